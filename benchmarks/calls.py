@@ -21,8 +21,8 @@ from peers import CLIENTS, Messages, ask_steps, each_ms, run, seconds_at_once
 from rows import Row, report
 
 from podium import Team
-from podium.planner import Plan, PlanRequest
-from podium.trace import Trace
+from podium.planner import PlanRequest
+from podium.trace import Plan, Trace
 from podium.workflow import Access, Step, Workflow
 
 AT_ONCE, TIMES = 40, 10

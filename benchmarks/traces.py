@@ -26,6 +26,10 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from podium.trace import Plan
+from podium.types import Spent
+from podium.workflow import Acceptance
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from rows import Row, write
@@ -64,7 +68,8 @@ def make(number: int, words: int, rng: Random) -> Trace:
             Span(
                 position=position, worker=worker, subtask="Add them up.", status="done",
                 messages=(Message(role="user", content=question + response),), answered_by=worker,
-                reply=Reply(response, Usage(input_tokens=300, output_tokens=250)), cost_usd=rng.random() / 100,
+                reply=Reply(response, Usage(input_tokens=300, output_tokens=250)),
+                spent=Spent(Usage(input_tokens=300, output_tokens=250), rng.random() / 100),
                 attempts=(Attempt(worker=worker, started_s=0.0, ended_s=1.0),),
             )
         )  # fmt: skip
@@ -74,7 +79,7 @@ def make(number: int, words: int, rng: Random) -> Trace:
         pool=tuple(Profile(name=name) for name in ("ada", "bob", "cy", "dee", "seldom")),
         planner="random" if number % 3 else "conductor",
         seed="0",
-        rounds=(RoundTrace(plan_text="", spans=tuple(spans)),),
+        rounds=(RoundTrace(plan=Plan("", Acceptance()), spans=tuple(spans)),),
         status="failed" if number % 1000 == 3 else "ok",
         started_at="",
         seconds=1.0,

@@ -12,7 +12,8 @@ from random import Random
 from statistics import median
 
 from podium.conductor import QuarantinePlanner
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
+from podium.trace import Plan
 
 WORKERS = tuple("abcdefgh")
 STREAMS, QUIET, BEFORE, AFTER = 200, 300, 100, 150

@@ -155,8 +155,8 @@ def table(folder: Path) -> None:
 def _cells(rollouts: Sequence[Rollout], workers: Sequence[str]) -> list[str]:
     count = len(rollouts)
     firsts = [rollout.trace.rounds[0] for rollout in rollouts]
-    at_once = sum(first.plan_error is None and not first.rejected for first in firsts)
-    read = [rollout for rollout, first in zip(rollouts, firsts, strict=True) if first.plan_error is None]
+    at_once = sum(first.error is None and not first.plan.rejected for first in firsts)
+    read = [rollout for rollout, first in zip(rollouts, firsts, strict=True) if first.error is None]
     right = sum(rollout.correct for rollout in rollouts)
     right_read = sum(rollout.correct for rollout in read)
     calls = Counter(span.worker for rollout in read for span in rollout.trace.spans if span.called)
@@ -167,8 +167,8 @@ def _cells(rollouts: Sequence[Rollout], workers: Sequence[str]) -> list[str]:
         _share(right, count),
         _share(right_read, len(read)),
         f"{sum(rollout.steps for rollout in read) / max(1, len(read)):.2f}",
-        f"{sum(first.plan_usage.output_tokens for first in firsts) / count:.0f}",
-        f"{sum(first.plan_seconds for first in firsts) / count:.1f}",
+        f"{sum(first.plan.spent.usage.output_tokens for first in firsts) / count:.0f}",
+        f"{sum(first.plan.seconds for first in firsts) / count:.1f}",
         *(str(calls[name]) for name in workers),
     ]
 

@@ -108,12 +108,12 @@ def _run_and_check(
     trace = asyncio.run(runner.answer(Question(text=QUESTION), seed=str(seed)))
 
     for number, round_ in enumerate(trace.rounds):
-        assert round_.plan_error is None
+        assert round_.error is None
         decision = round_.workflow or Acceptance()
         size = len(round_.workflow.steps) if round_.workflow else 1
-        assert parse(round_.plan_text, workers=count + 1, max_steps=size, later_round=number > 0) == decision
-        if round_.accepted_step is not None:
-            at, step = round_.accepted_step
+        assert parse(round_.plan.text, workers=count + 1, max_steps=size, later_round=number > 0) == decision
+        if round_.plan.accepted_step is not None:
+            at, step = round_.plan.accepted_step
             assert round_.response == trace.rounds[at].spans[step].response is not None
     assert sum(not round_.accepted for round_ in trace.rounds) <= needed
     if rounds > needed and (calls is None or needed > 1):

@@ -51,7 +51,7 @@ async def show(run: Path) -> None:
             right = sum(rollout.correct for rollout in evaluation.rollouts)
             shares = (len(again), right - mended + harmed, mended, harmed, right)
             cells = [f"{100 * share / total:.1f} %" for share in shares]
-            usages = [x.plan_usage for rollout in evaluation.rollouts for x in rollout.trace.rounds]
+            usages = [x.plan.spent.usage for rollout in evaluation.rollouts for x in rollout.trace.rounds]
             tokens = sum(usage.input_tokens + usage.output_tokens for usage in usages) / total
             print(f"| {label} | {' | '.join(cells)} | {tokens:.0f} |")
         print()

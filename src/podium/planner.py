@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from podium.executor import Ledger
-from podium.trace import RejectedPlan, RoundTrace, Span, Trace, VoteCount
-from podium.types import Budget, Message, Profile, Question, Spent
+from podium.trace import Plan, Trace, VoteCount
+from podium.types import Budget, Profile, Question
 from podium.workers.view import EarlierStep
-from podium.workflow import Acceptance, AccessRule, PlanError, Workflow, parse
+from podium.workflow import AccessRule, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,104 +56,12 @@ class PlanRequest:
     each took, also one that failed. The default has no limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a planner decided."""
-
-    text: str
-    """The planner's text, word for word. If the policy numbers workers in another order than the pool: only the plan,
-    rewritten with the pool's numbers."""
-    decision: Workflow | Acceptance | PlanError
-    spent: Spent = Spent()
-    """The planner's own tokens and dollars."""
-    messages: tuple[Message, ...] = ()
-    """What the planner's model was sent for the first try; empty for a planner that calls no model."""
-    reasoning: str = ""
-    """The visible reasoning of the planner's model."""
-    dropped: tuple[str, ...] = ()
-    """Keys of the request to the planner's model that were left out, since its endpoint refuses them."""
-    rejected: tuple[RejectedPlan, ...] = ()
-    """Further plans that are not run. `spent` includes theirs."""
-    cost_recorded: bool = False
-    """Whether the planner has counted usage and cost in the request's ledger; if not, the runner does."""
-    seconds: float | None = None
-    """How long writing it took, if it was written before the question ran; None: the runner measures it."""
-    edited: bool = False
-    """Whether a user changed the decision afterwards, so that `text` has another one."""
-    reason: str | None = None
-    """One sentence: why the decision differs from the text; None: it does not."""
-    accepted_step: tuple[int, int] | None = None
-    """The (round, step), both from 0, whose response an acceptance takes as the answer. None: the latest response."""
-    max_tokens: tuple[int | None, ...] = ()
-    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
-    end have none."""
-    visible_responses: tuple[tuple[int, int], ...] = ()
-    """(round, step) of each response of earlier rounds that the workflow's steps with "previous" or "all" see, in this
-    order, without those that failed. Empty: they see the latest response alone."""
-
-    def with_rejected(self, other: Plan, error: PlanError) -> Plan:
-        """This plan and, not run because of `error`, `other`. `spent` counts both."""
-        rejected = RejectedPlan(
-            text=other.text,
-            error=str(error),
-            error_kind=error.kind,
-            reasoning=other.reasoning,
-            usage=other.spent.usage,
-            cost_usd=other.spent.cost_usd,
-            unpriced=other.spent.unpriced,
-        )
-        return replace(
-            self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)
-        )
-
-    def steps_shown(self, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
-        """The steps that `visible_responses` names, without those that gave no response."""
-        return tuple(
-            EarlierStep(step, past_rounds[round].workflow.steps[step].subtask, response, round)
-            for round, step in self.visible_responses
-            if (response := past_rounds[round].responses[step]) is not None
-        )
-
-
-def round_trace(
-    plan: Plan,
-    seconds: float,
-    *,
-    workflow: Workflow | None = None,
-    accepted: bool = False,
-    error: PlanError | None = None,
-    spans: tuple[Span, ...] = (),
-    response: str | None = None,
-) -> RoundTrace:
-    """The trace of a round.
-
-    Args:
-        plan: what the planner decided.
-        seconds: how long that took.
-        workflow, accepted, error: what the round did with it; `error` is why planning failed.
-        spans, response: of the workflow's steps.
-    """
-    return RoundTrace(
-        plan_messages=plan.messages,
-        rejected=plan.rejected,
-        plan_reasoning=plan.reasoning,
-        plan_dropped=plan.dropped,
-        plan_text=plan.text,
-        workflow=workflow,
-        accepted=accepted,
-        accepted_step=plan.accepted_step if accepted else None,
-        visible_responses=() if accepted else plan.visible_responses,
-        plan_error=None if error is None else str(error),
-        plan_error_kind=None if error is None else error.kind,
-        plan_usage=plan.spent.usage,
-        plan_cost_usd=plan.spent.cost_usd,
-        plan_unpriced=plan.spent.unpriced,
-        plan_saved_usd=plan.spent.saved_usd,
-        plan_seconds=seconds,
-        plan_edited=plan.edited,
-        plan_reason=plan.reason,
-        spans=spans,
-        response=response,
+def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
+    """The steps that `plan.visible_responses` names, without those that gave no response."""
+    return tuple(
+        EarlierStep(step, past_rounds[round].workflow.steps[step].subtask, response, round)
+        for round, step in plan.visible_responses
+        if (response := past_rounds[round].responses[step]) is not None
     )
 
 

@@ -1,13 +1,23 @@
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
 from podium.cli.drawing import print_trace
-from podium.trace import Attempt, RejectedPlan, Reply, RoundTrace, Span, Trace
-from podium.types import Message, Price, Profile, Question, Usage
-from podium.workflow import Access, Step, Workflow
+from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
+from podium.types import Message, Price, Profile, Question, Spent, Usage
+from podium.workflow import Acceptance, Access, PlanError, Step, Workflow
 
+WORKFLOW = Workflow(
+    (
+        Step(0, "Add."),
+        Step(1, "Doubt."),
+        Step(0, "Guess.", Access(steps=(0,))),
+        Step(1, "Check.", Access(steps=(0, 1), previous=True)),
+    )
+)
+UNCLOSED = PlanError("unclosed", 'Expected "]".', "model_id = [0", 13)
 PLAN = 'model_id = [0, 1, 0, 1]\nsubtasks = ["Add.", "Doubt.", "Guess.", "Check."]\naccess_list = ...'
 
 
@@ -23,7 +33,7 @@ def span(position, **changes):
         "status": "done",
         "messages": (Message(role="user", content=f"message {position}"),),
         "reply": said(f"response {position}"),
-        "cost_usd": 0.00012,
+        "spent": Spent(Usage(input_tokens=100, output_tokens=20), 0.00012),
         "started_s": 1.0,
         "ended_s": 2.5,
         "attempts": (Attempt(worker="ada", started_s=1.0, ended_s=2.5),),
@@ -32,14 +42,6 @@ def span(position, **changes):
 
 
 def trace(**changes):
-    workflow = Workflow(
-        (
-            Step(0, "Add."),
-            Step(1, "Doubt."),
-            Step(0, "Guess.", Access(steps=(0,))),
-            Step(1, "Check.", Access(steps=(0, 1), previous=True)),
-        )
-    )
     timeout = Attempt(worker="bob", started_s=1.0, ended_s=1.5, error_kind="timeout")
     spans = (
         span(0, reply=said("long " * 200)),
@@ -49,14 +51,11 @@ def trace(**changes):
     )
     rounds = (
         RoundTrace(
-            plan_text=PLAN,
-            workflow=workflow,
+            plan=Plan(PLAN, WORKFLOW, Spent(Usage(output_tokens=40)), seconds=0.2),
             spans=spans,
-            plan_usage=Usage(output_tokens=40),
-            plan_seconds=0.2,
         ),
-        RoundTrace(plan_text=PLAN, workflow=workflow, spans=(span(3, reads=(0, 1), status="refused"),)),
-        RoundTrace(plan_text="model_id = []", accepted=True),
+        RoundTrace(plan=Plan(PLAN, WORKFLOW), spans=(span(3, reads=(0, 1), status="refused"),)),
+        RoundTrace(plan=Plan("model_id = []", Acceptance())),
     )
     values = {
         "id": "0123456789abcdef",
@@ -87,8 +86,7 @@ def test_a_trace_is_drawn_whole(snapshot):
 
 
 def test_a_plan_that_could_not_be_read_is_drawn_with_its_caret(snapshot):
-    error = 'Expected "]".\n    model_id = [0\n                 ^'
-    unread = RoundTrace(plan_text="model_id = [0", plan_error=error, plan_error_kind="unclosed")
+    unread = RoundTrace(plan=Plan("model_id = [0", UNCLOSED))
     assert (
         drawn(trace(rounds=(unread,), answer=None, status="failed", error="There is no plan to run."))
         == snapshot
@@ -97,7 +95,8 @@ def test_a_plan_that_could_not_be_read_is_drawn_with_its_caret(snapshot):
 
 def test_a_plan_that_was_changed_before_it_ran_is_drawn_with_the_reason():
     (round_, *rest) = trace().rounds
-    kept = round_.model_copy(update={"plan_reason": "Kept with large: its prompt cache holds 12,400 tokens."})
+    reason = "Kept with large: its prompt cache holds 12,400 tokens."
+    kept = round_.model_copy(update={"plan": replace(round_.plan, reason=reason)})
     assert "Kept with large: its prompt cache holds 12,400 tokens." in drawn(trace(rounds=(kept, *rest)))
 
 
@@ -110,15 +109,12 @@ def test_full_cuts_nothing_and_shows_what_was_sent():
 
 
 def test_a_rejected_plan_is_drawn_with_error_and_cost_and_full_shows_more():
-    error = 'Expected "]".\n    model_id = [0\n                 ^'
-    rejected = RejectedPlan(
-        text="model_id = [0", error=error, error_kind="unclosed", usage=Usage(output_tokens=9), cost_usd=0.02,
-        reasoning="Hm.",
-    )  # fmt: skip
+    spent = Spent(Usage(output_tokens=9), 0.02)
+    rejected = Plan("model_id = [0", UNCLOSED, spent, reasoning="Hm.")
     sent = (Message(role="system", content="You lead a team."),)
     parameters = {"model": "m", "temperature": 0.5}
     planned = RoundTrace(
-        plan_text=PLAN, plan_messages=sent, rejected=(rejected,), plan_reasoning="Well, ada.",
+        plan=Plan(PLAN, WORKFLOW, messages=sent, rejected=(rejected,), reasoning="Well, ada."),
         spans=(span(0, reply=said("5", reasoning="Two and three.", parameters=parameters)),),
     )  # fmt: skip
     shown, whole = drawn(trace(rounds=(planned,))), drawn(trace(rounds=(planned,)), full=True)
@@ -157,15 +153,15 @@ def test_a_degraded_answer_says_why_before_it_is_given():
 
 def test_a_cached_answer_is_said_to_be():
     reply = said("5", cached=True, latency_s=3.5)
-    kept = span(0, reply=reply, cost_usd=0.0, saved_usd=0.0125, attempts=())
-    shown = drawn(trace(rounds=(RoundTrace(plan_text=PLAN, spans=(kept,)),)))
+    kept = span(0, reply=reply, spent=Spent(reply.usage, saved_usd=0.0125), attempts=())
+    shown = drawn(trace(rounds=(RoundTrace(plan=Plan(PLAN, WORKFLOW), spans=(kept,)),)))
     assert "120 tokens, out of the cache ($0.013 and 3.50 s when it was made)" in shown
     assert "simulated" not in shown
 
 
 def test_an_accepted_step_and_a_planned_limit_of_tokens_are_named():
-    limited = RoundTrace(plan_text=PLAN, spans=(span(0, max_tokens=2048),))
-    ends = RoundTrace(plan_text="model_id = []", accepted=True, accepted_step=(0, 0))
+    limited = RoundTrace(plan=Plan(PLAN, WORKFLOW), spans=(span(0, max_tokens=2048),))
+    ends = RoundTrace(plan=Plan("model_id = []", Acceptance(), accepted_step=(0, 0)))
     shown = drawn(trace(rounds=(limited, ends)))
     assert "sees the question alone, may write 2,048 tokens" in shown
     assert "Round 2: accepted the response of step 0 in round 1" in shown

@@ -107,8 +107,8 @@ async def test_a_served_model_conducts(tmp_path):
     trace = Trace.model_validate_json(out)
     assert (trace.planner, trace.answer) == ("conductor:wise", "Right.\nAnswer: 5")
     assert len(seen) == PROBES + 1
-    assert trace.rounds[0].plan_usage.tokens == 1100 * len(seen)
-    assert trace.rounds[0].plan_cost_usd == pytest.approx(0.002 * len(seen))
+    assert trace.rounds[0].plan.spent.usage.tokens == 1100 * len(seen)
+    assert trace.rounds[0].plan.spent.cost_usd == pytest.approx(0.002 * len(seen))
     assert {authorization for authorization, _ in seen} == {"Bearer s3cret-key"}
     assert {body["model"] for _, body in seen} == {"wise"}
     assert ["What is 2 + 3?" in str(body["messages"]) for _, body in seen] == [False] * PROBES + [True]

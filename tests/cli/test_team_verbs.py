@@ -37,7 +37,7 @@ def test_a_team_is_in_the_trace_and_in_its_cost(podium):
     (span,) = round_["spans"]
     inner = span["reply"]["nested"]["rounds"][0]["spans"]
     assert [step["worker"] for step in inner] == ["ada", "ada", "bob"]
-    assert span["cost_usd"] == sum(step["cost_usd"] for step in inner) > 0
+    assert span["spent"]["cost_usd"] == sum(step["spent"]["cost_usd"] for step in inner) > 0
 
 
 def test_a_team_is_listed_and_checked(podium):

@@ -152,7 +152,7 @@ def test_a_checkpoint_folder_conducts(podium):
     )
     trace = Trace.model_validate_json(asked.out)
     assert trace.planner == "conductor:policy"
-    assert trace.rounds[0].plan_usage.output_tokens > 0
-    assert trace.rounds[0].plan_error_kind  # it has learned nothing
+    assert trace.rounds[0].plan.spent.usage.output_tokens > 0
+    assert trace.rounds[0].error_kind  # it has learned nothing
     assert (asked.status, trace.status) == (1, "failed")
     assert asked.err.startswith("podium: There is no plan to run.")

@@ -108,8 +108,8 @@ async def test_a_second_try_shows_the_error_and_pays_for_both() -> None:
     assert "cannot be run" in error.content
     assert plan.messages == script.asked[0][0]
     (rejected,) = plan.rejected
-    assert (rejected.text, rejected.usage.tokens, rejected.cost_usd) == (BAD, 110, 0.25)
-    assert rejected.error in error.content
+    assert (rejected.text, rejected.spent.usage.tokens, rejected.spent.cost_usd) == (BAD, 110, 0.25)
+    assert str(rejected.decision) in error.content
 
 
 async def test_a_good_plan_is_not_tried_again() -> None:

@@ -11,9 +11,9 @@ import pytest
 
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.planner import Learner, PastRound, Plan, Planner, PlanRequest
+from podium.planner import Learner, PastRound, Planner, PlanRequest
 from podium.team import Runner
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -168,11 +168,11 @@ class Wants:
         names = tuple(profile.name for profile in request.pool)
         self.shown.append(names)
         paid = Plan("", Workflow((Step(0, "Do it."),)), Spent(Usage(input_tokens=10, output_tokens=1), 0.001))
+        request.ledger.record(paid.spent)
         if self.wanted in names:
             workflow = Workflow((Step(names.index(self.wanted), "Do it."),))
             return replace(paid, text=render(workflow), decision=workflow)
         if isinstance(self.alone, Exception):
-            request.ledger.record(paid.spent)
             raise self.alone
         return paid if self.alone is None else replace(paid, text="?", decision=self.alone)
 
@@ -199,12 +199,9 @@ async def test_a_plan_that_calls_a_left_worker_is_rejected_and_still_paid() -> N
     assert inner.shown == [NAMES, NAMES[1:]]
     assert [span.worker for span in trace.spans] == ["bob"]
     (round_,) = trace.rounds
-    assert (round_.plan_usage.tokens, round_.plan_cost_usd) == (22, 0.002)
-    (rejected,) = round_.rejected
-    assert (rejected.error_kind, rejected.error) == (
-        "left_worker",
-        "It calls ada, whose latest outcomes were bad.",
-    )
+    assert (round_.plan.spent.usage.tokens, round_.plan.spent.cost_usd) == (22, 0.002)
+    (rejected,) = round_.plan.rejected
+    assert rejected.decision == PlanError("left_worker", "It calls ada, whose latest outcomes were bad.")
     assert rejected.text == render(Workflow((Step(0, "Do it."),)))
 
 
@@ -220,8 +217,8 @@ async def test_a_worker_who_was_left_is_called_where_there_is_no_plan_without_it
 ) -> None:
     trace = await ask(without_ada(Wants("ada", alone=alone)), 1)
     assert [span.worker for span in trace.spans] == ["ada"]
-    assert trace.rounds[0].plan_cost_usd == cost_usd
-    assert [rejected.error_kind for rejected in trace.rounds[0].rejected] == (
+    assert trace.rounds[0].plan.spent.cost_usd == cost_usd
+    assert [rejected.decision.kind for rejected in trace.rounds[0].plan.rejected] == (
         ["missing_list"] if isinstance(alone, PlanError) else []
     )
 

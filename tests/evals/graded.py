@@ -6,7 +6,8 @@ from dataclasses import replace
 from evals.made import rollout
 from podium.evals import Evaluation
 from podium.tasks.task import Grade
-from podium.trace import RoundTrace, Span
+from podium.trace import Plan, RoundTrace, Span
+from podium.types import Spent
 
 
 def graded(
@@ -28,8 +29,8 @@ def graded(
             made = rollout(task_id, (plans or {}).get(task_id, (0,)))
             grade = Grade(0.0, failure="down") if verdict is None else Grade(float(verdict))
             workflow = made.trace.rounds[0].workflow
-            span = Span(position=0, worker="a", subtask="Do it.", status="done", cost_usd=usd)
-            round_ = RoundTrace(plan_text="...", workflow=workflow, spans=(span,))
+            span = Span(position=0, worker="a", subtask="Do it.", status="done", spent=Spent(cost_usd=usd))
+            round_ = RoundTrace(plan=Plan("...", workflow), spans=(span,))
             rollouts.append(
                 replace(made, trace=made.trace.model_copy(update={"rounds": (round_,)}), grade=grade)
             )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from podium.evals import Evaluation
 from podium.rollout import Reward, Rollout
 from podium.tasks.task import Grade
-from podium.trace import RoundTrace, Trace
+from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Profile, Question
 from podium.workflow import Access, Step, Workflow
 
@@ -21,7 +21,7 @@ def rollout(task_id: str, workers: Sequence[int], *, correct: bool = True) -> Ro
         pool=POOL,
         planner="made",
         seed="0",
-        rounds=(RoundTrace(plan_text="...", workflow=Workflow(chain)),),
+        rounds=(RoundTrace(plan=Plan("...", Workflow(chain))),),
         status="ok",
         started_at="2026-01-01T00:00:00Z",
         seconds=0.0,

@@ -8,12 +8,13 @@ import pytest
 from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
 from podium.evals import Evaluation, evaluate
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners import Committee, Constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.recordings import Recording
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
+from podium.trace import Plan
 from podium.types import Budget, Profile
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import Access, Step, Workflow, parse, render

@@ -84,7 +84,7 @@ async def test_what_a_failed_call_cost_is_booked(make_context):
     worker = ScriptedWorker("a", [WorkerError("No.", kind="status")], failures_spend=Spent(cost_usd=0.5))
     question_context, attempts = make_context([worker]), []
     await call_with_fallbacks(question_context, worker, REQUEST, attempts)
-    assert [attempt.cost_usd for attempt in attempts] == [0.5]
+    assert [attempt.spent.cost_usd for attempt in attempts] == [0.5]
     assert question_context.ledger.usd == 0.5
 
 
@@ -148,6 +148,14 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
     assert answered.spent.cost_usd == dear.price.cost(answered.reply.usage) > 0
     assert question_context.ledger.usd == answered.spent.cost_usd
     assert [attempt.worker for attempt in attempts] == ["a", "b"]
+
+
+async def test_an_answer_of_a_worker_without_a_price_is_unpriced(make_context):
+    for price, unpriced in ((Price(), True), (Price(input=1.0), False)):
+        worker = ScriptedWorker("a", ["four"], profile=Profile(name="a", price=price))
+        answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, [])
+        assert isinstance(answered, WorkerAnswer)
+        assert answered.spent.unpriced == unpriced
 
 
 async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context):
@@ -294,7 +302,7 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert len(attempts) == 2
-    assert sum(attempt.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
+    assert sum(attempt.spent.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
     assert question_context.ledger.usd - spent == 2.0
 
 
@@ -334,7 +342,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
     answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("b", "4")
-    assert [(a.worker, a.error_kind, a.cost_usd) for a in attempts] == [
+    assert [(a.worker, a.error_kind, a.spent.cost_usd) for a in attempts] == [
         ("a", "length", 1.0),
         ("b", None, 0.0),
     ]
@@ -351,7 +359,7 @@ async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make
             question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
             answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, WorkerAnswer)
-            paid = answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts)
+            paid = answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts)
             assert paid + answered.spent.saved_usd == pytest.approx(1.01)
             saved.append(answered.spent.saved_usd)
             calls.append(question_context.ledger.calls)
@@ -378,7 +386,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
         answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
-        assert answered.spent.cost_usd + sum(attempt.cost_usd for attempt in attempts) == spent
+        assert answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts) == spent
         assert question_context.ledger.usd == spent
 
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings
 from podium.executor.early_stopping import cheapest_first, next_turn
-from podium.trace import Reply, RoundTrace, Span
+from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker, is_certain
-from podium.workflow import Access, Step, Workflow
+from podium.workflow import Acceptance, Access, Step, Workflow
 
 BROKEN = WorkerError("It broke.", kind="status")
 STOPPING = ExecutionSettings(first_wait_s=0.001, early_stop=True)
@@ -397,7 +397,7 @@ async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_
             span.model_copy(update={"reply": replace(span.reply, latency_s=claimed)})
             for span, claimed in claims
         )
-        took[how] = RoundTrace(plan_text="", spans=spans).critical_path_s
+        took[how] = RoundTrace(plan=Plan("", Acceptance()), spans=spans).critical_path_s
     # The second and the third are the cheapest and disagree, so the first is asked after them.
     assert [span.waited for span in execution.spans] == [(1, 2), (), (), ()]
     assert took == {ASKING_ALL: 3.0, STOPPING: 5.0}

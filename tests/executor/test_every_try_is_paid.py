@@ -88,8 +88,8 @@ async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
     context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
     attempts: list[Any] = []
     answered = await call_with_fallbacks(context, pool[0], REQUEST, attempts)
-    usd = sum(attempt.cost_usd for attempt in attempts)
-    tokens = sum(attempt.usage.tokens for attempt in attempts)
+    usd = sum(attempt.spent.cost_usd for attempt in attempts)
+    tokens = sum(attempt.spent.usage.tokens for attempt in attempts)
     if isinstance(answered, WorkerAnswer):
         usd, tokens = usd + answered.spent.cost_usd, tokens + answered.reply.usage.tokens
     assert context.ledger.usd == pytest.approx(usd)

@@ -159,7 +159,9 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
         execution = Execution(question_context, plan)
         await execution.run()
         assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.tokens
-        assert sum(span.cost_usd for span in execution.spans) == pytest.approx(question_context.ledger.usd)
+        assert sum(span.spent.cost_usd for span in execution.spans) == pytest.approx(
+            question_context.ledger.usd
+        )
         assert sum(span.called for span in execution.spans) == question_context.ledger.calls
         return execution
 
@@ -168,7 +170,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
     assert all((span.status == "refused") == (span.error is not None) for span in spans)
     assert budget.calls is None or sum(span.called for span in spans) <= budget.calls
     assert budget.tokens is None or sum(span.usage.tokens for span in spans) <= budget.tokens
-    assert budget.usd is None or sum(span.cost_usd for span in spans) <= budget.usd * (1 + 1e-9)
+    assert budget.usd is None or sum(span.spent.cost_usd for span in spans) <= budget.usd * (1 + 1e-9)
     if budget == Budget():
         assert all(span.status == "done" for span in spans)
 

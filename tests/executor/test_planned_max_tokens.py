@@ -1,7 +1,7 @@
 """A plan may limit the tokens of each step: the worker is told, the trace shows it, the caller's lower limit wins."""
 
-from podium.planner import Plan
 from podium.team import Runner
+from podium.trace import Plan
 from podium.types import AnswerOptions, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

@@ -68,6 +68,6 @@ async def test_it_is_read_no_further_than_its_limit(pool_at, body: str, form: st
         assert [attempt.error_kind for attempt in trace.spans[0].attempts] == ["protocol"]
         assert "the reply is over" in str(trace.error)
         planned = await Runner(Conductor(WorkerPolicy(pool[0])), pool).answer(asked)
-        assert planned.rounds[0].plan_error_kind == "planner_failed"
+        assert planned.rounds[0].error_kind == "planner_failed"
         assert "the reply is over" in str(planned.error)
         await pool.close()

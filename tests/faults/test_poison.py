@@ -11,10 +11,10 @@ from rich.console import Console
 
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.team import Runner
 from podium.testing import POISONS, FaultServer, Poison, Rule
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.trace import serialization as jsonl
 from podium.trace.store import TraceStore
 from podium.types import Question

@@ -92,7 +92,7 @@ async def test_a_plan_of_the_team_is_run_whatever_its_length_and_with_its_limits
         plan = replace(await team.plan("What is 2 + 3?"), max_tokens=(1,), spent=Spent(cost_usd=0.5))
         trace = await team.run(plan, "What is 2 + 3?")
     assert server.requests[-1].body["max_tokens"] == 1
-    assert trace.cost_usd == trace.spans[0].cost_usd, "the plan was paid for when it was written"
+    assert trace.cost_usd == trace.spans[0].spent.cost_usd, "the plan was paid for when it was written"
 
 
 async def test_a_plan_that_cannot_be_run_calls_no_worker_and_says_why():

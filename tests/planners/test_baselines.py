@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.planners import (
     Constant,
     RandomPlans,
@@ -19,6 +19,7 @@ from podium.planners import (
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, PHRASES
 from podium.planners.plans import voting_step
+from podium.trace import Plan
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Access, Step, Workflow, check, parse, render
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, Plan, Planner, PlanRequest
+from podium.planner import PastRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
 from podium.recordings import Recording, Response
 from podium.team import Runner
-from podium.trace import Trace, VoteCount
+from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.answer import final_answer

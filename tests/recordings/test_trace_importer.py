@@ -11,14 +11,14 @@ import pytest
 
 from podium.errors import UsageError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.recordings import Recording, RecordingWriter, Response
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker

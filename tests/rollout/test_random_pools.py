@@ -9,12 +9,13 @@ import pytest
 from podium.config import build
 from podium.errors import ConfigError
 from podium.executor import Dispatcher
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, Rollout, roll
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
+from podium.trace import Plan
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.build import build_worker

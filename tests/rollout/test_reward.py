@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
 from podium.tasks.task import Grade
-from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
-from podium.types import NO_USAGE, Question
-from podium.workflow import Step, Workflow
+from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
+from podium.types import NO_USAGE, Question, Spent
+from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 WEIGHTS = st.builds(
     RewardSettings,
@@ -21,6 +21,9 @@ WEIGHTS = st.builds(
 SPENT = st.tuples(st.floats(0, 1e4), st.floats(0, 1e4), st.integers(0, 5))
 
 
+NO_PLAN = PlanError("no_plan", "There is no list.")
+
+
 def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: bool = True) -> Trace:
     spans = tuple(
         Span(
@@ -29,14 +32,14 @@ def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: 
             subtask="Do it.",
             reads=tuple(range(position)),
             status="done",
-            cost_usd=cost / calls,
+            spent=Spent(cost_usd=cost / calls),
             reply=Reply("Answer: 1", NO_USAGE, latency_s=seconds / calls),
             attempts=(Attempt(worker="w", started_s=0, ended_s=0),),
         )
         for position in range(calls)
     )
     workflow = Workflow(tuple(Step(0, "Do it.") for _ in range(max(1, calls))))
-    round_ = RoundTrace(plan_text="...", workflow=workflow if readable else None, spans=spans)
+    round_ = RoundTrace(plan=Plan("...", workflow if readable else NO_PLAN), spans=spans)
     return Trace(
         id="0" * 32,
         question=Question(text="?"),
@@ -80,9 +83,9 @@ def test_the_components_are_kept_apart():
 
 
 READ_AGAIN = trace().rounds[0]
-ACCEPTED = RoundTrace(plan_text="...", accepted=True)
-UNREADABLE = RoundTrace(plan_text="?", plan_error="There is no list.", plan_error_kind="no_plan")
-TOO_LATE = RoundTrace(plan_text="", plan_error="Time is up.", plan_error_kind="time_is_up")
+ACCEPTED = RoundTrace(plan=Plan("...", Acceptance()))
+UNREADABLE = RoundTrace(plan=Plan("?", NO_PLAN))
+TOO_LATE = RoundTrace(plan=Plan("", PlanError("time_is_up", "Time is up.")))
 
 
 def rounds(*later: RoundTrace) -> Trace:
@@ -129,8 +132,7 @@ def test_a_cached_answer_is_rewarded_as_if_it_had_been_paid_for():
         span.model_copy(
             update={
                 "reply": replace(span.reply, cached=True),
-                "cost_usd": 0.0,
-                "saved_usd": span.cost_usd,
+                "spent": Spent(saved_usd=span.spent.cost_usd),
                 "attempts": (),
             }
         )

@@ -162,5 +162,7 @@ def rejected_first() -> Trace:
     assert span.reply is not None
     reply = replace(span.reply, reasoning="Six sevens.", parameters={"model": "vet-1", "max_tokens": 64})
     span = span.model_copy(update={"reply": reply})
-    round_ = round_.model_copy(update={"plan_reasoning": "A sum: one worker will do.", "spans": (span,)})
+    round_ = round_.model_copy(
+        update={"plan": replace(round_.plan, reasoning="A sum: one worker will do."), "spans": (span,)}
+    )
     return trace.model_copy(update={"rounds": (round_,)})

@@ -62,18 +62,17 @@ def test_a_plan_that_is_run_by_its_id_is_paid_for_once(team: tuple[ChatModel, ht
     assert [(step["worker"], step["reads"]) for step in podium["plan"]] == [("wren", []), ("lark", [0])]
     assert podium["workers"] == ["wren", "lark"]
     waiting = trace_of(client, podium["plan_id"])
-    planning_usd = waiting["rounds"][0]["plan_cost_usd"]
+    planning_usd = waiting["rounds"][0]["plan"]["spent"]["cost_usd"]
     assert podium["cost_usd"] == planning_usd > 0
     assert (waiting["status"], waiting["answer"], len(model.bodies)) == ("planned", None, 1)
     answered = chat(client, plan_id=podium["plan_id"])
     assert answered.json()["choices"][0]["message"]["content"] == "42."
     trace = trace_of(client, podium["plan_id"])
     (round_,) = trace["rounds"]
-    steps_usd = sum(span["cost_usd"] for span in round_["spans"])
+    steps_usd = sum(span["spent"]["cost_usd"] for span in round_["spans"])
     assert answered.json()["podium"]["cost_usd"] == pytest.approx(planning_usd + steps_usd)
-    assert (trace["status"], trace["planner"], round_["plan_edited"]) == ("ok", waiting["planner"], False)
-    for field in ("plan_text", "workflow", "plan_usage", "plan_cost_usd", "plan_seconds", "plan_messages"):
-        assert round_[field] == waiting["rounds"][0][field]
+    assert (trace["status"], trace["planner"], round_["plan"]["edited"]) == ("ok", waiting["planner"], False)
+    assert round_["plan"] == waiting["rounds"][0]["plan"]
     assert client.get("/api/traces").json()["total"] == 1
     assert [is_planning(body) for body in model.bodies] == [True, False, False]
     again = chat(client, plan_id=podium["plan_id"])
@@ -93,7 +92,7 @@ def test_an_edited_plan_runs_as_edited_and_the_trace_keeps_both(
     assert [step["worker"] for step in priced["podium"]["estimate"]["steps"]] == ["lark", "wren"]
     assert chat(client, plan_id=id_, workflow=EDITED).status_code == 200
     (round_,) = trace_of(client, id_)["rounds"]
-    assert (round_["plan_text"], round_["plan_edited"]) == (PLAN, True)
+    assert (round_["plan"]["text"], round_["plan"]["edited"]) == (PLAN, True)
     assert [(span["worker"], span["subtask"], span["reads"]) for span in round_["spans"]] == [
         ("lark", "Multiply twice.", []),
         ("wren", "Decide.", [0]),

@@ -15,8 +15,9 @@ from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
 from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, PromptCache
-from podium.trace import Reply, RoundTrace, Span, Trace
+from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage
+from podium.workflow import Acceptance
 
 POOL = """
 [conductor]
@@ -123,8 +124,8 @@ def test_the_trace_has_the_planners_own_words_and_the_reason(serve: Serve, pool:
     by_chat(url, BEGUN)
     kept = by_chat(url, NEXT)
     (round_,) = httpx.get(f"{url}/api/traces/{kept['trace_id']}").json()["rounds"]
-    assert round_["plan_text"] == PLAN.format(1)
-    assert round_["plan_reason"] == kept["reason"]
+    assert round_["plan"]["text"] == PLAN.format(1)
+    assert round_["plan"]["reason"] == kept["reason"]
     planned = by_chat(url, NEXT, podium={"dry_run": True})
     assert ([step["worker"] for step in planned["plan"]], planned["reason"]) == (["large"], kept["reason"])
     client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
@@ -194,7 +195,7 @@ def turn(length: int, worker: str = "large", *, read: int = 0, **changed: Any) -
         pool=(),
         planner="conductor",
         seed="0",
-        rounds=(RoundTrace(plan_text="", spans=(span,), response="Yes."),),
+        rounds=(RoundTrace(plan=Plan("", Acceptance()), spans=(span,), response="Yes."),),
         answer="Yes.",
         status="ok",
         started_at="2026-01-01T00:00:00.000+00:00",

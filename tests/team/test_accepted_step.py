@@ -2,8 +2,8 @@
 
 import asyncio
 
-from podium.planner import Plan
 from podium.team import Runner
+from podium.trace import Plan
 from podium.types import Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -34,5 +34,5 @@ def test_the_answer_is_the_response_of_the_accepted_step():
     assert planner.seen == [("four", "one"), ("five", "two")]
     assert (trace.status, trace.answer) == ("ok", "one")
     assert trace.rounds[-1].accepted
-    assert trace.rounds[-1].accepted_step == (0, 1)
+    assert trace.rounds[-1].plan.accepted_step == (0, 1)
     assert trace.rounds[-1].response == "one"

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import pytest
 
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.team.affinity import PastTurn, StickyWorkerPlanner, loss_usd
+from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 

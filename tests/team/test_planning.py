@@ -88,8 +88,8 @@ async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_
     assert [request.body["model"] for request in server.requests] == ["large-1", "small-1"]
     assert (trace.status, trace.planner, trace.answer) == ("ok", "conductor:large", "Goethe, says small-1.")
     (round_,) = trace.rounds
-    assert round_.plan_cost_usd == pytest.approx(round_.plan_usage.tokens * 10 / 1e6)
-    assert round_.plan_cost_usd > 0
+    assert round_.plan.spent.cost_usd == pytest.approx(round_.plan.spent.usage.tokens * 10 / 1e6)
+    assert round_.plan.spent.cost_usd > 0
 
 
 RATED = {
@@ -147,7 +147,7 @@ async def test_the_pool_file_names_an_endpoint_that_conducts(
             trace = await answer(path)
     assert [request.body["model"] for request in lead.requests] == ["lead-1"]
     (round_,) = trace.rounds
-    assert (round_.plan_unpriced, round_.plan_cost_usd > 0) == (unpriced, not unpriced)
+    assert (round_.plan.spent.unpriced, round_.plan.spent.cost_usd > 0) == (unpriced, not unpriced)
 
 
 async def test_the_model_gets_the_prompt_of_the_table(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ async def test_where_planning_fails_for_good_one_worker_takes_the_question(
     assert trace.error.startswith("There is no plan to run. ")
     assert trace.error.endswith(f"The question went to '{worker}' alone.")
     (round_,) = trace.rounds
-    assert round_.plan_error_kind == "missing_list"
+    assert round_.error_kind == "missing_list"
     assert [span.worker for span in round_.spans] == [worker]
 
 
@@ -199,7 +199,7 @@ async def test_a_conductor_that_does_not_answer_costs_no_caller_the_answer(tmp_p
         table = f'[conductor]\nbase_url = "{server.url}"\nmodel = "lead-1"\nlimits = {{ retries = 0 }}'
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url, table))
     assert (trace.status, trace.answer) == ("degraded", "Goethe, says large-1.")
-    assert trace.rounds[0].plan_error_kind == "planner_failed"
+    assert trace.rounds[0].error_kind == "planner_failed"
 
 
 async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path
         trace = await answer(path, budget=Budget(usd=0.02))
         assert [request.body["model"] for request in server.requests] == ["small-1"]
         assert (trace.status, trace.answer) == ("degraded", "Goethe, says small-1.")
-        assert trace.rounds[0].plan_error_kind == "budget_refused"
+        assert trace.rounds[0].error_kind == "budget_refused"
         nothing = await answer(path, budget=Budget(usd=0.001))
         assert (nothing.status, nothing.cost_usd) == ("failed", 0.0)
         assert len(server.requests) == 1
@@ -405,7 +405,7 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
         "small-1",
     ]  # Plan and answer.
     assert (trace.planner, trace.answer) == ("conductor:small", "Goethe, says small-1.")
-    assert "Write your plan" in trace.rounds[0].plan_messages[-1].content
+    assert "Write your plan" in trace.rounds[0].plan.messages[-1].content
     assert paid(path, "plan.planner=conductor:small")
     with pytest.raises(UsageError, match="no worker named 'smal'; did you mean 'small'"):
         opening(path, "plan.planner=conductor:smal")

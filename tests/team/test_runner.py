@@ -6,9 +6,9 @@ import pytest
 from away_account import Away
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
-from podium.trace import Reply, Trace
+from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Question, Spent, Usage
 from podium.workers.base import Request
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
@@ -50,7 +50,9 @@ class ScriptedPlanner:
         decision = self._decisions[number]
         if isinstance(decision, WorkerError):
             raise decision
-        return Plan(f"plan {number}", decision, Spent(self._usage, self._cost_usd))
+        spent = Spent(self._usage, self._cost_usd)
+        request.ledger.record(spent)
+        return Plan(f"plan {number}", decision, spent)
 
 
 def pool(a: Sequence[str | WorkerError], b: Sequence[str | WorkerError] = (), delay: float = 0.0) -> Pool:
@@ -65,7 +67,7 @@ async def test_the_last_step_answers_and_the_trace_records_all():
     assert [profile.name for profile in trace.pool] == ["a", "b"]
     assert trace.versions.keys() == {"podium", "python"}
     (round_,) = trace.rounds
-    assert (round_.plan_text, round_.workflow, round_.response) == ("plan 0", CHAIN, "It is 4.")
+    assert (round_.plan.text, round_.workflow, round_.response) == ("plan 0", CHAIN, "It is 4.")
     assert trace.calls == 2
     assert trace.usage.tokens == 110 + sum(span.usage.tokens for span in trace.spans)
     assert trace.cost_usd == 0.25
@@ -133,14 +135,14 @@ async def test_a_plan_that_cannot_be_read_fails_the_question():
     assert (trace.status, trace.answer) == ("failed", None)
     assert trace.error == "There is no plan to run. Expected model_id."
     (round_,) = trace.rounds
-    assert (round_.plan_error, round_.plan_error_kind) == ("Expected model_id.", "missing_list")
+    assert (str(round_.error), round_.error_kind) == ("Expected model_id.", "missing_list")
     assert (round_.workflow, trace.calls) == (None, 0)
 
 
 async def test_an_unreachable_planner_fails_the_question_with_its_own_kind():
     trace = await Runner(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
-    assert trace.rounds[0].plan_error_kind == "planner_failed"
+    assert trace.rounds[0].error_kind == "planner_failed"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ async def test_an_unreachable_planner_fails_the_question_with_its_own_kind():
 async def test_a_planner_that_skips_the_parser_is_checked_all_the_same(decision, part):
     trace = await Runner(ScriptedPlanner(decision), pool(["4"])).answer(QUESTION)
     assert trace.status == "failed"
-    assert part in trace.rounds[0].plan_error or part in trace.rounds[0].plan_error_kind
+    assert part in str(trace.rounds[0].error) or part in trace.rounds[0].error_kind
     assert trace.calls == 0
 
 
@@ -217,7 +219,7 @@ async def test_a_planner_that_takes_all_the_time_leaves_none():
         "failed",
         "There is no plan to run. The time limit of 0.05 s was reached.",
     )
-    assert trace.rounds[0].plan_error_kind == "time_is_up"
+    assert trace.rounds[0].error_kind == "time_is_up"
 
 
 async def test_when_time_is_up_what_was_answered_is_kept():

@@ -6,8 +6,8 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.planner import Plan
 from podium.team import Runner
+from podium.trace import Plan
 from podium.types import Budget, Limits, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -61,6 +61,6 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed(style):
     assert [step.response for step in read_view(look.messages).earlier] == ["2", "1", "4"]
     if style == "packed":
         assert read_view(look.messages).earlier == look.view.earlier
-    assert trace.rounds[1].visible_responses == ((0, 1), (0, 2), (0, 0))
+    assert trace.rounds[1].plan.visible_responses == ((0, 1), (0, 2), (0, 0))
     assert trace.rounds[1].spans[-1].reply.votes.agreeing == 2  # 2, 1, 4, 1.
     assert trace.answer.endswith("Answer: 1")

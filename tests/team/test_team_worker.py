@@ -13,11 +13,12 @@ import pytest
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor import Dispatcher, ExecutionSettings, StepText
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.team import Event, Runner
 from podium.team.opening import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.testing import FaultServer
+from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
 from podium.workers.build import UnreadyWorker
@@ -71,6 +72,7 @@ class Planner:
 
     async def plan(self, plan_request: PlanRequest) -> Plan:
         self.situations.append(plan_request)
+        plan_request.ledger.record(self._plan.spent)
         return self._plan
 
 
@@ -319,7 +321,7 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
     assert len(server.requests) == 7  # Six probes of a server that obeys no format, and the plan.
     assert reply.nested is not None
     assert [span.worker for span in reply.nested.spans] == ["ada", "bob"]
-    assert reply.cost_usd == reply.nested.cost_usd > reply.nested.rounds[0].plan_cost_usd > 0
+    assert reply.cost_usd == reply.nested.cost_usd > reply.nested.rounds[0].plan.spent.cost_usd > 0
 
 
 def test_a_pool_of_teams_lives_through_several_event_loops(place: Path) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
+from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.types import Message, Profile, Question, Usage
+from podium.types import Message, Profile, Question, Spent, Usage
 from podium.workflow import Access, Step, Workflow
 from postgres_server import DATABASES, PostgresServer
 
@@ -29,7 +29,7 @@ def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: obj
             messages=(Message(role="user", content=text),),
             reply=Reply("5", Usage(input_tokens=10, output_tokens=2)),
             answered_by=name,
-            cost_usd=0.25,
+            spent=Spent(Usage(input_tokens=10, output_tokens=2), 0.25),
             attempts=(Attempt(worker=name, started_s=0.0, ended_s=0.5),),
         )
         for position, name in enumerate(("ada", "bob"))
@@ -41,7 +41,7 @@ def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: obj
         "pool": (Profile(name="ada"), Profile(name="bob")),
         "planner": "conductor",
         "seed": "0",
-        "rounds": (RoundTrace(plan_text="model_id = [0, 1]", workflow=workflow, spans=spans, response="5"),),
+        "rounds": (RoundTrace(plan=Plan("model_id = [0, 1]", workflow), spans=spans, response="5"),),
         "answer": "5",
         "status": "ok",
         "started_at": "2026-03-01T10:00:00+00:00",

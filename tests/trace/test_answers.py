@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import Reply, RoundTrace, Span, Trace
+from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.answers import PastAnswers, past_answers
 from podium.trace.store import TraceStore
 from podium.types import Usage
+from podium.workflow import Acceptance
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def keep(tmp_path: Path, make_trace: Callable[..., Trace]) -> Callable[..., Path
                     make_trace(
                         f"t{number}",
                         started_at=f"2026-03-01T10:00:{number:02}+00:00",
-                        rounds=(RoundTrace(plan_text="", spans=tuple(spans)),),
+                        rounds=(RoundTrace(plan=Plan("", Acceptance()), spans=tuple(spans)),),
                     )
                 )
         return tmp_path / "traces.sqlite"
@@ -60,7 +61,7 @@ def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> Non
 def test_what_was_not_answered_or_came_out_of_a_cache_is_no_past_answer(keep: Callable[..., Path]) -> None:
     store = keep(
         [
-            span(10, reply=Reply("5", Usage(output_tokens=10), cached=True), saved_usd=1.0),
+            span(10, reply=Reply("5", Usage(output_tokens=10), cached=True)),
             span(20, status="failed", answered_by=None),
             span(30, status="cancelled", answered_by=None),
             span(40),

@@ -15,11 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from podium.errors import StoreError, UnknownTraceError, UsageError
-from podium.trace import RoundTrace, Span, Trace, async_store
+from podium.trace import Plan, RoundTrace, Span, Trace, async_store
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters
 from podium.trace.serialization import read_jsonl
 from podium.trace.store import open_store
+from podium.types import Spent
+from podium.workflow import Acceptance
 
 MakeTrace = Callable[..., Trace]
 ALL = Filters()
@@ -83,7 +85,7 @@ async def test_a_summary_says_who_worked_for_whom(kept: AsyncTraceStore, make_tr
         Span(position=1, worker="ada", subtask="Add.", status="failed"),
         Span(position=2, worker="bob", subtask="Add.", status="done", answered_by="bob"),
     )
-    rounds = (RoundTrace(plan_text="", spans=spans),)
+    rounds = (RoundTrace(plan=Plan("", Acceptance()), spans=spans),)
     kept.add(make_trace("new", text="x" * 500, rounds=rounds, owner="shop", started_at=DAY.format(3)))
     kept.add(make_trace("old"))
     new, old = (await kept.page(Filters())).traces
@@ -136,8 +138,8 @@ async def test_each_filter_narrows_the_list_its_count_and_the_export(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     def paid(usd: float, worker: str) -> tuple[RoundTrace, ...]:
-        span = Span(position=0, worker=worker, subtask="Add.", status="done", cost_usd=usd)
-        return (RoundTrace(plan_text="", spans=(span,)),)
+        span = Span(position=0, worker=worker, subtask="Add.", status="done", spent=Spent(cost_usd=usd))
+        return (RoundTrace(plan=Plan("", Acceptance()), spans=(span,)),)
 
     kept.add(make_trace("1", started_at=DAY.format(1), text="Where is ÄSOP's 100% fox_den?", owner="shop"))
     kept.add(make_trace("2", started_at=DAY.format(2), status="failed", rounds=paid(0.1, "a")))

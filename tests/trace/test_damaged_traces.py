@@ -20,14 +20,14 @@ from podium.trace.soundness import MOST
 from podium.trace.store import TraceStore
 
 SPAN = ("rounds", 0, "spans", 1)
-STEP = ("rounds", 0, "workflow", "steps", 1)
+STEP = ("rounds", 0, "plan", "decision", "steps", 1)
 FLAWS: list[tuple[tuple[str | int, ...], Any, str]] = [
     (("seconds",), float("nan"), "seconds is nan"),
     (("seconds",), float("inf"), "seconds is inf"),
     (("seconds",), -1.0, "seconds is -1"),
-    (("rounds", 0, "plan_cost_usd"), float("-inf"), "rounds.0.plan_cost_usd is -inf"),
-    ((*SPAN, "cost_usd"), -0.5, "rounds.0.spans.1.cost_usd is -0.5"),
-    ((*SPAN, "cost_usd"), 1e300, "rounds.0.spans.1.cost_usd is 1e+300"),
+    (("rounds", 0, "plan", "spent", "cost_usd"), float("-inf"), "rounds.0.plan.spent.cost_usd is -inf"),
+    ((*SPAN, "spent", "cost_usd"), -0.5, "rounds.0.spans.1.spent.cost_usd is -0.5"),
+    ((*SPAN, "spent", "cost_usd"), 1e300, "rounds.0.spans.1.spent.cost_usd is 1e+300"),
     (
         (*SPAN, "reply", "usage", "output_tokens"),
         10**30,
@@ -56,9 +56,9 @@ FLAWS: list[tuple[tuple[str | int, ...], Any, str]] = [
     ((*SPAN, "reads"), [1], "rounds.0.spans.1.reads names step 1, which is no earlier one"),
     ((*SPAN, "reads"), [-1], "rounds.0.spans.1.reads"),
     ((*SPAN, "waited"), [9], "rounds.0.spans.1.waited names a step"),
-    ((*STEP, "worker"), 9, "rounds.0.workflow.steps.1.worker is 9, and the pool has 2 workers"),
-    ((*STEP, "worker"), -1, "rounds.0.workflow.steps.1.worker is -1"),
-    ((*STEP, "access"), {"steps": [1]}, "rounds.0.workflow.steps.1.access names step 1"),
+    ((*STEP, "worker"), 9, "rounds.0.plan.decision.steps.1.worker is 9, and the pool has 2 workers"),
+    ((*STEP, "worker"), -1, "rounds.0.plan.decision.steps.1.worker is -1"),
+    ((*STEP, "access"), {"steps": [1]}, "rounds.0.plan.decision.steps.1.access names step 1"),
 ]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from podium.trace import Reply, RoundTrace, Span, Trace
+from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.explanation import explain_answer
-from podium.types import Price, Profile, Question, Rating, Usage
-from podium.workflow import Step, Workflow, render
+from podium.types import Price, Profile, Question, Rating, Spent, Usage
+from podium.workflow import Acceptance, Step, Workflow, render
 
 PLAN = Workflow((Step(0, "Answer it."),))
 CHEAP = Profile(name="cheap", price=Price(input=1, output=2))
@@ -22,11 +22,11 @@ def rated(profile: Profile, accuracy: float, cost_usd: float = 0.01) -> Profile:
 def trace(*pool: Profile, thought: str = "", answer: str | None = "42") -> Trace:
     usage = Usage(input_tokens=900, output_tokens=50)
     span = Span(
-        position=0, worker="cheap", subtask="", status="done", reply=Reply(answer, usage), cost_usd=0.5,
+        position=0, worker="cheap", subtask="", status="done", reply=Reply(answer, usage), spent=Spent(usage, 0.5),
         answered_by="vet",
     )  # fmt: skip
-    planned = RoundTrace(plan_text=thought + render(PLAN), workflow=PLAN, spans=(span,), plan_cost_usd=0.25)
-    accepted = RoundTrace(plan_text="Good.\nmodel_id = []", accepted=True)
+    planned = RoundTrace(plan=Plan(thought + render(PLAN), PLAN, Spent(cost_usd=0.25)), spans=(span,))
+    accepted = RoundTrace(plan=Plan("Good.\nmodel_id = []", Acceptance()))
     return Trace(
         id="0" * 32, question=Question(text="x" * 401), pool=pool, planner="conductor", seed="0", status="ok",
         rounds=(planned, accepted), answer=answer, started_at="2026-01-01T00:00:00+00:00", seconds=1.0,

@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import Attempt, Feedback, Reply, RoundTrace, Span, Trace
+from podium.trace import Attempt, Feedback, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.costs import PLANNING, Cost, costs_of
 from podium.trace.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
-from podium.types import Price, Profile, Usage
+from podium.types import Price, Profile, Spent, Usage
+from podium.workflow import Acceptance
 
 MakeTrace = Callable[..., Trace]
 FIRST, LAST = date(2026, 3, 1), date(2026, 3, 31)
@@ -26,7 +27,13 @@ def said(tokens: int = 10, **more: Any) -> Reply:
 
 
 def step(
-    worker: str, usd: float = 0.0, *, tokens: int = 10, reply: Reply | None = None, **changes: object
+    worker: str,
+    usd: float = 0.0,
+    *,
+    tokens: int = 10,
+    reply: Reply | None = None,
+    unpriced: bool = False,
+    **changes: object,
 ) -> Span:
     """A step that `worker` answered."""
     values = {
@@ -36,36 +43,35 @@ def step(
         "status": "done",
         "answered_by": worker,
         "reply": reply or said(tokens),
-        "cost_usd": usd,
+        "spent": Spent(Usage(input_tokens=tokens), usd, unpriced),
         "attempts": (Attempt(worker=worker, started_s=0, ended_s=1),),
     }
     return Span.model_validate(values | changes)
 
 
-def round_(spans: Sequence[Span], plan_usd: float = 0.0, **changes: object) -> RoundTrace:
+def round_(spans: Sequence[Span], planned: Spent = Spent()) -> RoundTrace:
     numbered = tuple(span.model_copy(update={"position": at}) for at, span in enumerate(spans))
-    values = {"plan_text": "", "spans": numbered, "plan_cost_usd": plan_usd}
-    return RoundTrace.model_validate(values | changes)
+    return RoundTrace(plan=Plan("", Acceptance(), planned), spans=numbered)
 
 
 def priced(make_trace: MakeTrace, id_: str, *spans: Span, plan_usd: float = 0.0, **changes: object) -> Trace:
-    return make_trace(id_, pool=POOL, rounds=(round_(spans, plan_usd),), **changes)
+    return make_trace(id_, pool=POOL, rounds=(round_(spans, Spent(cost_usd=plan_usd)),), **changes)
 
 
 def test_what_a_worker_cost_is_told_apart_by_who_was_paid(make_trace: MakeTrace) -> None:
-    lost = Attempt(worker="ada", started_s=0, ended_s=1, error_kind="timeout", cost_usd=0.1)
+    lost = Attempt(worker="ada", started_s=0, ended_s=1, error_kind="timeout", spent=Spent(cost_usd=0.1))
     answered = Attempt(worker="bob", started_s=1, ended_s=2)
     nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, reply=said(recorded="r#1/ada/0")))
     spans = (
         step("ada", 0.4, answered_by="bob", attempts=(lost, answered)),
-        step("cy", 0.0, reply=said(cached=True), attempts=(), saved_usd=0.5),
+        step("cy", reply=said(cached=True), attempts=(), spent=Spent(saved_usd=0.5)),
         step("cy", 0.2, reply=said(recorded="set#1/cy/0")),
         step("cy", 0.0, tokens=0),
-        step("team", 0.3, reply=said(nested=nested)),
-        step("bob", status="skipped", attempts=()),
+        step("team", 0.3, reply=said(nested=nested), unpriced=True),
+        step("bob", status="skipped", attempts=(), spent=Spent()),
     )
-    planned = round_(spans, 0.7, plan_unpriced=True, plan_usage=Usage(output_tokens=5), plan_saved_usd=0.2)
-    found = costs_of(make_trace(pool=POOL, rounds=(planned, round_([step("bob")]))))
+    planned = round_(spans, Spent(Usage(output_tokens=5), 0.7, unpriced=True, saved_usd=0.2))
+    found = costs_of(make_trace(pool=POOL, rounds=(planned, round_([step("bob", unpriced=True)]))))
     assert [cost._replace(usd=round(cost.usd, 9)) for cost in found] == [
         Cost(PLANNING, 1, 1, 5, 0.7, 0.0, 0.2),
         Cost("ada", 0, 0, 0, 0.1, 0.0, 0.0),
@@ -78,11 +84,16 @@ def test_what_a_worker_cost_is_told_apart_by_who_was_paid(make_trace: MakeTrace)
 def questions(make_trace: MakeTrace) -> list[Trace]:
     """On three days, of two keys and none, by two planners, on the last day at its end."""
     return [
-        priced(make_trace, "a", step("ada", 0.5), step("bob"), plan_usd=0.125, owner="shop"),
+        priced(make_trace, "a", step("ada", 0.5), step("bob", unpriced=True), plan_usd=0.125, owner="shop"),
         priced(make_trace, "b", step("ada", 0.25), owner="shop", planner="random"),
         priced(make_trace, "c", step("ada", 1.0), started_at="2026-03-02T23:59:59Z", plan_usd=0.25),
         priced(
-            make_trace, "d", step("cy"), owner="lab", started_at="2026-03-31T23:59:59.9Z", status="failed"
+            make_trace,
+            "d",
+            step("cy", unpriced=True),
+            owner="lab",
+            started_at="2026-03-31T23:59:59.9Z",
+            status="failed",
         ),
         priced(make_trace, "late", step("ada", 9.0), started_at="2026-04-01T00:00:00Z"),
         priced(make_trace, "early", step("ada", 9.0), started_at="2026-02-28T23:59:59Z"),

@@ -9,16 +9,20 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from podium.trace import Feedback, RoundTrace, Span, Trace
+from podium.trace import Feedback, Plan, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import Filters, Page, count_statement, end_of_scan, leading, page_statement
+from podium.types import Spent
+from podium.workflow import Acceptance
 
 MakeTrace = Callable[..., Trace]
 
 
 def worked(name: str, usd: float = 0.0) -> tuple[RoundTrace, ...]:
-    span = Span(position=0, worker=name, subtask="Add.", status="done", answered_by=name, cost_usd=usd)
-    return (RoundTrace(plan_text="", spans=(span,)),)
+    span = Span(
+        position=0, worker=name, subtask="Add.", status="done", answered_by=name, spent=Spent(cost_usd=usd)
+    )
+    return (RoundTrace(plan=Plan("", Acceptance()), spans=(span,)),)
 
 
 async def pages(store: AsyncTraceStore, filters: Filters, limit: int) -> list[Page]:

@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners import SelfConsistency
 from podium.recordings import Recording, Response
 from podium.team import Runner
 from podium.team.opening import open_pool
+from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
 from podium.workers.answer import final_answer, normalise

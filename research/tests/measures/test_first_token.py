@@ -3,9 +3,12 @@
 import pytest
 
 from evals.graded import column, graded
-from podium.trace import Reply, RoundTrace, Span
+from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import NO_USAGE
+from podium.workflow import Acceptance, Step, Workflow
 from podium_research.measures.first_token import first_token_s
+
+PLAN = Workflow(tuple(Step(0, "Do it.") for _ in range(4)))
 
 
 def _span(position: int, seconds: float, *, reads=(), first: float | None = None) -> Span:
@@ -31,17 +34,17 @@ def test_the_first_token_waits_for_planning_and_the_steps_it_reads():
         _span(2, 1.0, reads=(1,)),
         _span(3, 9.0, reads=(2,), first=0.5),
     )
-    once = RoundTrace(plan_text="...", plan_seconds=0.25, spans=steps)
+    once = RoundTrace(plan=Plan("...", PLAN, seconds=0.25), spans=steps)
     assert first_token_s(_trace(once)) == pytest.approx(0.25 + 2 + 1 + 0.5)
-    before = RoundTrace(plan_text="...", plan_seconds=1.0, spans=(_span(0, 4.0),))
+    before = RoundTrace(plan=Plan("...", PLAN, seconds=1.0), spans=(_span(0, 4.0),))
     assert first_token_s(_trace(before, once)) == pytest.approx(1 + 4 + 3.75)
 
 
 def test_an_answer_that_is_accepted_later_arrives_whole():
-    first = RoundTrace(plan_text="...", plan_seconds=1.0, spans=(_span(0, 4.0, first=0.5),))
-    accepted = RoundTrace(plan_text="...", plan_seconds=2.0, accepted=True)
+    first = RoundTrace(plan=Plan("...", PLAN, seconds=1.0), spans=(_span(0, 4.0, first=0.5),))
+    accepted = RoundTrace(plan=Plan("...", Acceptance(), seconds=2.0))
     assert first_token_s(_trace(first, accepted)) == pytest.approx(1 + 4 + 2)
 
 
 def test_where_nothing_was_streamed_the_first_token_is_not_known():
-    assert first_token_s(_trace(RoundTrace(plan_text="...", spans=(_span(0, 4.0),)))) is None
+    assert first_token_s(_trace(RoundTrace(plan=Plan("...", PLAN), spans=(_span(0, 4.0),)))) is None

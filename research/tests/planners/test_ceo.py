@@ -37,7 +37,7 @@ async def test_the_leader_decides_how_many_experts_work_and_their_tokens():
     assert [span.max_tokens for span in discussion] == [2048, 2048, 2048, None]  # The last is the vote.
     assert [pool.named(name).requests[0].options.max_tokens for name in ("ada", "bob", "eve")] == [2048] * 3
     assert [span.subtask.splitlines()[0][28:] for span in discussion[:3]] == ["algebra", "numbers", "proofs"]
-    assert trace.rounds[-1].accepted_step == (1, 0)
+    assert trace.rounds[-1].plan.accepted_step == (1, 0)
     assert trace.answer == "Answer: 1"
 
 
@@ -75,6 +75,6 @@ async def test_the_leader_may_stop_and_a_short_budget_still_gives_a_solution():
         eve=[],
     )
     trace = await answered(PLANNER, pool)
-    assert (trace.answer, trace.rounds[-1].accepted_step) == ("Answer: 1", (1, 0))
+    assert (trace.answer, trace.rounds[-1].plan.accepted_step) == ("Answer: 1", (1, 0))
     pool = team(lead=[decision(2, 0), EXPERTS], ada=["Answer: 4"], bob=[], eve=[])
     assert (await answered(PLANNER, pool, rounds=2)).answer == "Answer: 4"

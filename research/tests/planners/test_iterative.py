@@ -21,7 +21,7 @@ async def test_the_running_best_is_the_answer_and_not_the_last():
     pool = team(ada=["a", "b", "c", "d", "e", "f"], judge=[verdict(2, 5), verdict(9, 1), verdict(3, 8)])
     trace = await answered(PLANNER, pool)
     assert trace.answer == "c"
-    assert trace.rounds[-1].accepted_step == (1, 0)
+    assert trace.rounds[-1].plan.accepted_step == (1, 0)
     assert called(trace) == [["ada", "ada", "judge"]] * 3
     shown = [[s.response for s in read_view(r.messages).earlier] for r in pool.named("ada").requests[::2]]
     assert shown == [[], ["b", "a", verdict(2, 5)], ["c", "d", verdict(9, 1)]]
@@ -36,7 +36,7 @@ async def test_scores_are_of_shown_candidates_and_an_unread_verdict_gives_none()
     lost = WorkerError("It is down.", kind="server_error")
     pool = team(ada=["a", lost, "c", "d", "e", "f"], judge=[verdict(4), "fine!", verdict(11, 2)])
     trace = await answered(PLANNER, pool)
-    assert trace.rounds[-1].accepted_step == (0, 0)
+    assert trace.rounds[-1].plan.accepted_step == (0, 0)
 
 
 async def test_without_a_round_to_accept_in_the_worker_answers_alone():

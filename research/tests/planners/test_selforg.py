@@ -19,7 +19,7 @@ async def test_each_revises_in_sight_of_all_that_contribute_more():
     assert called(trace) == [["a", "b", "c", "d"], ["a", "d"]]
     assert shown(pool, "a") == ["Answer: 2", "Answer: 2"]
     assert shown(pool, "d") == ["Answer: 2", "Answer: 2", "Answer: 2"]  # The last is the revised one of a.
-    assert (trace.answer, trace.rounds[-1].accepted_step) == ("Answer: 2", (1, 0))
+    assert (trace.answer, trace.rounds[-1].plan.accepted_step) == ("Answer: 2", (1, 0))
 
 
 async def test_there_are_at_most_two_revisions_and_a_failed_one_keeps_its_answer():

@@ -17,7 +17,7 @@ from podium_research.planners.trinity_head import FEATURES, Evolution, Head, tra
 async def test_turns_follow_the_head_until_a_verifier_accepts():
     pool = team(ada=["Answer: 4", "Not sure. REVISE", "Answer: 5", "ACCEPT, not REVISE? ACCEPT"], bob=[])
     trace = await answered(Trinity(Head.untrained(["ada", "bob"])), pool)
-    assert (trace.answer, trace.rounds[-1].accepted_step) == ("Answer: 5", (2, 0))
+    assert (trace.answer, trace.rounds[-1].plan.accepted_step) == ("Answer: 5", (2, 0))
     last = read_view(pool.named("ada").requests[-1].messages).earlier
     assert [step.response for step in last] == ["Answer: 4", "Not sure. REVISE", "Answer: 5"]
 

@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.recordings import names_conditioned
-from podium.trace import Feedback, RejectedPlan, RoundTrace, Span, Trace
+from podium.trace import Feedback, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
@@ -104,9 +104,9 @@ def _recorded(trace: Trace) -> int:
 def _totals(trace: Trace) -> str:
     took = f"{seconds(trace.seconds)} by the clock"
     about = "about " if trace.usage.estimated else ""
-    spared = sum(span.saved_usd for span in trace.spans)
+    spared = sum(span.spent.saved_usd for span in trace.spans)
     saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
-    unpriced = " and planning, unpriced" if any(round_.plan_unpriced for round_ in trace.rounds) else ""
+    unpriced = " and planning, unpriced" if any(round_.plan.spent.unpriced for round_ in trace.rounds) else ""
     return (
         f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
         f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
@@ -119,47 +119,49 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if round_.workflow is not None:
         title.append(f": {counted(len(round_.workflow.steps), 'step')}, {topology(round_.workflow)}")
     elif round_.accepted:
-        at = round_.accepted_step
+        at = round_.plan.accepted_step
         which = "the answer so far" if at is None else f"the response of step {at[1]} in round {at[0] + 1}"
         title.append(f": accepted {which}")
-    planned = f"  planned in {seconds(round_.plan_seconds)}"
-    if round_.plan_usage.tokens:
-        planned += f", {counted(round_.plan_usage.tokens, 'token')}"
-        planned += f", {plan_price(round_.plan_cost_usd, round_.plan_unpriced)}"
+    planned = f"  planned in {seconds(round_.plan.seconds)}"
+    if round_.plan.spent.usage.tokens:
+        planned += f", {counted(round_.plan.spent.usage.tokens, 'token')}"
+        planned += f", {plan_price(round_.plan.spent.cost_usd, round_.plan.spent.unpriced)}"
     title.append(planned, "dim not bold")
-    if round_.plan_edited:
+    if round_.plan.edited:
         title.append(", then edited by the user", "yellow not bold")
     tree = Tree(title, guide_style="dim")
     if full:
-        for message in round_.plan_messages:
+        for message in round_.plan.messages:
             tree.add(
                 Text.assemble((f"prompt, {message.role}: ", "dim bold"), (printable(message.content), "dim"))
             )
-    for rejected in round_.rejected:
+    for rejected in round_.plan.rejected:
         tree.add(_draw_rejected(rejected, full))
-    if full and round_.plan_reasoning:
-        tree.add(_thought(round_.plan_reasoning))
+    if full and round_.plan.reasoning:
+        tree.add(_thought(round_.plan.reasoning))
     only_planned = round_.workflow is not None and not round_.spans
-    if full or only_planned or round_.plan_error is not None:
-        tree.add(Text(_cut(round_.plan_text, _PLAN, full), "dim"))
-    if round_.plan_error is not None:
-        tree.add(Text(printable(round_.plan_error), "red"))
-    if round_.plan_reason is not None:
-        tree.add(Text(printable(round_.plan_reason), "yellow"))
+    if full or only_planned or round_.error is not None:
+        tree.add(Text(_cut(round_.plan.text, _PLAN, full), "dim"))
+    if round_.error is not None:
+        tree.add(Text(printable(str(round_.error)), "red"))
+    if round_.plan.reason is not None:
+        tree.add(Text(printable(round_.plan.reason), "yellow"))
     for span in round_.spans:
         previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
-        tree.add(_draw_span(span, (len(round_.visible_responses) or 1) if previous and number else 0, full))
+        tree.add(
+            _draw_span(span, (len(round_.plan.visible_responses) or 1) if previous and number else 0, full)
+        )
     return tree
 
 
-def _draw_rejected(rejected: RejectedPlan, full: bool) -> RenderableType:
+def _draw_rejected(rejected: Plan, full: bool) -> RenderableType:
     label = Text.assemble(("Rejected plan", "bold yellow"))
-    cost = plan_price(rejected.cost_usd, rejected.unpriced)
-    label.append(f"  {counted(rejected.usage.tokens, 'token')}, {cost}", "dim")
+    cost = plan_price(rejected.spent.cost_usd, rejected.spent.unpriced)
+    label.append(f"  {counted(rejected.spent.usage.tokens, 'token')}, {cost}", "dim")
     label.append(f"\n{_cut(rejected.text, _PLAN, full)}", "dim")
     if full and rejected.reasoning:
         label.append("\n").append(_thought(rejected.reasoning))
-    return label.append(f"\n{printable(rejected.error)}", "red")
+    return label.append(f"\n{printable(str(rejected.decision))}", "red")
 
 
 def _thought(reasoning: str) -> Text:
@@ -215,12 +217,12 @@ def _team(trace: Trace, indent: str) -> Iterator[str]:
 
 def _spent(span: Span) -> str:
     if span.cached:
-        once = f"{dollars(span.saved_usd)} and {seconds(span.seconds)} when it was made"
+        once = f"{dollars(span.spent.saved_usd)} and {seconds(span.seconds)} when it was made"
         return f"{counted(span.usage.tokens, 'token')}, out of the cache ({once})"
     doubted = span.usage.implausible
     spent = [
         counted(span.usage.tokens, "token") + (f" (estimated; it reported {doubted})" if doubted else ""),
-        dollars(span.cost_usd),
+        dollars(span.spent.cost_usd),
         _time(span),
     ]
     if len(span.attempts) > 1:

@@ -20,10 +20,10 @@ from podium.cli.team_options import AskOptions, Keys
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, StoreError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
-from podium.planner import Plan
 from podium.sqlite_files import check_is_file, default_path
 from podium.team.opening import open_pool
 from podium.team.team import open_team
+from podium.trace import Plan
 from podium.trace.answers import PastAnswers, past_answers
 from podium.types import Profile
 from podium.workflow import Workflow, topology

@@ -19,7 +19,8 @@ from podium.conductor.prompt import (
     thinking_prompt,
 )
 from podium.errors import RefusalError, UsageError, WorkerError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
+from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, Message
 from podium.workflow import PlanError, parse
 
@@ -146,7 +147,6 @@ class Conductor:
             completion.spent,
             reasoning=completion.reasoning,
             dropped=completion.dropped,
-            cost_recorded=True,
         )
 
     async def _complete(

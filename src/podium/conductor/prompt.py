@@ -23,7 +23,8 @@ from podium.conductor.instructions import (
     short_instructions,
 )
 from podium.config import Settings
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
+from podium.trace import Plan
 from podium.types import AnswerOptions, Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE

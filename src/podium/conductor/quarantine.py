@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from podium.conductor.prompt import PolicyNumbering
 from podium.errors import UsageError, WorkerError
-from podium.planner import Plan, Planner, PlanRequest
-from podium.trace import Trace
+from podium.planner import Planner, PlanRequest
+from podium.trace import Plan, Trace
 from podium.workflow import PlanError, Workflow, live_steps
 
 _FAILING = 0.15

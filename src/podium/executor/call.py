@@ -14,7 +14,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
 from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt, Reply
-from podium.types import NO_USAGE, Spent
+from podium.types import Price, Profile, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 
@@ -84,11 +84,10 @@ async def call_with_fallbacks(
                 cooling_down = cooling_down or turn.worker
         else:
             profile = turn.worker.profile
-            usd = reply.price(profile)
-            paid_usd = 0.0 if reply.cached else usd
-            saved_usd += usd - paid_usd
+            spent = _spent_on(reply, profile)
+            saved_usd += spent.saved_usd
             calls = calls if reply.cached else 0
-            answered = WorkerAnswer(profile.name, reply, Spent(reply.usage, paid_usd, saved_usd=saved_usd))
+            answered = WorkerAnswer(profile.name, reply, replace(spent, saved_usd=saved_usd))
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
             _mark_cut(attempts, answered, lost=True)
@@ -119,6 +118,17 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
         following = pool.fallback(following)
 
 
+def _spent_on(reply: Reply, profile: Profile) -> Spent:
+    """What an answer takes now: one from the response cache nothing, but it saves the dollars that it had cost."""
+    usd = reply.price(profile)
+    if reply.cached:
+        return Spent(reply.usage, saved_usd=usd)
+    if reply.nested is not None:
+        return Spent(reply.usage, usd, unpriced=reply.nested.unpriced)
+    made = reply.recorded is None and reply.usage.tokens > 0
+    return Spent(reply.usage, usd, unpriced=made and not usd and profile.price == Price())
+
+
 def _is_cut(answered: WorkerAnswer, request: Request) -> bool:
     """Whether the worker's own max_tokens cut the answer off. If the caller set a limit, a cut is what the caller
     wants.
@@ -139,8 +149,7 @@ def _mark_cut(attempts: list[Attempt], answered: WorkerAnswer, *, lost: bool) ->
                 update={
                     "error_kind": "length",
                     "error": "The answer was cut off at max_tokens.",
-                    "cost_usd": answered.spent.cost_usd if lost else 0.0,
-                    "usage": answered.spent.usage if lost else NO_USAGE,
+                    "spent": replace(answered.spent, saved_usd=0.0) if lost else Spent(),
                 }
             )
             return

@@ -16,7 +16,7 @@ from podium.executor.early_stopping import EarlyStopping, answering_steps, find_
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.worker_call import Listeners
 from podium.trace import Attempt, Span
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow, live_steps
@@ -108,8 +108,7 @@ class Execution:
                         status="done",
                         reply=outcome.reply,
                         answered_by=outcome.worker,
-                        cost_usd=outcome.spent.cost_usd,
-                        saved_usd=outcome.spent.saved_usd,
+                        spent=outcome.spent,
                     )
                 else:
                     refused = outcome.refused or self._is_starved(position, attempts)
@@ -190,9 +189,9 @@ class Execution:
             result |= {"status": "cancelled", "error": self._why_stopped}
             raise
         finally:
-            lost_usd = sum(attempt.cost_usd for attempt in attempts)
-            if lost_usd:
-                result["cost_usd"] = result.get("cost_usd", 0.0) + lost_usd
+            for attempt in attempts:
+                if attempt.error_kind is not None:
+                    result["spent"] = attempt.spent + result.get("spent", Spent())
             if "status" in result:  # Missing after a bug of ours, which escapes.
                 self._record(
                     self._span(

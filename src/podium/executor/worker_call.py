@@ -172,8 +172,7 @@ class WorkerCall:
                     update={
                         "error_kind": "cancelled",
                         "error": "The other try was answered first.",
-                        "cost_usd": reply.price(self._worker.profile),
-                        "usage": reply.usage,
+                        "spent": reply.spent(self._worker.profile),
                     }
                 )
                 return
@@ -318,8 +317,7 @@ class WorkerCall:
                 ended_s=self._context.elapsed(),
                 error_kind=kind,
                 error=message,
-                cost_usd=spent.cost_usd,
-                usage=spent.usage,
+                spent=spent,
                 hedge=hedge,
             )
         )

@@ -5,10 +5,10 @@ from podium.evals.evaluation import Evaluation
 from podium.executor import StepEnded, StepStarted, StepText
 from podium.library.blocking import SyncTeam
 from podium.library.evaluation import evaluate
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded
 from podium.team.team import Team
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.types import Budget, Limits, Price, Question
 from podium.workers.function import worker
 from podium.workers.pool import Pool

@@ -10,11 +10,11 @@ from typing import Any, Self
 from podium.evals.evaluation import Evaluation
 from podium.library.evaluation import evaluate
 from podium.per_loop import LoopThread
-from podium.planner import Plan, Planner
+from podium.planner import Planner
 from podium.tasks.task import Task
 from podium.team import Event
 from podium.team.team import Team
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow

@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.voting import Single
+from podium.trace import Plan
 from podium.types import Profile
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
@@ -32,6 +32,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.planners.voting import Committee
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
 

@@ -13,10 +13,11 @@ from random import Random
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.phrases import PHRASES
 from podium.planners.plans import plan_once, position_of
+from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
 from podium.workflow.check import MAX_TEXT

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
@@ -27,6 +27,7 @@ from podium.planners.baseline import (
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once
 from podium.planners.rounds import worker_step
+from podium.trace import Plan
 from podium.workflow import Step, Workflow
 
 AGGREGATE = (

@@ -15,11 +15,12 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.controls import Constant, RandomPlans
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import PlannerWrapper, position_of
 from podium.planners.voting import SelfConsistency
+from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow, render
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, Planner, PlanRequest, rounds_of, tools_of
+from podium.planner import Planner, PlanRequest, rounds_of, tools_of
+from podium.trace import Plan
 from podium.types import Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Access, Step, Workflow, render

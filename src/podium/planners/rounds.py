@@ -16,8 +16,9 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.planners.plans import position_of, voting_step
+from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workers.answer import final_answer
 from podium.workers.same_answer import answer_key

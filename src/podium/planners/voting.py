@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
@@ -31,6 +31,7 @@ from podium.planners.baseline import (
 )
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of, voting_step
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 

@@ -87,4 +87,4 @@ def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward
 
 def _readable(round_: RoundTrace) -> bool:
     """Whether the round counts as valid. It does, too, if the time was up before the planner wrote the plan."""
-    return round_.workflow is not None or round_.accepted or round_.plan_error_kind == "time_is_up"
+    return round_.workflow is not None or round_.accepted or round_.error_kind == "time_is_up"

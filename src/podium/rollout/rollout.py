@@ -31,7 +31,7 @@ class Rollout:
     @property
     def plan_text(self) -> str:
         """The planner's exact text in the first round; empty if it wrote nothing."""
-        return self.trace.rounds[0].plan_text if self.trace.rounds else ""
+        return self.trace.rounds[0].plan.text if self.trace.rounds else ""
 
     @property
     def valid(self) -> bool:
@@ -64,7 +64,7 @@ class Rollout:
 
 
 def _failed(round_: RoundTrace) -> bool:
-    if round_.plan_error_kind in ("planner_failed", "budget_refused"):
+    if round_.error_kind in ("planner_failed", "budget_refused"):
         return True
     failed = {span.position for span in round_.spans if span.status == "failed" and not _was_drawn(span)}
     return bool(failed) and round_.workflow is not None and not failed.isdisjoint(live_steps(round_.workflow))

@@ -20,7 +20,7 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import PastRound, Plan, PlanRequest, past_rounds_of
+from podium.planner import PastRound, PlanRequest, past_rounds_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSource
@@ -31,7 +31,7 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.opening import open_pool
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
@@ -320,7 +320,7 @@ def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
         correct=rollout.correct,
         accepted=last.accepted,
         finished=finished(trace, rounds),
-        error=last.plan_error,
+        error=None if last.error is None else str(last.error),
         plan=None if workflow is None else render(workflow),
         **dict(PlanStructure.of(workflow, trace.pool)),
         calls=trace.calls,

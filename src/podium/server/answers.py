@@ -95,8 +95,8 @@ def from_plan(
         "usage": _usage_by_part(planned),
         "estimate": estimate,
     }
-    if planned.rounds[-1].plan_reason is not None and workflow == planned.rounds[-1].workflow:
-        podium["reason"] = planned.rounds[-1].plan_reason
+    if planned.rounds[-1].plan.reason is not None and workflow == planned.rounds[-1].workflow:
+        podium["reason"] = planned.rounds[-1].plan.reason
     if expires is not None:
         podium |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
     return ServedAnswer(planned.id, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
@@ -144,7 +144,7 @@ def no_answer_error(trace: Trace) -> APIError | None:
     message = trace.error or "There is no answer."
     failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
     stopped = any(span.status == "refused" for span in trace.spans) or any(
-        round_.plan_error_kind in _OUT_OF_BUDGET for round_ in trace.rounds
+        round_.error_kind in _OUT_OF_BUDGET for round_ in trace.rounds
     )
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
@@ -157,7 +157,7 @@ def no_answer_error(trace: Trace) -> APIError | None:
             headers=headers,
             more=more,
         )
-    if any(round_.plan_error_kind == TOOL_ANSWERS for round_ in trace.rounds):
+    if any(round_.error_kind == TOOL_ANSWERS for round_ in trace.rounds):
         return APIError(
             400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=more
         )
@@ -187,8 +187,8 @@ def to_details(trace: Trace) -> dict[str, Any]:
         "seconds": trace.seconds,
         "usage": _usage_by_part(trace),
     }
-    if latest is not None and latest.plan_reason is not None:
-        details["reason"] = latest.plan_reason
+    if latest is not None and latest.plan.reason is not None:
+        details["reason"] = latest.plan.reason
     if trace.error is not None:
         details["error"] = trace.error
     if dropped := set(_dropped(trace)):
@@ -199,7 +199,7 @@ def to_details(trace: Trace) -> dict[str, Any]:
 def _dropped(trace: Trace) -> Iterator[str]:
     """The parameters that were left out for an endpoint, in nested teams too."""
     for round_ in trace.rounds:
-        yield from round_.plan_dropped
+        yield from round_.plan.dropped
     for span in trace.spans:
         if span.reply is not None:
             yield from span.reply.dropped
@@ -244,16 +244,17 @@ def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]
 def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
     round = ready.round
     began = f"Round {round} begins. " if round else ""
-    if ready.error is not None:
-        began = f"There is no plan to run. {ready.error.message} "
-    match ready.plan.decision:
+    if ready.trace.error is not None:
+        began = f"There is no plan to run. {ready.trace.error.message} "
+    match ready.trace.workflow or ready.trace.plan.decision:
         case Workflow(steps=steps) as workflow:
             workers = ", ".join(pool[step.worker].name for step in steps)
             count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
             details = {"event": "plan", "round": round, "plan": plan_rows(workflow, pool)}
-            if ready.plan.reason is not None:
-                details["reason"] = ready.plan.reason
-            return " ".join(filter(None, (f"{began}Plan of {count}: {workers}.", ready.plan.reason))), details
+            reason = ready.trace.plan.reason
+            if reason is not None:
+                details["reason"] = reason
+            return " ".join(filter(None, (f"{began}Plan of {count}: {workers}.", reason))), details
         case Acceptance():
             return "The answer is accepted.", {"event": "accepted", "round": round}
     return None
@@ -262,7 +263,7 @@ def _planned(ready: PlanReady, pool: Sequence[Profile]) -> tuple[str, dict[str, 
 def _ended(span: Span) -> str:
     if span.status != "done":
         return f"Step {span.position}: {span.error or span.status}"
-    took = "from the cache" if span.cached else f"in {span.seconds:.1f} s, ${span.cost_usd:.6f}"
+    took = "from the cache" if span.cached else f"in {span.seconds:.1f} s, ${span.spent.cost_usd:.6f}"
     return f"Step {span.position}: {span.answered_by} answered {took}."
 
 
@@ -279,7 +280,7 @@ def _step_facts(span: Span) -> dict[str, Any]:
     return {
         "worker": span.worker,
         "answered_by": span.answered_by,
-        "cost_usd": span.cost_usd,
+        "cost_usd": span.spent.cost_usd,
         "seconds": span.seconds,
         "cached": reply.cached,
         "status": span.status,
@@ -289,7 +290,8 @@ def _step_facts(span: Span) -> dict[str, Any]:
         "dropped": list(reply.dropped),
         "folded": reply.folded,
         "attempts": [
-            attempt.model_dump(include={"worker", "error_kind", "error", "cost_usd"})
+            attempt.model_dump(include={"worker", "error_kind", "error"})
+            | {"cost_usd": attempt.spent.cost_usd}
             for attempt in span.attempts
         ],
     }
@@ -302,14 +304,15 @@ def _usage_by_part(trace: Trace) -> dict[str, Any]:
         if span.called:
             called.setdefault(span.answered_by or span.worker, []).append(span)
     conductor = _counts(
-        (round_.plan_usage for round_ in trace.rounds), sum(round_.plan_cost_usd for round_ in trace.rounds)
+        (round_.plan.spent.usage for round_ in trace.rounds),
+        sum(round_.plan.spent.cost_usd for round_ in trace.rounds),
     )
-    if any(round_.plan_unpriced for round_ in trace.rounds):
+    if any(round_.plan.spent.unpriced for round_ in trace.rounds):
         conductor["unpriced"] = True
     return {
         "conductor": conductor,
         "workers": {
-            name: _counts((span.total_usage for span in spans), sum(span.cost_usd for span in spans))
+            name: _counts((span.spent.usage for span in spans), sum(span.spent.cost_usd for span in spans))
             for name, spans in called.items()
         },
     }

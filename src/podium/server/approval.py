@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.types import Question
 from podium.workers.pool import Pool
@@ -210,20 +210,15 @@ class ApprovedPlan:
         (round_,) = self.planned.rounds
         if request.past_rounds:
             return Plan("", Acceptance())
-        request.ledger.carry(round_.plan_spent)
+        request.ledger.carry(round_.plan.spent)
         position = {profile.name: number for number, profile in enumerate(request.pool)}
         steps = (replace(step, worker=position[self.names[step.worker]]) for step in self.workflow.steps)
-        return Plan(
-            round_.plan_text,
-            Workflow(tuple(steps)),
-            round_.plan_spent,
-            messages=round_.plan_messages,
-            reasoning=round_.plan_reasoning,
-            rejected=round_.rejected,
-            cost_recorded=True,
-            seconds=round_.plan_seconds,
-            edited=self.workflow != round_.workflow,
-            reason=round_.plan_reason if self.workflow == round_.workflow else None,
+        edited = self.workflow != round_.workflow
+        return replace(
+            round_.plan,
+            decision=Workflow(tuple(steps)),
+            edited=edited,
+            reason=None if edited else round_.plan.reason,
         )
 
 

@@ -199,7 +199,7 @@ class OpenedQuestion:
                 if self.request.keep:
                     service.keep(event.trace, self.caller)
             elif isinstance(event, PlanReady):
-                service.planners.record_plan(runner.planner.name, event.error)
+                service.planners.record_plan(runner.planner.name, event.trace.error)
             for notify in observers:
                 notify(event)
 

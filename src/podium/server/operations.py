@@ -180,9 +180,9 @@ class Metrics:
         self._questions(planner, trace.status).inc()
         self._seconds(planner).observe(trace.seconds)
         for round_ in trace.rounds:
-            self._plan_tokens("input").inc(round_.plan_usage.input_tokens)
-            self._plan_tokens("output").inc(round_.plan_usage.output_tokens)
-            self._plan_usd.inc(round_.plan_cost_usd)
+            self._plan_tokens("input").inc(round_.plan.spent.usage.input_tokens)
+            self._plan_tokens("output").inc(round_.plan.spent.usage.output_tokens)
+            self._plan_usd.inc(round_.plan.spent.cost_usd)
             for span in round_.spans:
                 self._count_step(span)
         for cost in costs_of(trace):
@@ -196,9 +196,9 @@ class Metrics:
             self._refused(worker).inc()
         if span.cached:
             self._cached(worker).inc()
-            self._saved(worker).inc(span.saved_usd)
+            self._saved(worker).inc(span.spent.saved_usd)
             return
-        usage = span.total_usage
+        usage = span.spent.usage
         self._tokens(worker, "input").inc(usage.input_tokens)
         self._tokens(worker, "output").inc(usage.output_tokens)
 

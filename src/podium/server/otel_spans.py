@@ -124,22 +124,22 @@ class SpanExporter:
                     if span.status != "skipped":
                         self._step(number, span, started, open_span.context)
                 ends = [_after(started, span.ended_s) for span in round_.spans]
-                at = max(ends, default=_after(at, round_.plan_seconds))
+                at = max(ends, default=_after(at, round_.plan.seconds))
 
     def _plan(self, planner: str, number: int, round_: RoundTrace, start: int, parent: Context) -> None:
         attributes: Attributes = {
             "gen_ai.operation.name": "plan",
-            **_usage(round_.plan_usage),
+            **_usage(round_.plan.spent.usage),
             "podium.planner": planner,
             "podium.round": number,
             "podium.accepted": round_.accepted,
             "podium.steps": 0 if round_.workflow is None else len(round_.workflow.steps),
-            "podium.cost_usd": round_.plan_cost_usd,
+            "podium.cost_usd": round_.plan.spent.cost_usd,
         }
         if self._texts:
-            attributes["gen_ai.output.messages"] = _answer(round_.plan_text, None)
-        with _OpenSpan(self, f"plan {planner}", start, round_.plan_seconds, parent) as open_span:
-            open_span.set(attributes, round_.plan_error_kind, round_.plan_error)
+            attributes["gen_ai.output.messages"] = _answer(round_.plan.text, None)
+        with _OpenSpan(self, f"plan {planner}", start, round_.plan.seconds, parent) as open_span:
+            open_span.set(attributes, round_.error_kind, str(round_.error or "") or None)
 
     def _step(self, number: int, span: Span, started: int, parent: Context) -> None:
         worker = span.answered_by or span.worker
@@ -156,7 +156,7 @@ class SpanExporter:
             "podium.reads": list(span.reads),
             "podium.attempts": len(span.attempts),
             "podium.cached": span.cached,
-            "podium.cost_usd": span.cost_usd,
+            "podium.cost_usd": span.spent.cost_usd,
             "server.address": model.address,
         }
         if (reply := span.reply) is not None:

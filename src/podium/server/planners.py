@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from podium.errors import StoreError, UsageError
 from podium.executor.checkup import CheckResult
-from podium.planner import Learner, Plan, Planner, PlanRequest
+from podium.planner import Learner, Planner, PlanRequest
 from podium.planners import Baseline, find_baseline, known_baselines
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of
@@ -22,6 +22,7 @@ from podium.server.api_errors import not_found
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
+from podium.trace import Plan
 from podium.trace.async_store import AsyncTraceStore
 from podium.workflow import PlanError, Step, Workflow
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from podium.executor import StepEnded, StepStarted, StepText
-from podium.planner import Plan
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded
-from podium.trace import RoundTrace, Span, Trace
+from podium.trace import Span, Trace
 from podium.trace.serialization import to_json
-from podium.workflow import Acceptance, PlanError, Workflow
 
 ENDED = "ended"
 """Kind and id of the last event of every stream."""
@@ -80,7 +78,7 @@ def to_stream_event(id: str, event: Event, workers: Sequence[str]) -> StreamEven
         case StepEnded(round=number, span=span):
             return _stream_event(id, "step_ended", {"round": number, "span": span.model_dump(mode="json")})
         case RoundEnded(round=number, trace=round_):
-            return _stream_event(id, "round_ended", _round(number, round_))
+            return _stream_event(id, "round_ended", {"round": number, "response": round_.response})
         case QuestionEnded(trace=trace):
             return StreamEvent(ENDED, ENDED, f'{{"trace":{to_json(trace)}}}')
 
@@ -98,20 +96,7 @@ def events_of_trace(trace: Trace) -> Iterator[StreamEvent]:
     )
     id = 0
     for number, round_ in enumerate(trace.rounds):
-        error = (
-            None if round_.plan_error is None else PlanError(round_.plan_error_kind or "", round_.plan_error)
-        )
-        decision = round_.workflow or error or Acceptance()
-        plan = Plan(
-            round_.plan_text,
-            decision,
-            round_.plan_spent,
-            reasoning=round_.plan_reasoning,
-            rejected=round_.rejected,
-            reason=round_.plan_reason,
-            visible_responses=round_.visible_responses,
-        )
-        events: list[Event] = [PlanReady(number, plan, round_.plan_seconds, error)]
+        events: list[Event] = [PlanReady(number, round_)]
         steps: list[tuple[float, int, Event]] = []
         for span in round_.spans:
             if span.status == "skipped":
@@ -132,28 +117,8 @@ def _start(number: int, span: Span) -> StepStarted:
 
 
 def _plan(event: PlanReady, workers: Sequence[str]) -> dict[str, Any]:
-    plan = event.plan
-    workflow = plan.decision if isinstance(plan.decision, Workflow) else None
-    return {
-        "round": event.round,
-        "text": plan.text,
-        "reasoning": plan.reasoning,
-        "rejected": [rejected.model_dump(mode="json") for rejected in plan.rejected],
-        "workflow": None if workflow is None else asdict(workflow),
-        "visible_responses": plan.visible_responses,
-        "workers": list(workers) or None,
-        "accepted": isinstance(plan.decision, Acceptance),
-        "error": None if event.error is None else str(event.error),
-        "reason": plan.reason,
-        "seconds": event.seconds,
-        "usage": plan.spent.usage.model_dump(),
-        "cost_usd": plan.spent.cost_usd,
-        "unpriced": plan.spent.unpriced,
-    }
-
-
-def _round(number: int, round_: RoundTrace) -> dict[str, Any]:
-    return {"round": number, "response": round_.response, "accepted": round_.accepted}
+    planned = event.trace.model_dump(include={"plan": True, "fallback": True}, exclude={"plan": {"messages"}})
+    return {"round": event.round, "workers": list(workers) or None, **planned}
 
 
 def _stream_event(id: str, kind: str, data: dict[str, Any]) -> StreamEvent:

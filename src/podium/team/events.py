@@ -6,9 +6,7 @@ from dataclasses import dataclass
 
 from podium.errors import StoreError
 from podium.executor import StepEnded, StepStarted, StepText
-from podium.planner import Plan
 from podium.trace import RoundTrace, Trace
-from podium.workflow import PlanError
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +15,8 @@ class PlanReady:
 
     round: int
     """The round's number, from 0."""
-    plan: Plan
-    """The plan that is run; after failed planning, the one that sends the question to the fallback worker."""
-    seconds: float
-    error: PlanError | None = None
-    """Why planning failed; None: it did not."""
+    trace: RoundTrace
+    """The plan, and what runs in its place if planning failed. It has no steps yet."""
 
 
 @dataclass(frozen=True, slots=True)

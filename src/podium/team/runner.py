@@ -18,11 +18,11 @@ from secrets import token_hex
 from podium import __version__
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
-from podium.planner import PastRound, Plan, Planner, PlanRequest, round_trace, rounds_of
+from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
-from podium.trace import RoundTrace, Trace
+from podium.trace import Plan, RoundTrace, Trace
 from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
@@ -125,8 +125,7 @@ class Runner:
         """
         context = self._context(question, seed)
         with context.ledger.receipt(receipt):
-            plan, _ = await _QuestionRun(self, context, None, None).write_plan(0, strict=True)
-        return plan
+            return await _QuestionRun(self, context, None, None).write_plan(0, strict=True)
 
     def _context(self, question: Question, seed: str) -> QuestionContext:
         if not question.text.strip():
@@ -188,14 +187,12 @@ class _QuestionRun:
 
     async def plan(self) -> None:
         """Write the first plan, and run nothing."""
-        plan, seconds = await self.write_plan(0)
-        match plan.decision:
-            case Workflow() as workflow:
-                self._only_planned = True
-                self._close(0, round_trace(plan, seconds, workflow=workflow))
-            case PlanError() as error:
-                self._concern = f"There is no plan. {error.message}"
-                self._close(0, round_trace(plan, seconds, error=error))
+        plan = await self.write_plan(0)
+        if isinstance(plan.decision, PlanError):
+            self._concern = f"There is no plan. {plan.decision.message}"
+        else:
+            self._only_planned = True
+        self._close(0, RoundTrace(plan=plan))
 
     async def run(self) -> None:
         """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
@@ -203,49 +200,41 @@ class _QuestionRun:
             spent = number and self._question_context.ledger.exhausted
             if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
-            ready = self._ready(number, *await self.write_plan(number))
-            plan, seconds, error = ready.plan, ready.seconds, ready.error
-            self._emit(ready)
-            match plan.decision:
-                case Workflow() as workflow:
-                    with self._recorded(number, plan, workflow, seconds, error) as execution:
-                        await execution.run()
-                    last = self._rounds[-1].spans[-1].reply
-                    if error is not None or (last is not None and last.tool_calls):
-                        return  # After calls of its tools the caller continues with the same worker.
-                case Acceptance():
-                    self._accept(number, plan, seconds)
-                    return
-                case PlanError(message=message):
-                    self._concern = f"There is no plan to run. {message}"
-                    self._close(number, round_trace(plan, seconds, error=error))
-                    return
+            plan = await self.write_plan(number)
+            round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
+            self._emit(PlanReady(number, round_))
+            workflow = round_.workflow
+            if workflow is None:
+                self._end_without_workflow(number, round_)
+                return
+            with self._recorded(number, round_, workflow) as execution:
+                await execution.run()
+            last = self._rounds[-1].spans[-1].reply
+            if round_.fallback is not None or (last is not None and last.tool_calls):
+                return  # After calls of its tools the caller continues with the same worker.
 
-    def _accept(self, number: int, plan: Plan, seconds: float) -> None:
-        """End with the answer so far, or with the response of the step that the plan names."""
-        response = None
-        if plan.accepted_step is not None:
-            round, step = plan.accepted_step
-            response = self._answer = self._past_rounds[round].responses[step]
+    def _end_without_workflow(self, number: int, round_: RoundTrace) -> None:
+        """End with the answer so far, or with the response of the step that an acceptance names."""
+        if round_.error is not None:
+            self._concern = f"There is no plan to run. {round_.error.message}"
+        elif round_.plan.accepted_step is not None:
+            round, step = round_.plan.accepted_step
+            self._answer = self._past_rounds[round].responses[step]
             self._concern = None
-        self._close(number, round_trace(plan, seconds, accepted=True, response=response))
+            round_ = round_.model_copy(update={"response": self._answer})
+        self._close(number, round_)
 
-    def _ready(self, number: int, plan: Plan, seconds: float) -> PlanReady:
-        """The plan of round `number`, or what runs in its place if planning failed."""
-        error = plan.decision if isinstance(plan.decision, PlanError) else None
-        if error is not None and (fallback := self._fallback_workflow(error)) is not None:
-            plan = replace(plan, decision=fallback)
-        return PlanReady(number, plan, seconds, error)
-
-    def _fallback_workflow(self, error: PlanError) -> Workflow | None:
+    def _fallback_workflow(self, decision: Workflow | Acceptance | PlanError) -> Workflow | None:
         """A workflow that sends the whole question to the fallback worker; None: there is none, or no need for it."""
         names, name = self._question_context.pool.names, self._runner.plan_fallback
-        if self._past_rounds or name not in names or error.kind == "time_is_up":
+        if not isinstance(decision, PlanError) or decision.kind == "time_is_up":
+            return None
+        if self._past_rounds or name not in names:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def write_plan(self, number: int, *, strict: bool = False) -> tuple[Plan, float]:
-        """The plan of round `number`, counted in the ledger, and the seconds that it took.
+    async def write_plan(self, number: int, *, strict: bool = False) -> Plan:
+        """The plan of round `number`, counted in the ledger.
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
 
@@ -270,7 +259,7 @@ class _QuestionRun:
         except asyncio.CancelledError:
             if receipt.spent != Spent():
                 lost = _no_plan("cancelled", "The question was cancelled.", receipt)
-                self._close(number, round_trace(lost, context.elapsed() - started))
+                self._close(number, RoundTrace(plan=replace(lost, seconds=context.elapsed() - started)))
             raise
         else:
             decision, later = plan.decision, number > 0
@@ -278,9 +267,7 @@ class _QuestionRun:
                 decision, context.pool, context.question.options
             )
             plan = plan if fault is None else replace(plan, decision=fault)
-        if not plan.cost_recorded:
-            context.ledger.record(plan.spent)
-        return plan, context.elapsed() - started if plan.seconds is None else plan.seconds
+        return plan if plan.seconds else replace(plan, seconds=context.elapsed() - started)
 
     def _request(self, number: int) -> PlanRequest:
         context = self._question_context
@@ -295,23 +282,17 @@ class _QuestionRun:
         )
 
     @contextmanager
-    def _recorded(
-        self, number: int, plan: Plan, workflow: Workflow, seconds: float, error: PlanError | None
-    ) -> Iterator[Execution]:
-        """The execution of one round, which is recorded when the block ends.
-
-        Args:
-            error: why planning failed, where `workflow` sends the question to the fallback worker.
-        """
+    def _recorded(self, number: int, round_: RoundTrace, workflow: Workflow) -> Iterator[Execution]:
+        """The execution of one round, which is recorded when the block ends."""
         earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
         execution = Execution(
             self._question_context,
             workflow,
             round=number,
             previous=(self._past_rounds[-1].response or None) if self._past_rounds else None,
-            shown=plan.steps_shown(self._past_rounds),
+            shown=responses_shown(round_.plan, self._past_rounds),
             earlier_calls=earlier_calls,
-            max_tokens=() if error is not None else plan.max_tokens,
+            max_tokens=() if round_.error is not None else round_.plan.max_tokens,
         )
         try:
             yield execution
@@ -324,13 +305,11 @@ class _QuestionRun:
             self._past_rounds = (*self._past_rounds, PastRound(workflow, response or "", votes, responses))
             self._answer = self._answer if response is None else response
             self._concern = answer_concern(spans, latest)
-            if error is not None:
-                went = f"There is no plan to run. {error.message} The question went to {spans[0].worker!r} alone."
-                self._concern = " ".join(filter(None, (went, self._concern)))
-            self._close(
-                number,
-                round_trace(plan, seconds, workflow=workflow, error=error, spans=spans, response=response),
-            )
+            if round_.error is not None:
+                why = f"There is no plan to run. {round_.error.message}"
+                went = f"The question went to {spans[0].worker!r} alone."
+                self._concern = " ".join(filter(None, (why, went, self._concern)))
+            self._close(number, round_.model_copy(update={"spans": spans, "response": response}))
 
     def _close(self, number: int, trace: RoundTrace) -> None:
         self._rounds.append(trace)
@@ -372,4 +351,4 @@ class _QuestionRun:
 
 def _no_plan(kind: str, why: str, receipt: Receipt) -> Plan:
     """What stands for the plan of a planner that failed, which has taken what the receipt says."""
-    return Plan("", PlanError(kind, why), receipt.spent, cost_recorded=True)
+    return Plan("", PlanError(kind, why), receipt.spent)

@@ -20,14 +20,14 @@ from podium.config import overrides_of
 from podium.errors import StoreError
 from podium.executor import Dispatcher
 from podium.executor.dispatcher import open_dispatcher
-from podium.planner import FixedPlan, Plan, Planner, PlanRequest
+from podium.planner import FixedPlan, Planner, PlanRequest
 from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.base import Worker
@@ -270,7 +270,7 @@ def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
-        return _WrittenPlan(name, Plan(render(workflow), workflow, cost_recorded=True, max_tokens=max_tokens))
+        return _WrittenPlan(name, Plan(render(workflow), workflow, max_tokens=max_tokens))
     return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
 
 

@@ -3,7 +3,6 @@
 from podium.trace.model import (
     Attempt,
     Feedback,
-    RejectedPlan,
     Reply,
     RoundTrace,
     Span,
@@ -12,11 +11,12 @@ from podium.trace.model import (
     Verdict,
     VoteCount,
 )
+from podium.trace.plan import Plan
 
 __all__ = [
     "Attempt",
     "Feedback",
-    "RejectedPlan",
+    "Plan",
     "Reply",
     "RoundTrace",
     "Span",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple, Self
 
 from podium.trace.model import RoundTrace, Span, Trace
-from podium.types import Price, Profile
 
 PLANNING = ""
 """Stands for the plans where otherwise a worker's name stands."""
@@ -49,47 +48,39 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     found = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
         tries = [
-            Cost(tried.worker, 0, 0, tried.usage.tokens, tried.cost_usd, 0, 0)
+            Cost(tried.worker, 0, 0, tried.spent.usage.tokens, tried.spent.cost_usd, 0, 0)
             for tried in span.attempts
-            if tried.cost_usd or tried.usage.tokens
+            if tried.spent.cost_usd or tried.spent.usage.tokens
         ]
-        answer = [_of_answer(span, sum(cost.usd for cost in tries), trace.pool)] if span.called else []
+        answer = [_of_answer(span, sum(cost.usd for cost in tries))] if span.called else []
         for cost in (*tries, *answer):
             found[cost.worker] = found[cost.worker].plus(cost) if cost.worker in found else cost
     return tuple(found.values())
 
 
 def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
+    plans = [round_.plan.spent for round_ in rounds]
     return Cost(
         PLANNING,
-        calls=sum(bool(r.plan_usage.tokens or r.plan_cost_usd or r.plan_unpriced) for r in rounds),
-        unpriced=sum(r.plan_unpriced for r in rounds),
-        tokens=sum(r.plan_usage.tokens for r in rounds),
-        usd=sum(r.plan_cost_usd for r in rounds),
+        calls=sum(bool(plan.usage.tokens or plan.cost_usd or plan.unpriced) for plan in plans),
+        unpriced=sum(plan.unpriced for plan in plans),
+        tokens=sum(plan.usage.tokens for plan in plans),
+        usd=sum(plan.cost_usd for plan in plans),
         unpaid_usd=0.0,
-        saved_usd=sum(r.plan_saved_usd for r in rounds),
+        saved_usd=sum(plan.saved_usd for plan in plans),
     )
 
 
-def _of_answer(span: Span, tried_usd: float, pool: tuple[Profile, ...]) -> Cost:
+def _of_answer(span: Span, tried_usd: float) -> Cost:
     """A step, without the dollars of tries that gave no answer."""
-    worker = span.answered_by or span.worker
-    usd = span.cost_usd - tried_usd
+    reply, spent = span.reply, span.spent
+    usd = spent.cost_usd - tried_usd
     usd = usd if usd > _NOTHING_USD else 0.0
-    reply = span.reply
-    if reply is None:
-        return Cost(worker, 1, 0, 0, usd, 0.0, span.saved_usd)
-    if reply.nested is not None:
-        inner = costs_of(reply.nested)
-        unpriced = any(cost.unpriced for cost in inner)
-        unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in inner))
+    if reply is not None and reply.nested is not None:
+        unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))
     else:
-        recorded = reply.recorded is not None
-        paid = not (reply.cached or recorded)
-        unpriced = paid and not usd and reply.usage.tokens > 0 and _has_no_price(worker, pool)
-        unpaid_usd = usd if recorded else 0.0
-    return Cost(worker, 1, int(unpriced), reply.usage.tokens, usd, unpaid_usd, span.saved_usd)
-
-
-def _has_no_price(worker: str, pool: tuple[Profile, ...]) -> bool:
-    return any(profile.name == worker and profile.price == Price() for profile in pool)
+        unpaid_usd = usd if reply is not None and reply.recorded is not None else 0.0
+    tokens = 0 if reply is None else reply.usage.tokens
+    return Cost(
+        span.answered_by or span.worker, 1, int(spent.unpriced), tokens, usd, unpaid_usd, spent.saved_usd
+    )

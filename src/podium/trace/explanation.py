@@ -70,7 +70,7 @@ def explain_answer(trace: Trace) -> Explanation:
         reason=_reason(trace),
         ratings=tuple(_rated_worker(profile) for profile in rated),
         cost_usd=trace.cost_usd,
-        unpriced=any(round_.plan_unpriced for round_ in trace.rounds),
+        unpriced=any(round_.plan.spent.unpriced for round_ in trace.rounds),
         single=best,
         runner_up=_alone(trace, rated[1], "It has the second best rating.") if len(rated) > 1 else None,
     )
@@ -80,7 +80,7 @@ def _reason(trace: Trace) -> str | None:
     """The thoughts before the latest plan that was run; an acceptance is no plan."""
     for round_ in reversed(trace.rounds):
         if round_.workflow is not None:
-            return thought_in(round_.plan_text).strip() or round_.plan_reasoning.strip() or None
+            return thought_in(round_.plan.text).strip() or round_.plan.reasoning.strip() or None
     return None
 
 

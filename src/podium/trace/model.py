@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from podium.trace.plan import Plan
 from podium.types import (
     NO_USAGE,
     Budget,
@@ -23,7 +24,7 @@ from podium.types import (
     Value,
     total_usage,
 )
-from podium.workflow import Workflow
+from podium.workflow import Acceptance, PlanError, Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
 """"planned": there is a plan, and it was not run."""
@@ -104,10 +105,8 @@ class Attempt(Value):
     error_kind: str | None = None
     """None: the try succeeded."""
     error: str | None = None
-    cost_usd: float = 0.0
-    """Dollars that the try cost although it gave no answer."""
-    usage: Usage = Field(default_factory=lambda: NO_USAGE)
-    """Tokens that the try took although it gave no answer."""
+    spent: Spent = Spent()
+    """What the try took although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -135,10 +134,8 @@ class Span(Value):
     """None: nobody answered."""
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
-    cost_usd: float = 0.0
-    """Dollars paid for the answer, and for tries without one; an answer from the response cache costs nothing."""
-    saved_usd: float = 0.0
-    """Dollars that a cached answer had cost when it was made."""
+    spent: Spent = Spent()
+    """What the answer took, and tries without one; an answer from the response cache costs nothing."""
     started_s: float = 0.0
     ended_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
@@ -190,15 +187,10 @@ class Span(Value):
         if self.claimed_s is not None or not self.attempts:
             return self.seconds
         if self.nested is not None:
-            return self.nested.critical_path_s + sum(round_.plan_seconds for round_ in self.nested.rounds)
+            return self.nested.critical_path_s + sum(round_.plan.seconds for round_ in self.nested.rounds)
         answered = (attempt for attempt in reversed(self.attempts) if attempt.error_kind is None)
         attempt = next(answered, self.attempts[-1])
         return attempt.ended_s - attempt.started_s
-
-    @property
-    def total_usage(self) -> Usage:
-        """Tokens of the answer and of the tries without one."""
-        return total_usage([self.usage, *[each.usage for each in self.attempts if each.usage.tokens]])
 
     @property
     def called(self) -> bool:
@@ -206,72 +198,44 @@ class Span(Value):
         return bool(self.attempts) or self.cached
 
 
-class RejectedPlan(Value):
-    """A text of the planner that was not run: it was no plan, or called a worker that is left for a while."""
-
-    text: str
-    """Word for word."""
-    error: str
-    """Why, in full. If it was no plan, the planner was shown this error."""
-    error_kind: str
-    reasoning: str = ""
-    usage: Usage = Usage()
-    cost_usd: float = 0.0
-    unpriced: bool = False
-    """Whether its price is unknown, so that `cost_usd` leaves it out."""
-
-
 class RoundTrace(Value):
     """One plan and its execution."""
 
-    plan_messages: tuple[Message, ...] = ()
-    """The prompt: what the planner's model was sent for the first try, with the model's numbers of the workers. Empty:
-    the planner calls no model, or it did not answer."""
-    rejected: tuple[RejectedPlan, ...] = ()
-    """The tries before `plan_text`. The figures of the plan include theirs."""
-    plan_reasoning: str = ""
-    """The visible reasoning of the planner's model, if the model returns it apart from its text."""
-    plan_dropped: tuple[str, ...] = ()
-    """Keys of the request to the planner's model that were left out, since its endpoint refuses them."""
-    plan_text: str
-    workflow: Workflow | None = None
-    """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
-    accepted: bool = False
-    """The planner accepted the answer of the round before."""
-    accepted_step: tuple[int, int] | None = None
-    """(round, step) whose response the planner accepted instead, which is then `response`."""
-    visible_responses: tuple[tuple[int, int], ...] = ()
-    """(round, step) of the responses that steps with "previous" or "all" saw in place of the latest one."""
-    plan_error: str | None = None
-    """The whole text of the error, if the planner wrote no plan that could be run. If there is a workflow all the same,
-    one worker got the question instead."""
-    plan_error_kind: str | None = None
-    plan_usage: Usage = Usage()
-    plan_cost_usd: float = 0.0
-    plan_unpriced: bool = False
-    """Whether the plan was paid for at an unknown price, which `plan_cost_usd` leaves out."""
-    plan_saved_usd: float = 0.0
-    """Dollars that the plan had cost when it was made, if it is from the response cache."""
-    plan_seconds: float = 0.0
-    plan_edited: bool = False
-    """Whether a user changed the plan before it ran: `plan_text` is the planner's, `workflow` the user's."""
-    plan_reason: str | None = None
-    """One sentence: why the workflow is not the one that the planner wrote; None: it is."""
+    plan: Plan
+    fallback: Workflow | None = None
+    """What ran in place of a plan with an error: one worker got the question."""
     spans: tuple[Span, ...] = ()
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
 
     @property
-    def plan_spent(self) -> Spent:
-        """Tokens and dollars of the plan."""
-        return Spent(self.plan_usage, self.plan_cost_usd, self.plan_unpriced, self.plan_saved_usd)
+    def workflow(self) -> Workflow | None:
+        """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
+        decision = self.plan.decision
+        return decision if isinstance(decision, Workflow) else self.fallback
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the planner accepted an answer of the rounds before."""
+        return isinstance(self.plan.decision, Acceptance)
+
+    @property
+    def error(self) -> PlanError | None:
+        """Why the plan could not be run; None: it could."""
+        return self.plan.decision if isinstance(self.plan.decision, PlanError) else None
+
+    @property
+    def error_kind(self) -> str | None:
+        """The kind of `error`; None: there is none."""
+        return None if self.error is None else self.error.kind
 
     @property
     def called_workers(self) -> tuple[int, ...]:
         """The number of the worker of each step that was not skipped."""
-        if self.workflow is None:
+        workflow = self.workflow
+        if workflow is None:
             return ()
-        steps = self.workflow.steps
+        steps = workflow.steps
         return tuple(steps[span.position].worker for span in self.spans if span.status != "skipped")
 
     @property
@@ -366,20 +330,27 @@ class Trace(Value):
     @property
     def usage(self) -> Usage:
         """Tokens of workers and planner."""
-        planned = [round_.plan_usage for round_ in self.rounds]
-        return total_usage([*planned, *(span.total_usage for span in self.spans)])
+        planned = [round_.plan.spent.usage for round_ in self.rounds]
+        return total_usage([*planned, *(span.spent.usage for span in self.spans)])
 
     @property
     def cost_usd(self) -> float:
         """Dollars of workers and planner."""
-        return sum(s.cost_usd for s in self.spans) + sum(r.plan_cost_usd for r in self.rounds)
+        return sum(s.spent.cost_usd for s in self.spans) + sum(r.plan.spent.cost_usd for r in self.rounds)
+
+    @property
+    def unpriced(self) -> bool:
+        """Whether the price of some tokens is unknown, so that `cost_usd` leaves them out."""
+        return any(span.spent.unpriced for span in self.spans) or any(
+            round_.plan.spent.unpriced for round_ in self.rounds
+        )
 
     @property
     def uncached_usd(self) -> float:
         """Dollars that it would have cost without the response cache. Comparisons use this."""
         # Span by span: sums of floats depend on their order, and the same question costs the same.
-        return sum(s.cost_usd + s.saved_usd for s in self.spans) + sum(
-            r.plan_cost_usd + r.plan_saved_usd for r in self.rounds
+        return sum(s.spent.cost_usd + s.spent.saved_usd for s in self.spans) + sum(
+            r.plan.spent.cost_usd + r.plan.spent.saved_usd for r in self.rounds
         )
 
     @property

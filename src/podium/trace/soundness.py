@@ -7,12 +7,13 @@ show, sum or run again. Nothing here reads a file.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from datetime import datetime
 from typing import Any
 
 from pydantic import BaseModel
 
-from podium.trace.model import Reply, RoundTrace, Trace
+from podium.trace.model import RoundTrace, Trace
 
 MOST = 10**12
 """No count, no dollars and no seconds of one trace are more. Sums of millions of traces fit into a database."""
@@ -46,25 +47,25 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
 
 
 def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[str]:
-    steps = () if round_.workflow is None else round_.workflow.steps
+    workflow = round_.workflow
+    steps = () if workflow is None else workflow.steps
+    written = "plan.decision" if round_.fallback is None else "fallback"
     for position, step in enumerate(steps):
         if not 0 <= step.worker < workers:
-            yield f"workflow.steps.{position}.worker is {step.worker}, and the pool has {workers} workers"
+            yield f"{written}.steps.{position}.worker is {step.worker}, and the pool has {workers} workers"
         if (j := _not_earlier(step.access.steps, position)) is not None:
-            yield f"workflow.steps.{position}.access names step {j}, which is no earlier one"
+            yield f"{written}.steps.{position}.access names step {j}, which is no earlier one"
     seen: set[int] = set()
     for number, span in enumerate(round_.spans):
         place = f"spans.{number}"
-        if round_.workflow is not None and not 0 <= span.position < len(steps):
+        if workflow is not None and not 0 <= span.position < len(steps):
             yield f"{place}.position is {span.position}, and the plan has {len(steps)} steps"
         if span.position in seen:
             yield f"{place}.position is {span.position}, as in another span"
         seen.add(span.position)
         if (j := _not_earlier(span.reads, span.position)) is not None:
             yield f"{place}.reads names step {j}, which is no earlier one"
-        if round_.workflow is not None and any(
-            not 0 <= j < len(steps) or j == span.position for j in span.waited
-        ):
+        if workflow is not None and any(not 0 <= j < len(steps) or j == span.position for j in span.waited):
             yield f"{place}.waited names a step that the plan does not have"
         if span.nested is not None and depth == _DEEPEST:
             yield f"{place}.reply.nested: more than {_DEEPEST} teams are nested"
@@ -86,8 +87,8 @@ def _is_date(text: str) -> bool:
 
 def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
     """All numbers with their places, without those of nested teams."""
-    if isinstance(value, BaseModel | Reply):
-        names = Reply.__dataclass_fields__ if isinstance(value, Reply) else type(value).model_fields
+    if isinstance(value, BaseModel) or is_dataclass(value):
+        names = type(value).model_fields if isinstance(value, BaseModel) else value.__dataclass_fields__
         for name in names:
             if name != "nested":
                 yield from _numbers(getattr(value, name), (*place, name))

@@ -186,9 +186,9 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     shown = session.pool_of(request).names
     past_rounds: tuple[PastRound, ...] = ()
     for round_ in trace.rounds:
-        if round_.plan_error is not None or round_.plan_reason is not None:
+        if round_.error is not None or round_.plan.reason is not None:
             return  # What ran is not what the planner wrote.
-        completion = _as_shown(round_.plan_text, round_.workflow, names, shown)
+        completion = _as_shown(round_.plan.text, round_.workflow, names, shown)
         longest = settings.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
         plan = _parse(completion, settings, len(shown), later_round=bool(past_rounds))

@@ -65,6 +65,9 @@ class Workflow:
 class Acceptance:
     """Three empty lists, or `"accept": true`, in a later round: the planner accepts the previous answer."""
 
+    accept: Literal[True] = True
+    """Tells it from the other decisions where it is written as JSON."""
+
 
 @dataclass(frozen=True, slots=True)
 class PlanError:

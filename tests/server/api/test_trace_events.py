@@ -90,8 +90,9 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
             ["wren"],
         )
         _, kind, data = next(told)
-        assert (kind, data["error"], data["workflow"]["steps"][0]["worker"]) == ("plan", None, 0)
-        subtask = data["workflow"]["steps"][0]["subtask"]
+        (step,) = data["plan"]["decision"]["steps"]
+        assert (kind, data["fallback"], step["worker"]) == ("plan", None, 0)
+        subtask = step["subtask"]
         started = {"round": 0, "position": 0, "worker": "wren", "subtask": subtask}
         assert next(told)[1:] == ("step_started", started)
         pieces = ""
@@ -105,7 +106,7 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
         assert (kind, data["span"]["reply"]["text"]) == ("step_ended", "Six sevens are 42.")
         assert next(told)[1:] == (
             "round_ended",
-            {"round": 0, "response": "Six sevens are 42.", "accepted": False},
+            {"round": 0, "response": "Six sevens are 42."},
         )
         place, kind, data = next(told)
         assert (place, kind) == ("ended", "ended")

@@ -89,7 +89,7 @@ def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Clie
         "status": "ok",
         "question": "What is 20 + 22?",
         "calls": 1,
-        "cost_usd": trace["rounds"][0]["spans"][0]["cost_usd"],
+        "cost_usd": trace["rounds"][0]["spans"][0]["spent"]["cost_usd"],
         "seconds": trace["seconds"],
         "workers": ["ada"],
         "owner": None,

@@ -153,7 +153,7 @@ def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened) -> 
         ("lark", "Multiply twice."),
         ("lark", "Check it."),
     ]
-    assert round_["plan_edited"]
+    assert round_["plan"]["edited"]
     assert [is_planning(body) for body in model.bodies] == [True, False, False]
     page.click(".feedback .right")
     page.wait_for_selector(".feedback .right[aria-pressed=true]")
@@ -173,7 +173,7 @@ def test_a_rejected_plan_costs_its_planning_alone(team, opened) -> None:
     page.wait_for_selector(".turn .trouble:has-text('You rejected the plan.')")
     trace = newest(url)
     assert trace["status"] == "cancelled"
-    assert page.inner_text(".turn-foot .cost") == f"${trace['rounds'][0]['plan_cost_usd']:.6f}"
+    assert page.inner_text(".turn-foot .cost") == f"${trace['rounds'][0]['plan']['spent']['cost_usd']:.6f}"
     assert len(model.bodies) == 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from made_traces import keep, of_sums
 from podium.executor.accounts import Account
 from podium.trace import Feedback, Trace
 from podium.trace.store import TraceStore
-from podium.types import Price
+from podium.types import Price, Spent
 
 TABLE = "table[aria-label^='Spend by'] tbody tr"
 
@@ -23,12 +24,19 @@ def paid(days: int = 3) -> list[Trace]:
     for number, trace in enumerate(of_sums(days)):
         round_ = trace.rounds[0]
         ada, bram = (
-            span.model_copy(update={"cost_usd": usd, "answered_by": name, "worker": name})
+            span.model_copy(
+                update={
+                    "spent": Spent(span.usage, usd, unpriced=not usd),
+                    "answered_by": name,
+                    "worker": name,
+                }
+            )
             for span, usd, name in zip(round_.spans, (1.0, 0.0), ("ada", "bram"), strict=True)
         )
         pool = tuple(one.model_copy(update={"price": Price()}) for one in trace.pool)
         moment = datetime.now(UTC) - timedelta(days=number)
-        planned = round_.model_copy(update={"spans": (ada, bram), "plan_cost_usd": 0.25})
+        plan = replace(round_.plan, spent=Spent(cost_usd=0.25))
+        planned = round_.model_copy(update={"spans": (ada, bram), "plan": plan})
         changes: dict[str, Any] = {"rounds": (planned,), "pool": pool, "started_at": moment.isoformat()}
         found.append(trace.model_copy(update=changes | {"owner": "shop" if number else None}))
     return found

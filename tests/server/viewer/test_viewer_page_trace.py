@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from made_traces import WRITABLE, hundred_steps, keep, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
-from podium.types import NO_USAGE
+from podium.types import NO_USAGE, Spent
 
 
 def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
@@ -83,7 +84,7 @@ def test_rounds_stand_side_by_side(kept_server, opened, tmp_path: Path) -> None:
 def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp_path: Path) -> None:
     first, second = two_rounds().rounds
     reason = "Kept with ada: its prompt cache holds 12,400 tokens of the conversation."
-    rounds = (first.model_copy(update={"plan_reason": reason}), second)
+    rounds = (first.model_copy(update={"plan": replace(first.plan, reason=reason)}), second)
     page = opened_trace(kept_server, opened, tmp_path, two_rounds().model_copy(update={"rounds": rounds}))
     assert reason in page.locator(".round").nth(0).inner_text()
     assert reason not in page.locator(".round").nth(1).inner_text()
@@ -91,7 +92,8 @@ def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp
 
 def test_what_the_cache_saved_counts_plans_too(kept_server, opened, tmp_path: Path) -> None:
     trace = plain()
-    rounds = tuple(one.model_copy(update={"plan_saved_usd": 0.5}) for one in trace.rounds)
+    saved = Spent(saved_usd=0.5)
+    rounds = tuple(one.model_copy(update={"plan": replace(one.plan, spent=saved)}) for one in trace.rounds)
     page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
     assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
 

@@ -43,17 +43,17 @@ def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(
     kept_server, opened, tmp_path: Path
 ) -> None:
     trace = rejected_first()
-    (rejected,) = trace.rounds[0].rejected
+    (rejected,) = trace.rounds[0].plan.rejected
     page = opened_trace(kept_server, opened, tmp_path, trace)
     shown = page.inner_text(".rejected")
     assert "No plan at all." in shown
-    assert rejected.error in shown
+    assert str(rejected.decision) in shown
     assert "tokens · $" in shown
     assert "A sum: one worker will do." in page.inner_text(".picture .thought")
     assert "Six sevens." in page.inner_text(".step-item .thought")
     page.click("summary:has-text('The planner\\'s prompt')")
     prompt = page.locator(".picture .message pre").all_text_contents()
-    assert [text[:1000] for text in prompt] == [sent.content[:1000] for sent in trace.rounds[0].plan_messages]
+    assert [text[:1000] for text in prompt] == [sent.content[:1000] for sent in trace.rounds[0].plan.messages]
     page.click(".step-item button:has-text('details')")
     assert '"max_tokens": 64' in page.inner_text(".step-detail")
 

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,8 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
         # What ran was not what the planner wrote.
         for task in tasks:
             trace = await Runner(planner, pool).answer(task.question)
-            kept = trace.rounds[0].model_copy(update={"plan_reason": "Kept with gus."})
+            (round_,) = trace.rounds
+            kept = round_.model_copy(update={"plan": replace(round_.plan, reason="Kept with gus.")})
             store.add(trace.model_copy(update={"rounds": (kept,)}))
     warnings: list[str] = []
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from paid import Paid, reply, request
 
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.trace import Reply, RoundTrace, Span, Trace
-from podium.types import Message, Question, ToolCall, Usage
+from podium.trace import Plan, Reply, RoundTrace, Span, Trace
+from podium.types import Message, Question, Spent, ToolCall, Usage
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Step, Workflow
@@ -51,7 +51,12 @@ async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
 
 async def test_a_kept_reply_says_all_that_the_reply_said(cache):
     span = Span(
-        position=0, worker="w", subtask="Do \ud800.", status="done", reply=Reply("7", Usage()), cost_usd=0.1
+        position=0,
+        worker="w",
+        subtask="Do \ud800.",
+        status="done",
+        reply=Reply("7", Usage()),
+        spent=Spent(cost_usd=0.1),
     )
     nested = Trace(
         id="n",
@@ -59,7 +64,7 @@ async def test_a_kept_reply_says_all_that_the_reply_said(cache):
         pool=(Paid().profile,),
         planner="p",
         seed="s",
-        rounds=(RoundTrace(plan_text="...", workflow=Workflow((Step(0, "Do it."),)), spans=(span,)),),
+        rounds=(RoundTrace(plan=Plan("...", Workflow((Step(0, "Do it."),))), spans=(span,)),),
         status="ok",
         started_at="2026-01-01T00:00:00Z",
         seconds=2.5,

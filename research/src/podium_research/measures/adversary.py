@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.planner import Plan, Planner, PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.plans import PlannerWrapper
 from podium.tasks.task import Task
+from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.traits import is_tool

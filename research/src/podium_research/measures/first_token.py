@@ -14,7 +14,7 @@ def first_token_s(trace: Trace) -> float | None:
     run = [round_ for round_ in trace.rounds if round_.spans]
     if not run or trace.answer is None:
         return None
-    planning = sum(round_.plan_seconds for round_ in trace.rounds)
+    planning = sum(round_.plan.seconds for round_ in trace.rounds)
     if trace.rounds[-1].accepted:
         return planning + trace.critical_path_s
     last = run[-1]

@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
@@ -24,6 +24,7 @@ from podium.planners.rounds import (
     voted_draft,
     worker_step,
 )
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 
 _CERTAINTY = 0.95

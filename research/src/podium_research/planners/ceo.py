@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
@@ -24,6 +24,7 @@ from podium.planners.rounds import (
     voted_draft,
     worker_step,
 )
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
 

@@ -15,7 +15,7 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest, past_rounds_of
+from podium.planner import PlanRequest, past_rounds_of
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.rounds import (
     Draft,
@@ -28,7 +28,7 @@ from podium.planners.rounds import (
     voted_draft,
     worker_step,
 )
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.workers.vote import VOTE
 
 _KEPT = 2

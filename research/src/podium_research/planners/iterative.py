@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, first_object, plan_rounds, worker_step
+from podium.trace import Plan
 from podium.workflow import Workflow
 
 _PERFECT = 10.0

@@ -16,11 +16,12 @@ import numpy as np
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.by_ratings import read_per_usd
 from podium.planners.scored import Floats, Members, ScoredAnswers
 from podium.planners.voting import Committee
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import (
     METHODS,

@@ -16,13 +16,13 @@ from random import Random
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.by_ratings import read_per_usd
 from podium.planners.plans import plan_once
 from podium.planners.scored import Floats
 from podium.planners.voting import Single
-from podium.trace import Trace
+from podium.trace import Plan, Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow

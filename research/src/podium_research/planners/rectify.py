@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, Plan, PlanRequest
+from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
@@ -29,6 +29,7 @@ from podium.planners.rounds import (
     voted_draft,
     worker_step,
 )
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.scored import Floats
 from podium.planners.voting import Committee, Single
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium_research.planners.predictors import Method, Vectors, fit
 

@@ -10,10 +10,11 @@ import re
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.trace import Plan
 from podium.workflow import Workflow
 
 CRITICISE = (

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
@@ -28,6 +28,7 @@ from podium.planners.rounds import (
     voted_draft,
     worker_step,
 )
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Step
 

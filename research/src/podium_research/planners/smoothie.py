@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.scored import Floats
 from podium.planners.voting import Committee
+from podium.trace import Plan
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, render
 from podium_research.planners.predictors import Vectors, ngram_vectors

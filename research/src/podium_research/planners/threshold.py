@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker
 from podium.planners.voting import Single
+from podium.trace import Plan
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
     CachedPredictor,

@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
 from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.trace import Plan
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Plan, PlanRequest
+from podium.planner import PlanRequest
 from podium.planners.plans import plan_once
 from podium.tasks.task import Task
+from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker
 from podium_research.planners.masrouter import team_workflow

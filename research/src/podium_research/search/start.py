@@ -63,7 +63,9 @@ class SearchStart:
             epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry` makes two calls.
             return SearchPrice("epoch", epoch, settings.epochs * epoch)
         # Equal calls of several workflows are paid once.
-        calls = {(s.worker, s.messages): s.cost_usd + s.saved_usd for r in dry for s in r.trace.spans}
+        calls = {
+            (s.worker, s.messages): s.spent.cost_usd + s.spent.saved_usd for r in dry for s in r.trace.spans
+        }
         archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
         fresh = len(self.tasks) - tried_on
         whole = (tried_on + (fresh if fresh >= FRESH else 0)) * (archive + settings.proposals * mean)

@@ -67,7 +67,7 @@ def _side(heading: str, rollout: Rollout) -> SafeHtml:
     """The first plan of a rollout as it was run, and what became of it."""
     trace = rollout.trace
     first = trace.rounds[0] if trace.rounds else None
-    error = (first.plan_error if first else None) or trace.error
+    error = (str(first.error or "") if first else None) or trace.error
     answer = rollout.grade.found or trace.answer
     verdict = (
         tag("span", "right", class_="right") if rollout.correct else tag("span", "wrong", class_="wrong")
@@ -164,8 +164,8 @@ def _failed(evaluation: Evaluation) -> dict[str, tuple[int, str]]:
 
 def _failures_of(rollout: Rollout) -> Iterator[tuple[str, str]]:
     for round_ in rollout.trace.rounds:
-        if round_.plan_error is not None:
-            yield f"plan: {round_.plan_error_kind}", round_.plan_error
+        if round_.error is not None:
+            yield f"plan: {round_.error.kind}", str(round_.error)
     for span in rollout.trace.spans:
         if span.status in ("failed", "refused"):
             yield f"step {span.status}: {span.worker}", span.error or ""

@@ -18,12 +18,13 @@ from podium.evals.suite.results import GradedAnswer, Results, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.executor import Dispatcher
-from podium.planner import BatchPlanner, Plan, Planner, PlanRequest, rounds_of
+from podium.planner import BatchPlanner, Planner, PlanRequest, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.planners.plans import PlannerWrapper
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team
+from podium.trace import Plan
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.traits import is_tool
@@ -53,7 +54,8 @@ class CachingPlanner(PlannerWrapper):
             return self.known[key]
         plan = self.known[key]
         spent = replace(plan.spent, cost_usd=0.0, saved_usd=plan.spent.cost_usd + plan.spent.saved_usd)
-        return replace(plan, spent=spent, cost_recorded=False)
+        request.ledger.record(spent)
+        return replace(plan, spent=spent)
 
 
 async def run_job(

@@ -103,7 +103,9 @@ def kept_gold(task: Task) -> str:
 def _short(trace: Trace) -> Trace:
     """The trace with the workers' names alone, and without messages and parameters."""
     rounds = tuple(
-        round_.model_copy(update={"plan_messages": (), "spans": tuple(map(_short_span, round_.spans))})
+        round_.model_copy(
+            update={"plan": replace(round_.plan, messages=()), "spans": tuple(map(_short_span, round_.spans))}
+        )
         for round_ in trace.rounds
     )
     pool = tuple(Profile(name=profile.name) for profile in trace.pool)

@@ -23,5 +23,5 @@ export class Answer extends Component {
 
 function none({ status, rounds }) {
   if (status !== "running") return "There is no answer.";
-  return rounds[0]?.planned ? "The team is at work …" : "Planning …";
+  return rounds[0]?.plan ? "The team is at work …" : "Planning …";
 }

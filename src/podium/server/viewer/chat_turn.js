@@ -81,7 +81,7 @@ function Running({ view, elapsed }) {
     <div class="said-by-team" aria-busy="true">
       <div class="answer" aria-live="polite">
         ${view.answer == null
-          ? html`<p class="none">${view.rounds[0]?.planned ? "The team is at work …" : "Planning …"}</p>`
+          ? html`<p class="none">${view.rounds[0]?.plan ? "The team is at work …" : "Planning …"}</p>`
           : html`<${Markdown} text=${view.answer} />`}
       </div>
     </div>
@@ -95,7 +95,7 @@ function Steps({ view }) {
   const names = workersOf(view);
   return html`${view.rounds.map(
     (round) => html`<ol class="chat-steps" key=${round.number} start="0" aria-label=${view.rounds.length > 1 ? `Round ${round.number + 1}` : "Steps"}>
-      ${round.plan_error && html`<li class="trouble">${line(round.plan_error, 500)}</li>`}
+      ${round.error && html`<li class="trouble">${line(round.error, 500)}</li>`}
       ${round.steps.map(
         ({ position, worker, subtask, reads, status, span }) => html`<li key=${position}>
           <${Mark} state=${status} />
@@ -103,7 +103,7 @@ function Steps({ view }) {
           ${span?.answered_by && span.answered_by !== worker && html`<span> answered by ${line(span.answered_by, 40)}</span>`}
           <span class="told">${line(subtask, 300)}</span>
           <span class="none">${reads.length ? `sees ${reads.map((read) => `step ${read}`).join(", ")}` : "sees the question alone"}${span
-            ? `, ${money(span.cost_usd)}`
+            ? `, ${money(span.spent.cost_usd)}`
             : ""}</span>
         </li>`,
       )}

@@ -107,7 +107,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
   const said = [
     `Step ${position}: ${worker}, ${word(state)}${fallback ? ` ${fallback}` : ""}`,
     reads.length ? `reads ${reads.join(", ")}` : "reads no other step",
-    span ? `${seconds(took(span))}, ${money(span.cost_usd)}` : "",
+    span ? `${seconds(took(span))}, ${money(span.spent.cost_usd)}` : "",
     line(subtask, 200),
   ];
   return html`<g
@@ -126,7 +126,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
     <text class="state" x=${BOX.width - 12} y="22" text-anchor="end">${sign(state)}</text>
     <text class="what" x="14" y="39">${line(subtask, 27)}</text>
     <text class="figure" x="14" y="53">
-      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.cost_usd)}${span.reply?.cached ? "  ·  cached" : ""}` : word(status)}
+      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.spent.cost_usd)}${span.reply?.cached ? "  ·  cached" : ""}` : word(status)}
     </text>
   </g>`;
 }

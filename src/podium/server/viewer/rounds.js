@@ -1,7 +1,7 @@
 // The rounds of a question: plan, graph, waterfall, and the selected step.
 import { Component, html } from "./html.js";
 import { money, seconds } from "./format.js";
-import { spent, timing } from "./trace_stats.js";
+import { timing, tokensOf } from "./trace_stats.js";
 import { PlainSwitch } from "./markdown.js";
 import { PlanGraph } from "./plan_graph.js";
 import { Planning } from "./planning.js";
@@ -25,7 +25,7 @@ export class Rounds extends Component {
 
   render({ view, names, nested }, { chosen, plain }) {
     const step = chosen && view.rounds[chosen.round]?.steps[chosen.position];
-    const rounds = view.rounds.length ? view.rounds : [{ number: 0, steps: [], planned: false }];
+    const rounds = view.rounds.length ? view.rounds : [{ number: 0, plan: null, steps: [] }];
     return html`<div onKeyDown=${this.close}>
       <div class=${`rounds ${rounds.length > 1 ? "several" : ""}`}>
         ${rounds.map(
@@ -55,20 +55,22 @@ export class Rounds extends Component {
 }
 
 function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose }) {
+  const { plan } = round;
+  const accepted = plan?.decision.accept;
   const steps = round.steps.filter(Boolean);
   const times = timing(steps);
   return html`<section class="round" aria-label=${`Round ${round.number + 1}`}>
     <header>
       <h3>${alone ? "Plan" : `Round ${round.number + 1}`}</h3>
-      <span class="figures">${round.planned ? planFigures(round) : running ? "planning …" : "no plan"}</span>
+      <span class="figures">${plan ? planFigures(plan) : running ? "planning …" : "no plan"}</span>
     </header>
-    ${round.accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
-    ${round.plan_dropped?.length > 0 &&
-    html`<p class="note">The planner's endpoint refuses: ${round.plan_dropped.join(", ")}.</p>`}
-    ${round.plan_reason && html`<p class="note">${line(round.plan_reason, 400)}</p>`}
+    ${accepted && html`<p class="note">The planner accepted the answer of the round before.</p>`}
+    ${plan?.dropped.length > 0 &&
+    html`<p class="note">The planner's endpoint refuses: ${plan.dropped.join(", ")}.</p>`}
+    ${plan?.reason && html`<p class="note">${line(plan.reason, 400)}</p>`}
     <div class="both">
       <div class="picture">
-        ${(round.steps.length > 0 || (running && !round.accepted)) &&
+        ${(round.steps.length > 0 || (running && !accepted)) &&
         html`<${PlanGraph}
           steps=${round.steps}
           names=${names}
@@ -78,7 +80,7 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
           label=${`Steps of round ${round.number + 1}`}
         />`}
         <${Waterfall} steps=${steps} timing=${times} names=${names} chosen=${chosen} onChoose=${onChoose} />
-        <${Planning} round=${round} />
+        ${plan && html`<${Planning} plan=${plan} steps=${round.steps} />`}
       </div>
       ${steps.length > 0 &&
       html`<div>
@@ -92,14 +94,14 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
   </section>`;
 }
 
-function planFigures(round) {
-  const tokens = spent(round.plan_usage);
+function planFigures({ spent, seconds: took, edited }) {
+  const used = tokensOf(spent.usage);
   return [
-    `planned in ${seconds(round.plan_seconds)}`,
-    tokens ? `${tokens} tokens` : null,
-    round.plan_cost_usd ? money(round.plan_cost_usd) : null,
-    round.plan_unpriced ? "unpriced" : null,
-    round.plan_edited ? "edited by the user" : null,
+    `planned in ${seconds(took)}`,
+    used ? `${used} tokens` : null,
+    spent.cost_usd ? money(spent.cost_usd) : null,
+    spent.unpriced ? "unpriced" : null,
+    edited ? "edited by the user" : null,
   ]
     .filter(Boolean)
     .join(" · ");

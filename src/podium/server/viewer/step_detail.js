@@ -59,8 +59,8 @@ function Facts({ span, step }) {
   const facts = [
     ["time", seconds(took(span))],
     ["first token", reply.first_token_s == null ? null : seconds(reply.first_token_s)],
-    ["cost", money(span.cost_usd)],
-    ["saved", span.saved_usd ? money(span.saved_usd) : null],
+    ["cost", money(span.spent.cost_usd)],
+    ["saved", span.spent.saved_usd ? money(span.spent.saved_usd) : null],
     ["tokens in", count(usage.input_tokens ?? 0) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
     ["cache writes", usage.cache_write_tokens ? count(usage.cache_write_tokens) : null],
     ["tokens out", count(usage.output_tokens ?? 0) + (usage.reasoning_tokens ? ` (${count(usage.reasoning_tokens)} thought)` : "")],

@@ -69,7 +69,7 @@ function cost(span) {
   const { attempts, reply } = span;
   const usage = reply?.usage;
   return [
-    reply?.cached ? `${money(span.cost_usd)}, out of the cache` : money(span.cost_usd),
+    reply?.cached ? `${money(span.spent.cost_usd)}, out of the cache` : money(span.spent.cost_usd),
     usage && `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
     seconds(took(span)),
     attempts.length > 1 && `${attempts.length} attempts`,

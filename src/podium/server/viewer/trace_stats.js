@@ -1,11 +1,11 @@
 // Values derived from a trace: totals, the direct edges of a plan, the critical path.
 
 export function cost(rounds) {
-  return sum(rounds, (round) => (round.plan_cost_usd ?? 0) + sum(spans(round), (span) => span.cost_usd));
+  return spent(rounds, ({ cost_usd }) => cost_usd);
 }
 
 export function saved(rounds) {
-  return sum(rounds, (round) => (round.plan_saved_usd ?? 0) + sum(spans(round), (span) => span.saved_usd ?? 0));
+  return spent(rounds, ({ saved_usd }) => saved_usd);
 }
 
 export function calls(rounds) {
@@ -13,11 +13,17 @@ export function calls(rounds) {
 }
 
 export function tokens(rounds) {
-  return sum(rounds, (round) => spent(round.plan_usage) + sum(spans(round), (span) => spent(span.reply?.usage)));
+  return spent(rounds, ({ usage }) => tokensOf(usage));
 }
 
-export function spent(usage) {
-  return usage ? usage.input_tokens + usage.output_tokens : 0;
+export function tokensOf({ input_tokens, output_tokens }) {
+  return input_tokens + output_tokens;
+}
+
+/** The sum of a figure of all that plans and steps have taken. */
+function spent(rounds, figure) {
+  const plans = rounds.map((round) => round.plan).filter(Boolean);
+  return sum([...plans, ...rounds.flatMap(spans)], (one) => figure(one.spent));
 }
 
 export function called(span) {

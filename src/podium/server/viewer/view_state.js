@@ -2,8 +2,8 @@
 //
 // {id, question, planner, status, error, answer, seconds, started, names, rounds, trace}; names are the workers' by
 // number; status "running" until it has
-// ended. A round: {number, plan_text, plan_error, plan_seconds, plan_usage, plan_cost_usd, plan_unpriced, plan_reasoning, plan_messages, rejected, accepted, planned, steps,
-// response}. A step: {position, worker, subtask, reads, previous, status, span, since}; status "waiting" or "running"
+// ended. A round: {number, plan, fallback, steps, response}; plan and fallback as in a trace, null until there is a plan.
+// A step: {position, worker, subtask, reads, previous, status, span, since}; status "waiting" or "running"
 // until its span has one.
 
 /** The state of a finished trace. */
@@ -55,18 +55,9 @@ export function applyEvent(view, type, data) {
     case "plan":
       return withRound(view, data.round, (round) => ({
         ...round,
-        planned: true,
-        plan_text: data.text,
-        plan_error: data.error,
-        plan_reason: data.reason,
-        plan_seconds: data.seconds,
-        plan_usage: data.usage,
-        plan_cost_usd: data.cost_usd,
-        plan_unpriced: data.unpriced,
-        plan_reasoning: data.reasoning,
-        rejected: data.rejected,
-        accepted: data.accepted,
-        steps: planned(data.workflow, data.workers ?? names, data.round > 0 ? data.visible_responses?.length || 1 : 0),
+        plan: data.plan,
+        fallback: data.fallback,
+        steps: planned(data, data.round, data.workers ?? names),
       }));
     case "step_started":
       return withStep(view, data.round, data.position, (step) => ({
@@ -87,7 +78,6 @@ export function applyEvent(view, type, data) {
       return {
         ...withRound(view, data.round, (round) => ({
           ...round,
-          accepted: data.accepted,
           response: data.response,
           steps: round.steps.map((step) => (step.span ? step : { ...step, status: "skipped" })),
         })),
@@ -101,18 +91,19 @@ export function applyEvent(view, type, data) {
 }
 
 function ofRound(round, number, names) {
-  const steps = planned(round.workflow, names, number > 0 ? round.visible_responses?.length || 1 : 0);
+  const steps = planned(round, number, names);
   for (const span of round.spans) {
     const step = steps[span.position] ?? { position: span.position, previous: 0 };
     steps[span.position] = ended({ ...step, reads: span.reads }, span);
   }
-  const { spans, workflow, ...planning } = round;
-  return { ...planning, number, planned: true, steps };
+  const { spans, ...planning } = round;
+  return { ...planning, number, steps };
 }
 
-// `shown`: how many responses of earlier rounds its steps with "previous" or "all" see.
-function planned(workflow, names, shown) {
-  return (workflow?.steps ?? []).map(({ worker, subtask, access }, position) => ({
+function planned({ plan, fallback }, number, names) {
+  // How many responses of earlier rounds its steps with "previous" or "all" see.
+  const shown = number > 0 ? plan.visible_responses?.length || 1 : 0;
+  return (plan.decision.steps ?? fallback?.steps ?? []).map(({ worker, subtask, access }, position) => ({
     position,
     worker: names[worker] ?? `worker ${worker}`,
     subtask,
@@ -129,7 +120,7 @@ function ended(step, span) {
 
 function withRound(view, number, change) {
   const rounds = [...view.rounds];
-  while (rounds.length <= number) rounds.push({ number: rounds.length, steps: [], planned: false });
+  while (rounds.length <= number) rounds.push({ number: rounds.length, plan: null, steps: [] });
   rounds[number] = change(rounds[number]);
   return { ...view, rounds };
 }
