@@ -5,10 +5,9 @@
 
 from podium.testing import faults
 from podium.testing.capable import capable
-from podium.testing.completion import Answer
+from podium.testing.completion import Answer, PromptCache
 from podium.testing.exchange import Minute, Received, most_at_once, worst_minute
 from podium.testing.faults import *  # noqa: F403 - those that `faults` lists
-from podium.testing.prompt_cache import PromptCache
 from podium.testing.rule import Rule
 from podium.testing.server import FaultServer
 
