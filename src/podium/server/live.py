@@ -80,17 +80,6 @@ class LiveQuestions:
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 
-    def events(self, trace_id: str, after: str | None = None) -> AsyncIterator[StreamEvent]:
-        """The question's events from the beginning to its end, as they happen.
-
-        Args:
-            after: the id of the last event that the reader has; an unknown id means none.
-
-        Raises:
-            KeyError: the question is not here.
-        """
-        return self._logs[trace_id].events(after)
-
     def close(self) -> None:
         """Close and drop every log; readers finish."""
         for trace_id in tuple(self._logs):
@@ -138,7 +127,11 @@ class EventLog:
         self._wake()
 
     async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
-        """See `LiveQuestions.events`."""
+        """The question's events from the beginning to its end, as they happen.
+
+        Args:
+            after: the id of the last event that the reader has; an unknown id means none.
+        """
         wake = asyncio.Event()
         self._readers.add(wake)
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
@@ -41,7 +41,7 @@ _CAPTURE_CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 _YES = ("true", "1", "span_only", "span_and_event")
 
 
-def open_telemetry(pool: Pool, environ: Mapping[str, str] = os.environ) -> Telemetry | None:
+def open_telemetry(pool: Pool) -> Telemetry | None:
     """Open what OpenTelemetry's environment variables ask for; None: they name no collector, or disable it.
 
     Args:
@@ -50,6 +50,7 @@ def open_telemetry(pool: Pool, environ: Mapping[str, str] = os.environ) -> Telem
     Raises:
         UsageError: the extra is not installed, or the protocol is not supported.
     """
+    environ = os.environ
     place = next((name for name in _ENDPOINTS if environ.get(name)), None)
     if place is None or environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
         return None

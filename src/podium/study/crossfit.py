@@ -42,11 +42,11 @@ class MethodResult:
         return f"the {self.name}" if self.chosen is None else self.chosen.label
 
 
-def folds_of(questions: int, seed: str, folds: int = FOLDS) -> list[Ints]:
+def folds_of(questions: int, seed: str) -> list[Ints]:
     """The numbers of the questions in each fold; the folds are equally large, to within one question."""
     order = list(range(questions))
     Random(f"study/folds/{seed}").shuffle(order)
-    count = min(folds, questions)
+    count = min(FOLDS, questions)
     return [np.array(sorted(order[fold::count])) for fold in range(count)]
 
 

@@ -45,15 +45,12 @@ class Keys:
 
     Args:
         register: stores the keys; closed with this.
-        always: whether a key is needed even while none exists; else one is needed as soon as one exists.
         now: the time in UTC.
     """
 
-    def __init__(
-        self, register: Register, *, always: bool = False, now: Callable[[], datetime] = _utc
-    ) -> None:
+    def __init__(self, register: Register, *, now: Callable[[], datetime] = _utc) -> None:
         self.register = register
-        self._needed = always
+        self._needed = False
         self._now = now
         self._known: dict[str, StoredKey] = {}
         self._read_s = -math.inf
