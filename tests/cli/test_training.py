@@ -48,8 +48,6 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
             "r",
             "--untrained",
             str(start),
-            "--versus",
-            str(start),
             "--questions",
             "3",
             "eval.tuning=0",
@@ -62,9 +60,7 @@ def test_a_run_is_trained_evaluated_and_reported(podium, start):
     comparison = Comparison.model_validate_json(evaluated.out)
     assert comparison == Comparison.load(Path("r/comparison.json"))
     assert {"conductor", "control", "single", "random", "oracle"} <= {row.kind for row in comparison.rows}
-    before, beside = comparison.rows[1:3]
-    assert (before.label, beside.label) == ("Conductor: untrained", "Conductor, second")
-    assert beside.accuracy == before.accuracy
+    assert comparison.rows[1].label == "Conductor: untrained"
 
     Path("r/report.html").unlink()
     assert podium("report", "r").out == "r/report.html\n"

@@ -9,9 +9,6 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.questions import check_size
@@ -36,10 +33,6 @@ SUITE_FILE = "suite.toml"
 """In a run's folder: the suite that was written for it."""
 _OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
 """The options of a team that a suite takes from the command line."""
-Versus = Annotated[
-    str | None,
-    Parameter(help="The checkpoint of a second Conductor, to compare with in the same table."),
-]
 
 
 def compare_planners(
@@ -47,7 +40,6 @@ def compare_planners(
     team: EvalOptions = EvalOptions(),
     run: Path | None = None,
     declare: str | None = None,
-    versus: Versus = None,
     untrained: str | None = None,
     seed: int = 0,
     json: Flag = False,
@@ -73,13 +65,13 @@ def compare_planners(
         raise UsageError("--json and --markdown exclude each other; give one of them.")
     if keys and "=" not in keys[0]:
         file, *overrides = keys
-        _refuse_options(file, team, {"versus": versus, "untrained": untrained, "seed": seed or None})
+        _refuse_options(file, team, {"untrained": untrained, "seed": seed or None})
         if run is None:
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
         return _of_file(Path(file), overrides, team, SuiteRunner(run, declare, json, markdown))
     runner = SuiteRunner(run or Path("eval"), declare, json, markdown)
     found = _team_to_compare(team, keys, run)
-    return _of_team(found, runner, versus=versus, untrained=untrained, seed=seed)
+    return _of_team(found, runner, untrained=untrained, seed=seed)
 
 
 # --- a suite's file ----------------------------------------------------------------------------------------
@@ -125,14 +117,12 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
 # --- a team ------------------------------------------------------------------------------------------------
 
 
-def _of_team(
-    found: TeamFile, runner: SuiteRunner, *, versus: str | None, untrained: str | None, seed: int
-) -> int:
+def _of_team(found: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed: int) -> int:
     team = found.read()
     if team.eval.tasks is not None:
         check_size(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
-    settings = suite_of_team(team, pool, found.overrides, versus=versus, untrained=untrained, seed=seed)
+    settings = suite_of_team(team, pool, found.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = TableSetup.of_pool(table, pool, team)
 

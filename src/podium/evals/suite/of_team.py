@@ -20,8 +20,6 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.traits import is_tool
 
-SECOND = "Conductor, second"
-"""The label of a second Conductor."""
 _TRAINING, _RECORDED_TRAINING = 100, 400
 """How many training questions choices are made on, where nobody says how many; recorded answers cost nothing."""
 _OF_WORKERS = ("worker", "ratings")
@@ -38,7 +36,6 @@ def suite_of_team(
     pool: Pool,
     keys: Sequence[str] = (),
     *,
-    versus: str | None = None,
     untrained: str | None = None,
     seed: int = 0,
 ) -> SuiteSettings:
@@ -47,7 +44,6 @@ def suite_of_team(
     Args:
         pool: the team's workers, opened.
         keys: the overrides with which the team was read; those of workers stand in the suite.
-        versus: the checkpoint of a second Conductor.
         untrained: the team's checkpoint before training.
         seed: of the suite.
 
@@ -66,7 +62,6 @@ def suite_of_team(
         )
     controls = _controls(team, training, untrained)
     first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
-    second = () if versus is None else (_second(versus, team),)
     choosing = _ON_RECORDINGS if recorded and training else {}
     models = [worker.profile.name for worker in pool if not is_tool(worker)]
     chosen = (
@@ -86,7 +81,6 @@ def suite_of_team(
         concurrency=table.concurrency,
         planner=(
             *first,
-            *second,
             *chosen,
             PlannerEntry(planner=EACH_WORKER),
             *_registered(models, recorded=recorded),
@@ -142,18 +136,6 @@ def _leading(
             controls=() if place else controls,
             untrained=None if place else untrained,
         )
-
-
-def _second(versus: str, team: TeamSettings) -> PlannerEntry:
-    """The Conductor of a checkpoint, at the first one's level of cost sensitivity if it knows levels."""
-    level = team.plan.cost_sensitivity if Checkpoint.read(versus).prompt.levels > 0 else None
-    other = team.with_checkpoint(versus).conductor
-    return PlannerEntry(
-        conductor=other,
-        cost_sensitivity=level,
-        rounds=team.budget.given_rounds,
-        label=_label(SECOND, level),
-    )
 
 
 def _label(label: str, level: float | None) -> str:
