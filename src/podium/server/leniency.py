@@ -8,7 +8,7 @@ top-level fields on to this worker's endpoint instead. A strict server refuses a
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
@@ -24,6 +24,34 @@ _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
 _EMPTY: tuple[Any, ...] = (False, 0, "", [], {})
 """An unknown top-level field with one of these values is dropped, since it has no effect."""
+
+
+SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
+_CACHE = Unsupported("it is a hint to a provider's own cache.")
+LOGPROBS = "the probabilities of workers' tokens are not known here."
+
+HINTS: Mapping[str, Unsupported] = {
+    "chat_template_kwargs": Unsupported(SAMPLING),
+    "client_metadata": Unsupported("nobody reads it here."),
+    "enable_thinking": Unsupported(SAMPLING),
+    "frequency_penalty": Unsupported(SAMPLING, (0,)),
+    "ignore_eos": Unsupported(SAMPLING),
+    "include_reasoning": Unsupported(SAMPLING),
+    "min_p": Unsupported(SAMPLING),
+    "min_tokens": Unsupported(SAMPLING),
+    "moderation": Unsupported("Podium checks no contents."),
+    "presence_penalty": Unsupported(SAMPLING, (0,)),
+    "prompt_cache_options": _CACHE,
+    "prompt_cache_retention": _CACHE,
+    "provider": Unsupported("the pool decides who answers."),
+    "reasoning": Unsupported(SAMPLING, ({},)),
+    "repetition_penalty": Unsupported(SAMPLING, (1,)),
+    "service_tier": Unsupported("workers have no tiers.", ("auto", "default")),
+    "thinking": Unsupported(SAMPLING),
+    "top_k": Unsupported(SAMPLING),
+    "top_logprobs": Unsupported(LOGPROBS, (0,), "meaning"),
+}
+"""Unsupported fields of all APIs, including fields of other widespread servers."""
 
 
 class Leftover(NamedTuple):

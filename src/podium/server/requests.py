@@ -65,6 +65,14 @@ class BodyPart(BaseModel):
     """Why the whole part cannot be honoured; None: it can."""
 
 
+class ForeignTool(BodyPart):
+    """A tool of another type, such as one that a provider runs itself."""
+
+    foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
+
+    type: str
+
+
 class Body(BodyPart):
     """A whole body."""
 
@@ -287,6 +295,15 @@ class ChatRequest:
             options = question.options.model_copy(update={"extra": extra})
             question = question.model_copy(update={"options": options})
         return replace(self, question=question, seed=seed, sample=number)
+
+
+def full_conversation(question: Question) -> tuple[Message, ...]:
+    """The whole conversation of a question: its history, then its text unless the history has it already."""
+    past = question.history
+    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
+    if past and past[-1].role == "tool" and earlier == question.text:
+        return past
+    return (*past, Message(role="user", content=question.text, images=question.images))
 
 
 def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSettings) -> ChatRequest:

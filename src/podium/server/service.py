@@ -16,11 +16,11 @@ from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
-from podium.server.conversations import Conversations
 from podium.server.keys import Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import DirectPlanner, Planners
+from podium.server.prompt_caches import CachedConversations
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
@@ -74,7 +74,7 @@ class Service:
         self.planners = Planners(team, store)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
-        self.conversations = Conversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
+        self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""

@@ -3,7 +3,7 @@
 A provider reads the beginning of a conversation at a lower price if its prompt cache still holds it from the turn
 before; another worker's provider reads all of it anew. `StickyWorkerPlanner` compares the two once its planner has
 planned.
-It does not know which conversation a question continues: `podium.server.conversations` finds that out.
+It does not know which conversation a question continues: `podium.server.prompt_caches` finds that out.
 """
 
 from __future__ import annotations

@@ -24,21 +24,16 @@ from podium.server.anthropic.content_blocks import (
     part_kind,
     text_of,
 )
+from podium.server.conversation import images_as_text, stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import settle_leftover, takes_extra
-from podium.server.openai.chat_body import HINTS
-from podium.server.openai.conversation import (
-    ForeignTool,
-    images_as_text,
-    stay_with_worker,
-    to_question,
-)
+from podium.server.leniency import HINTS, settle_leftover, takes_extra
 from podium.server.provider_state import with_state
 from podium.server.requests import (
     NO_OPTIONS,
     Body,
     BodyPart,
     ChatRequest,
+    ForeignTool,
     ListOf,
     Name,
     PodiumOptions,

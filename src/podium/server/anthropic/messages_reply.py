@@ -13,7 +13,7 @@ from typing import Any
 from podium.errors import APIError
 from podium.server.answers import ServedAnswer
 from podium.server.api_errors import to_anthropic_body
-from podium.server.openai.conversation import requested_calls, returned_state
+from podium.server.conversation import requested_calls, returned_state
 from podium.server.opened_question import OpenedQuestion
 from podium.server.reply_writer import ReplyWriter
 from podium.server.streaming import sse_event

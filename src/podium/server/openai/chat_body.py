@@ -13,19 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, StringConstraints
 
 from podium.server.api_errors import invalid
+from podium.server.conversation import images_as_text, stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import ignore_names, settle_leftover, takes_extra
-from podium.server.openai.conversation import (
-    SentPart,
-    Tool,
-    ToolCallPart,
-    ToolChoice,
-    Tools,
-    check_tool_choice,
-    images_as_text,
-    stay_with_worker,
-    to_question,
-)
+from podium.server.leniency import HINTS, LOGPROBS, SAMPLING, ignore_names, settle_leftover, takes_extra
+from podium.server.openai.tools import SentPart, Tool, ToolCallPart, ToolChoice, Tools, check_tool_choice
 from podium.server.provider_state import KEY, with_state
 from podium.server.requests import (
     NO_OPTIONS,
@@ -45,32 +36,6 @@ from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
 _DEPRECATED = Unsupported("it is the old form; use tools and tool_choice.", kind="never")
 _TEXTS = Unsupported("Podium answers with texts only.", kind="never")
-_SAMPLING = "not every worker supports it; set it for a worker in the pool file, with extra."
-_CACHE = Unsupported("it is a hint to a provider's own cache.")
-_LOGPROBS = "the probabilities of workers' tokens are not known here."
-
-HINTS: Mapping[str, Unsupported] = {
-    "chat_template_kwargs": Unsupported(_SAMPLING),
-    "client_metadata": Unsupported("nobody reads it here."),
-    "enable_thinking": Unsupported(_SAMPLING),
-    "frequency_penalty": Unsupported(_SAMPLING, (0,)),
-    "ignore_eos": Unsupported(_SAMPLING),
-    "include_reasoning": Unsupported(_SAMPLING),
-    "min_p": Unsupported(_SAMPLING),
-    "min_tokens": Unsupported(_SAMPLING),
-    "moderation": Unsupported("Podium checks no contents."),
-    "presence_penalty": Unsupported(_SAMPLING, (0,)),
-    "prompt_cache_options": _CACHE,
-    "prompt_cache_retention": _CACHE,
-    "provider": Unsupported("the pool decides who answers."),
-    "reasoning": Unsupported(_SAMPLING, ({},)),
-    "repetition_penalty": Unsupported(_SAMPLING, (1,)),
-    "service_tier": Unsupported("workers have no tiers.", ("auto", "default")),
-    "thinking": Unsupported(_SAMPLING),
-    "top_k": Unsupported(_SAMPLING),
-    "top_logprobs": Unsupported(_LOGPROBS, (0,), "meaning"),
-}
-"""Unsupported fields of both chat completions and responses, including fields of other widespread servers."""
 
 
 class ImageAddress(BodyPart):
@@ -203,12 +168,12 @@ class ChatBody(OpenAIBody):
         "audio": _TEXTS,
         "function_call": _DEPRECATED,
         "functions": _DEPRECATED,
-        "logit_bias": Unsupported(_SAMPLING, ({},), "meaning"),
-        "logprobs": Unsupported(_LOGPROBS, (False,), "meaning"),
+        "logit_bias": Unsupported(SAMPLING, ({},), "meaning"),
+        "logprobs": Unsupported(LOGPROBS, (False,), "meaning"),
         "modalities": _TEXTS._replace(values=(["text"],)),
         "prediction": Unsupported("it is a hint that speeds some models up."),
-        "reasoning_effort": Unsupported(_SAMPLING),
-        "verbosity": Unsupported(_SAMPLING),
+        "reasoning_effort": Unsupported(SAMPLING),
+        "verbosity": Unsupported(SAMPLING),
         "web_search_options": Unsupported("the pool decides what workers can do."),
     }
 

@@ -17,8 +17,8 @@ from fastapi.responses import Response
 from podium.errors import APIError
 from podium.server.answers import ServedAnswer, combine_details
 from podium.server.api_errors import error_responses, invalid, to_body
+from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.openai.conversation import requested_calls, returned_state
 from podium.server.opened_question import OpenedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter

@@ -15,12 +15,11 @@ from pydantic import Discriminator, Field, StringConstraints, Tag, model_validat
 from podium.errors import APIError, UsageError
 from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid, not_found
-from podium.server.conversations import full_conversation
+from podium.server.conversation import images_as_text, requested_calls
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
-from podium.server.openai.conversation import images_as_text, requested_calls
 from podium.server.provider_state import with_state
-from podium.server.requests import BodyPart, ListOf, Unsupported
+from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversation
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.trace.background_table import BackgroundRow, BackgroundTable

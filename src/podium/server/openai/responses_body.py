@@ -14,26 +14,25 @@ from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 from podium.config import suggestion
 from podium.server.answers import from_trace
 from podium.server.api_errors import invalid
+from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import Leftover, settle_leftover, takes_extra
-from podium.server.openai.chat_body import HINTS, ChatBody, JsonSchema, OpenAIBody, PlainFormat
-from podium.server.openai.conversation import (
+from podium.server.leniency import HINTS, Leftover, settle_leftover, takes_extra
+from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
+from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
+from podium.server.openai.tools import (
     MAX_TOOLS,
     Choice,
     FlatChoice,
     ForeignChoice,
-    ForeignTool,
     Function,
     check_tool_choice,
-    stay_with_worker,
-    to_question,
     tool_kind,
 )
-from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
 from podium.server.requests import (
     NO_OPTIONS,
     BodyPart,
     ChatRequest,
+    ForeignTool,
     ListOf,
     Unsupported,
     with_options,

@@ -16,20 +16,11 @@ from itertools import takewhile
 from typing import Any
 
 from podium.server.keys import Caller
+from podium.server.requests import full_conversation
 from podium.team.affinity import LEAST_TOKENS, PastTurn
 from podium.trace import Span, Trace
 from podium.types import Message, Question, estimate_tokens
 from podium.workers.pool import Pool
-
-
-def full_conversation(question: Question) -> tuple[Message, ...]:
-    """The whole conversation of a question: its history, then its text unless the history has it already."""
-    past = question.history
-    earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
-    if past and past[-1].role == "tool" and earlier == question.text:
-        return past
-    return (*past, Message(role="user", content=question.text, images=question.images))
-
 
 _UNSAID: dict[str, Any] = {
     "content": True,
@@ -57,7 +48,7 @@ class _Turn:
     """What each worker's provider holds."""
 
 
-class Conversations:
+class CachedConversations:
     """The latest turns of conversations, by what was said in them.
 
     Args:

@@ -1,4 +1,5 @@
-"""Conversations with the caller's tools: the tools of a request, a worker's tool calls, and the results for the worker.
+"""Conversations with the caller's tools: from messages to a question, a worker's tool calls, and the results for the
+worker. All APIs share this.
 
 Podium returns tool calls to the caller, which runs the tools. A call's id names the trace and the worker that made the
 call. When the caller sends the results, the same worker continues, with the messages that the trace recorded. If the
@@ -12,148 +13,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import sha256
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
-
-from pydantic import Discriminator, Field, StringConstraints, Tag
+from typing import NamedTuple
 
 from podium.errors import UsageError
 from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid
-from podium.server.conversations import full_conversation
 from podium.server.keys import Caller
 from podium.server.leniency import without_names
 from podium.server.provider_state import write_state
-from podium.server.requests import BodyPart, ChatRequest, ListOf, Unsupported
+from podium.server.requests import ChatRequest, full_conversation
 from podium.server.service import Service
 from podium.server.worker_selection import eligible_workers
 from podium.trace import Span, Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall
 
-FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
-MAX_TOOLS = 128
-"""The most tools of one request."""
 _LETTERS = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ"
 _ID = re.compile(r"call_([0-9a-f]{32})([g-zG-Z]{2})(\d{1,3})")
-
-
-class SentPart(BodyPart):
-    """A part of the body that is sent to workers' endpoints."""
-
-    @property
-    def sent(self) -> dict[str, Any]:
-        """Its known fields, as the caller wrote them."""
-        return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
-
-
-class Function(SentPart):
-    """A function that a worker may call."""
-
-    name: FunctionName
-    description: str | None = None
-    parameters: dict[str, Any] | None = None
-    strict: bool | None = None
-
-
-class Tool(BodyPart):
-    """A function as a tool."""
-
-    type: Literal["function"]
-    function: Function
-
-
-class ForeignTool(BodyPart):
-    """A tool of another type, such as one that a provider runs itself."""
-
-    foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")
-
-    type: str
-
-
-def tool_kind(tool: Any) -> str:
-    """The discriminator of a tool or of a choice: "function" or "foreign"."""
-    return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
-
-
-class ChosenName(BodyPart):
-    name: FunctionName
-
-
-class ChosenTool(BodyPart):
-    """The one tool that must be called."""
-
-    type: Literal["function"]
-    function: ChosenName
-
-
-class FunctionCall(BodyPart):
-    name: str
-    arguments: str
-
-
-class ToolCallPart(BodyPart):
-    """A tool call in an assistant's message."""
-
-    id: str
-    type: Literal["function"] = "function"
-    function: FunctionCall
-    extra_content: dict[str, Any] | None = None
-    """Provider state (`podium.server.provider_state`)."""
-
-
-class FlatChoice(BodyPart):
-    """A `ChosenTool` in the flat form of the Responses API."""
-
-    type: Literal["function"]
-    name: FunctionName
-
-
-class ForeignChoice(ForeignTool):
-    """The choice of a tool of another type."""
-
-
-Choice = Literal["none", "auto", "required"]
-ToolChoice = (
-    Choice
-    | Annotated[
-        Annotated[ChosenTool, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
-        Discriminator(tool_kind),
-    ]
-)
-_AnyTool = Annotated[
-    Annotated[Tool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
-]
-Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
-
-
-def check_tool_choice(
-    tools: Sequence[str],
-    choice: str | ChosenTool | FlatChoice | ForeignChoice | None,
-    parallel: bool | None,
-    *,
-    strict: bool,
-) -> tuple[str | dict[str, Any] | None, bool | None]:
-    """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
-
-    Args:
-        tools: the names of the request's functions.
-        strict: whether to refuse these settings in a request without tools even if they change nothing.
-
-    Raises:
-        APIError: 400, it refers to a tool that the request does not have.
-    """
-    given = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
-    if given and not tools and (strict or choice not in (None, "none", "auto")):
-        raise invalid(f"{given} is about tools, and the request has none.", given)
-    if not tools or isinstance(choice, ForeignChoice):
-        return None, parallel if tools else None
-    if choice is None or isinstance(choice, str):
-        return choice, parallel
-    flat = isinstance(choice, FlatChoice)
-    wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
-    if wanted not in tools:
-        where = "tool_choice.name" if flat else "tool_choice.function.name"
-        raise invalid(f"tool_choice names {wanted!r}; the request's tools are {', '.join(tools)}.", where)
-    return {"type": "function", "function": {"name": wanted}}, parallel
 
 
 class CallId(NamedTuple):

@@ -11,8 +11,8 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
-from podium.server.conversations import Conversations
 from podium.server.keys import ANONYMOUS, Caller
+from podium.server.prompt_caches import CachedConversations
 from podium.team.opening import open_pool
 from podium.testing import Answer, FaultServer, PromptCache
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
@@ -209,14 +209,14 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def conversations(pool: str, clock: Clock) -> Conversations:
-    return Conversations(open_pool(pool), 300.0, most=2, clock=clock)
+def conversations(pool: str, clock: Clock) -> CachedConversations:
+    return CachedConversations(open_pool(pool), 300.0, most=2, clock=clock)
 
 
 FOLLOWING = turn(4).question
 
 
-def test_a_turn_is_found_by_its_content_for_its_own_caller(conversations: Conversations) -> None:
+def test_a_turn_is_found_by_its_content_for_its_own_caller(conversations: CachedConversations) -> None:
     conversations.record(turn(2), EVE)
     past = conversations.past_turn(FOLLOWING, EVE)
     assert past is not None
@@ -228,7 +228,9 @@ def test_a_turn_is_found_by_its_content_for_its_own_caller(conversations: Conver
     assert conversations.past_turn(turn(4, options=tools).question, EVE) is None
 
 
-def test_a_turn_is_forgotten_with_the_providers_cache(conversations: Conversations, clock: Clock) -> None:
+def test_a_turn_is_forgotten_with_the_providers_cache(
+    conversations: CachedConversations, clock: Clock
+) -> None:
     conversations.record(turn(2), EVE)
     clock.now = 299.0
     assert conversations.past_turn(FOLLOWING, EVE) is not None
@@ -237,7 +239,7 @@ def test_a_turn_is_forgotten_with_the_providers_cache(conversations: Conversatio
 
 
 def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
-    conversations: Conversations,
+    conversations: CachedConversations,
 ) -> None:
     conversations.record(turn(2), EVE)
     conversations.record(turn(4, "medium"), EVE)
@@ -259,7 +261,9 @@ def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
     "changed",
     [{"reply": Reply("Yes.", NO_USAGE, cached=True)}, {"status": "failed"}, {"worker": "medium"}],
 )
-def test_what_warms_no_cache_is_not_remembered(conversations: Conversations, changed: dict[str, Any]) -> None:
+def test_what_warms_no_cache_is_not_remembered(
+    conversations: CachedConversations, changed: dict[str, Any]
+) -> None:
     trace = turn(2)
     span = trace.spans[0].model_copy(update={"answered_by": None, **changed})
     rounds = (trace.rounds[0].model_copy(update={"spans": (span,)}),)
@@ -267,7 +271,7 @@ def test_what_warms_no_cache_is_not_remembered(conversations: Conversations, cha
     assert conversations.past_turn(FOLLOWING, EVE) is None
 
 
-def test_the_oldest_turns_are_forgotten(conversations: Conversations) -> None:
+def test_the_oldest_turns_are_forgotten(conversations: CachedConversations) -> None:
     for caller in (EVE, BOB, ANONYMOUS):
         conversations.record(turn(2), caller)
     remembered = [conversations.past_turn(FOLLOWING, caller) is not None for caller in (EVE, BOB, ANONYMOUS)]

@@ -1,0 +1,127 @@
+"""The tools of a request in OpenAI's two APIs: functions, the choice among them, and the calls of earlier answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag
+
+from podium.server.api_errors import invalid
+from podium.server.requests import BodyPart, ForeignTool, ListOf
+
+FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+MAX_TOOLS = 128
+"""The most tools of one request."""
+
+
+class SentPart(BodyPart):
+    """A part of the body that is sent to workers' endpoints."""
+
+    @property
+    def sent(self) -> dict[str, Any]:
+        """Its known fields, as the caller wrote them."""
+        return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
+
+
+class Function(SentPart):
+    """A function that a worker may call."""
+
+    name: FunctionName
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+    strict: bool | None = None
+
+
+class Tool(BodyPart):
+    """A function as a tool."""
+
+    type: Literal["function"]
+    function: Function
+
+
+def tool_kind(tool: Any) -> str:
+    """The discriminator of a tool or of a choice: "function" or "foreign"."""
+    return "function" if not isinstance(tool, dict) or tool.get("type") == "function" else "foreign"
+
+
+class ChosenName(BodyPart):
+    name: FunctionName
+
+
+class ChosenTool(BodyPart):
+    """The one tool that must be called."""
+
+    type: Literal["function"]
+    function: ChosenName
+
+
+class FunctionCall(BodyPart):
+    name: str
+    arguments: str
+
+
+class ToolCallPart(BodyPart):
+    """A tool call in an assistant's message."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: FunctionCall
+    extra_content: dict[str, Any] | None = None
+    """Provider state (`podium.server.provider_state`)."""
+
+
+class FlatChoice(BodyPart):
+    """A `ChosenTool` in the flat form of the Responses API."""
+
+    type: Literal["function"]
+    name: FunctionName
+
+
+class ForeignChoice(ForeignTool):
+    """The choice of a tool of another type."""
+
+
+Choice = Literal["none", "auto", "required"]
+ToolChoice = (
+    Choice
+    | Annotated[
+        Annotated[ChosenTool, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Discriminator(tool_kind),
+    ]
+)
+_AnyTool = Annotated[
+    Annotated[Tool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+]
+Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
+
+
+def check_tool_choice(
+    tools: Sequence[str],
+    choice: str | ChosenTool | FlatChoice | ForeignChoice | None,
+    parallel: bool | None,
+    *,
+    strict: bool,
+) -> tuple[str | dict[str, Any] | None, bool | None]:
+    """Check a request's choice of tools, and return `tool_choice` and `parallel_tool_calls` as in a chat completion.
+
+    Args:
+        tools: the names of the request's functions.
+        strict: whether to refuse these settings in a request without tools even if they change nothing.
+
+    Raises:
+        APIError: 400, it refers to a tool that the request does not have.
+    """
+    given = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
+    if given and not tools and (strict or choice not in (None, "none", "auto")):
+        raise invalid(f"{given} is about tools, and the request has none.", given)
+    if not tools or isinstance(choice, ForeignChoice):
+        return None, parallel if tools else None
+    if choice is None or isinstance(choice, str):
+        return choice, parallel
+    flat = isinstance(choice, FlatChoice)
+    wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
+    if wanted not in tools:
+        where = "tool_choice.name" if flat else "tool_choice.function.name"
+        raise invalid(f"tool_choice names {wanted!r}; the request's tools are {', '.join(tools)}.", where)
+    return {"type": "function", "function": {"name": wanted}}, parallel
