@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +21,7 @@ from podium.trace import Trace
 from podium.trace.serialization import to_json
 
 
-def ask(
+async def ask(
     question: str,
     /,
     *keys: Keys,
@@ -45,22 +44,19 @@ def ask(
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
 
-    async def answer() -> Trace:
-        async with open_team(settings, seed=chosen_seed) as opened_team:
-            opened_team.keeping(False if no_store else settings.store)
-            with _progress() as show_progress:
+    async with open_team(settings, seed=chosen_seed) as opened_team:
+        opened_team.keeping(False if no_store else settings.store)
+        with _progress() as show_progress:
 
-                def observe(event: Event) -> None:
-                    show_progress(event)
-                    # Before a store that is locked or full is waited for.
-                    if isinstance(event, QuestionEnded) and event.trace.status != "cancelled":
-                        _show(event.trace, json=json, full=full)
+            def observe(event: Event) -> None:
+                show_progress(event)
+                # Before a store that is locked or full is waited for.
+                if isinstance(event, QuestionEnded) and event.trace.status != "cancelled":
+                    _show(event.trace, json=json, full=full)
 
-                return await opened_team.runner.answer(
-                    asked_question, seed=chosen_seed, on_event=opened_team.storing(observe)
-                )
-
-    trace = asyncio.run(answer())
+            trace = await opened_team.runner.answer(
+                asked_question, seed=chosen_seed, on_event=opened_team.storing(observe)
+            )
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0
