@@ -63,9 +63,9 @@ async def test_what_was_done_is_counted(serve, pool):
             read = await client.get("/metrics")
     assert read.headers["content-type"].startswith("text/plain")
     seen = figures(read.text)
-    assert seen["podium_questions_total", "ok", "straight:ada"] == 2
-    assert seen["podium_questions_total", "failed", "straight:bob"] == 1
-    assert seen["podium_question_seconds_count", "straight:ada"] == 3
+    assert seen["podium_questions_total", "ok", "single:ada"] == 2
+    assert seen["podium_questions_total", "failed", "single:bob"] == 1
+    assert seen["podium_question_seconds_count", "single:ada"] == 3
     assert seen["podium_worker_attempts_total", "ada"] == 3
     assert seen["podium_worker_failures_total", "ada"] == 1
     assert seen["podium_worker_retries_total", "ada"] == 1

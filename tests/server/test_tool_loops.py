@@ -137,7 +137,7 @@ def test_a_loop_is_planned_once_and_stays_with_the_worker_that_called(
     turn = begin(url, more)
     for town, said in (("Oslo", "The tools say: snow"), ("Rome", "The tools say: snow; sun")):
         reply = turn(f"How is the weather in {town}?")
-        assert reply.podium["planner"] == "straight:quill"
+        assert reply.podium["planner"] == "single:quill"
         assert said in reply.model_dump_json()
         assert endpoint.requests[-1].body["messages"][-1]["role"] == "tool"
     assert [request.model for request in endpoint.requests] == ["plans", *["quill-1"] * 4]

@@ -155,10 +155,7 @@ class WorkerPolicy:
         plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
         probe = Reservation.most(input_tokens=0, output_tokens=MOST_OUTPUT, price=price)
         both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
-        affords = ledger.reserve_for_hedge(both, asyncio.get_running_loop().time())
-        if affords:
-            ledger.settle(both, Spent())
-        return affords
+        return ledger.affords(both, asyncio.get_running_loop().time())
 
     async def _formatted(
         self,

@@ -94,19 +94,25 @@ class Ledger:
             else:
                 return refusal
 
-    def try_reserve(self, reservation: Reservation, now: float) -> str | None:
+    def try_reserve(self, reservation: Reservation, now: float, *, final: bool = True) -> str | None:
         """Reserve and return None; or reserve nothing and say in a sentence which limit the call could break.
 
         Args:
             reservation: the most that the call may take.
             now: the event loop's clock.
+            final: as for `reserve`; False, too, of a call that the question does not need.
         """
         refusal = self._reserve(reservation, now)
-        return refusal.final() if isinstance(refusal, _AccountRefusal) else refusal
+        if isinstance(refusal, _AccountRefusal):
+            return refusal.final() if final else refusal.sentence
+        return refusal
 
-    def reserve_for_hedge(self, reservation: Reservation, now: float) -> bool:
-        """Reserve if there is room. A question does not need its hedges, so a refusal is not recorded."""
-        return self._reserve(reservation, now) is None
+    def affords(self, reservation: Reservation, now: float) -> bool:
+        """Whether there is room for such a call now. Nothing stays reserved."""
+        if self.try_reserve(reservation, now, final=False) is not None:
+            return False
+        self.settle(reservation, Spent())
+        return True
 
     def _reserve(self, reservation: Reservation, now: float) -> str | _AccountRefusal | None:
         refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)

@@ -236,7 +236,8 @@ class WorkerCall:
         async with AsyncExitStack() as held:
             if hedge:
                 reservation = self._reservation(self._channel.input_bound.most(self._size))
-                if not ledger.reserve_for_hedge(reservation, asyncio.get_running_loop().time()):
+                now = asyncio.get_running_loop().time()
+                if ledger.try_reserve(reservation, now, final=False) is not None:
                     raise RefusalError("A hedge is not paid for.")
                 self._channel.hedges += 1
             else:

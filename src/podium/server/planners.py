@@ -1,7 +1,6 @@
 """The planners that requests may name: the configured one, and those that need no file on this machine.
 
-Each is opened once, when a request first names it, and closed with the server. `DirectPlanner` is behind a worker's own
-name as a model: one worker, no plan.
+Each is opened once, when a request first names it, and closed with the server.
 """
 
 from __future__ import annotations
@@ -10,21 +9,17 @@ import asyncio
 import logging
 import re
 import time
-from dataclasses import dataclass
 
 from podium.errors import StoreError, UsageError
 from podium.executor.checkup import CheckResult
-from podium.planner import Learner, Planner, PlanRequest
+from podium.planner import Learner, Planner
 from podium.planners import Baseline, find_baseline, known_baselines
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.plans import plan_once, position_of
 from podium.server.api_errors import not_found
 from podium.team.planning import OpenedPlanner, check_planner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
-from podium.trace import Plan
 from podium.trace.async_store import AsyncTraceStore
-from podium.workflow import PlanError, Step, Workflow
+from podium.workflow import PlanError
 
 _LOG = logging.getLogger("podium.server")
 _SAMPLES = re.compile("[1-9]|[12][0-9]|3[0-2]", re.ASCII)
@@ -185,27 +180,6 @@ class Planners:
         """Close the connections. Calling twice is fine."""
         for opened in self._opened.values():
             await opened.close()
-
-
-@dataclass(frozen=True, slots=True)
-class DirectPlanner:
-    """Sends the caller's messages to one worker in one step, without planning.
-
-    Goes with the context style `plain`, which passes messages on unchanged.
-    """
-
-    worker: str
-    """Its name in the pool."""
-
-    @property
-    def name(self) -> str:
-        return f"straight:{self.worker}"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The one-step plan; `ConfigError` when the pool has no such worker."""
-        return plan_once(
-            request, Workflow((Step(position_of(self.worker, request.pool), ANSWER_WHOLE_QUESTION),))
-        )
 
 
 class OutcomeLearning:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 from podium.errors import StoreError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
+from podium.planners import Single
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys
 from podium.server.live import LiveQuestions
 from podium.server.plan_prices import PlanPrices
-from podium.server.planners import DirectPlanner, Planners
+from podium.server.planners import Planners
 from podium.server.prompt_caches import CachedConversations
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
@@ -123,7 +124,7 @@ class Service:
                 raise invalid(problem, "podium.plan_id")
             return replace(
                 runner,
-                planner=DirectPlanner(request.worker),
+                planner=Single(request.worker),
                 pool=worker_and_fallbacks(self.pool, caller, request),
                 budget=_once(runner.budget),
                 max_steps=1,

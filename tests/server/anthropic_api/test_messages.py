@@ -95,14 +95,14 @@ def test_tools_are_called_and_their_results_go_to_the_same_worker(
     turn: list[Any] = [*asked, {"role": "assistant", "content": [call.model_dump()]}]
     second: Any = client.messages.create(messages=[*turn, {"role": "user", "content": [result]}], **request)
     assert second.content[0].text == "The tools say: snow"
-    assert second.podium["planner"] == "straight:quill"
+    assert second.podium["planner"] == "single:quill"
     assert endpoint.requests[-1].body["messages"][-1]["role"] == "tool"
     # A remark beside the result is the next turn, which stays with the worker too.
     remark = {"type": "text", "text": "Say only thanks"}
     third: Any = client.messages.create(
         messages=[*turn, {"role": "user", "content": [result, remark]}], **request
     )
-    assert third.podium["planner"] == "straight:quill"
+    assert third.podium["planner"] == "single:quill"
     assert [m["role"] for m in endpoint.requests[-1].body["messages"]] == [
         "user",
         "assistant",

@@ -182,4 +182,4 @@ def test_a_worker_that_is_named_answers_in_the_background_too(asking: OpenAI) ->
     made = asking.responses.create(model="ada", input="Say alpha.", background=True)
     done = ended(asking, made.id)
     assert (done.status, done.model, done.output_text) == ("completed", "ada", "ALPHA")
-    assert json.loads(done.to_json())["podium"]["planner"] == "straight:ada"
+    assert json.loads(done.to_json())["podium"]["planner"] == "single:ada"

@@ -70,7 +70,7 @@ def test_a_workers_own_name_is_one_call_with_the_messages_as_they_are(serve) -> 
     with chat_model("42.") as model:
         reply = client(serve(Pool([model.worker()]))).chat.completions.create(model="wren", messages=messages)
     assert reply.choices[0].message.content == "42."
-    assert reply.podium["planner"] == "straight:wren"
+    assert reply.podium["planner"] == "single:wren"
     [body] = model.bodies
     assert body["messages"] == [
         {"role": "system", "content": "Be brief."},
@@ -375,7 +375,7 @@ def test_a_worker_called_like_a_planner_is_listed_as_what_is_reached(serve: Serv
         asking = client(serve(Pool([model.worker("podium/random")])))
         listed: Any = {each.id: each for each in asking.models.list()}
         reply: Any = asking.chat.completions.create(model="podium/random", messages=ASKED)
-    assert reply.podium["planner"] == "straight:podium/random"
+    assert reply.podium["planner"] == "single:podium/random"
     assert listed["podium/random"].podium["kind"] == "worker"
 
 

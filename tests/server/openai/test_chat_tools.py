@@ -88,7 +88,7 @@ def test_tool_results_go_to_the_worker_that_called_with_its_past(serve: Serve, t
             model="podium/single:lark", messages=[*ASKED, *results(called)], tools=TOOLS
         )
     assert second.choices[0].message.content == "snow and sun"
-    assert second.podium["planner"] == "straight:wren"
+    assert second.podium["planner"] == "single:wren"
     assert other.bodies == []
     before, after = (body["messages"] for body in model.bodies)
     assert after[: len(before)] == before
@@ -108,7 +108,7 @@ def test_without_the_trace_results_still_go_to_the_caller_and_come_last(serve: S
         reply = asking.chat.completions.create(
             model="podium/single:lark", messages=messages, tools=TOOLS, store=False
         )
-    assert reply.podium["planner"] == "straight:wren"
+    assert reply.podium["planner"] == "single:wren"
     assert reply.choices[0].message.content == "snow and sun"
     assert [message["role"] for message in model.bodies[-1]["messages"]] == [
         "system",
@@ -132,7 +132,7 @@ def test_results_of_a_call_that_nobody_knows_are_not_planned_anew(serve: Serve) 
         reply = client(serve(pool, planner="random")).chat.completions.create(
             model="podium", messages=messages, tools=TOOLS
         )
-    assert (reply.podium["planner"], reply.choices[0].message.content) == ("straight:wren", "fog")
+    assert (reply.podium["planner"], reply.choices[0].message.content) == ("single:wren", "fog")
 
 
 def test_the_next_turn_after_tools_stays_with_their_worker(serve: Serve) -> None:
@@ -147,7 +147,7 @@ def test_the_next_turn_after_tools_stays_with_their_worker(serve: Serve) -> None
             {"role": "user", "content": "And Paris?"},
         ]
         second = asking.chat.completions.create(model="podium/single:lark", messages=turn, tools=TOOLS)
-        assert second.podium["planner"] == "straight:wren"
+        assert second.podium["planner"] == "single:wren"
         assert model.bodies[-1]["messages"][-1] == turn[-1]
         # A request without tools is a question like any other.
         third = asking.chat.completions.create(model="podium/single:lark", messages=turn)

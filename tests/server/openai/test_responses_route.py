@@ -162,10 +162,10 @@ def test_function_calls_are_items_and_results_go_to_the_same_worker(
         )
     assert (call.name, call.arguments) == ("weather", '{"town": "Oslo"}')
     assert second.output_text == "snow"
-    assert second.podium["planner"] == "straight:wren"
+    assert second.podium["planner"] == "single:wren"
     assert model.bodies[0]["tools"][0]["function"]["name"] == "weather"
     assert model.bodies[1]["messages"][-1]["tool_call_id"] == "w1"
-    assert third.podium["planner"] == "straight:wren"
+    assert third.podium["planner"] == "single:wren"
     past = [message["content"] or "" for message in model.bodies[2]["messages"][:4]]
     assert past == ["Weather?", "", "snow", "snow"]
 
