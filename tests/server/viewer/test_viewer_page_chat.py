@@ -282,9 +282,9 @@ def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, o
     page.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
 
 
-def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened) -> None:
+def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened_with_clock) -> None:
     pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
-    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+    page = opened_with_clock.go(kept_server(pool, planner="single:ada"), "chat", "#message")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".chat-steps .mark.live")
     page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))

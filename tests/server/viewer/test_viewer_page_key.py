@@ -60,10 +60,12 @@ def test_without_a_key_the_viewer_says_so(serve, opened, tmp_path: Path) -> None
     page.wait_for_selector("[role=alert]:has-text('A key is needed')")
 
 
-def test_a_key_that_is_refused_is_not_asked_for_again_by_itself(serve, opened, tmp_path: Path) -> None:
+def test_a_key_that_is_refused_is_not_asked_for_again_by_itself(
+    serve, opened_with_clock, tmp_path: Path
+) -> None:
     url, _ = keyed(serve, tmp_path)
-    opened.page.clock.install()
-    page = opened.go(url, "pool", "dialog[open]")
+    opened_with_clock.page.clock.install()
+    page = opened_with_clock.go(url, "pool", "dialog[open]")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.click("text=Not now")
