@@ -89,11 +89,11 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
 
 def _judged(outcome: Feedback) -> Text:
     """What a user said about the answer."""
-    told = Text("Outcome   ", "bold")
+    line = Text("Outcome   ", "bold")
     if outcome.right is not None:
-        told.append(outcome.verdict, "green" if outcome.right else "red")
-        told.append(": " if outcome.note else "")
-    return told.append(printable(outcome.note))
+        line.append(outcome.verdict, "green" if outcome.right else "red")
+        line.append(": " if outcome.note else "")
+    return line.append(printable(outcome.note))
 
 
 def _recorded(trace: Trace) -> int:

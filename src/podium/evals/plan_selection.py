@@ -159,8 +159,8 @@ class VoterPrices:
     def of_pool(cls, pool: Pool, workers: Sequence[str], questions: Sequence[str]) -> VoterPrices:
         """The prices that the profiles of a pool's workers, given by name, state for each question."""
         at = [pool.names.index(worker) for worker in workers]
-        told = map(pool.profiles_for, questions)
-        return cls.from_profiles([[profiles[place] for place in at] for profiles in told])
+        profiles_Q = map(pool.profiles_for, questions)
+        return cls.from_profiles([[profiles[place] for place in at] for profiles in profiles_Q])
 
     def among(self, members: Members) -> Floats:
         """[Q, W]: the prices that one vote uses: measured ones, or listed ones if a member was not measured."""

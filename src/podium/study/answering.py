@@ -6,7 +6,6 @@ goes on with the same command and asks nothing twice. Questions that some worker
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -166,10 +165,10 @@ class WorkerAnswers:
         tasks = tuple(
             task for task in self.questions.tasks if all(task.id in by_task for by_task in given.values())
         )
-        asked = Counter(task for answers in kept.values() for task in {task for task, _ in answers})
-        if left_out := len(asked) - len(tasks):
+        answered = {task for answers in kept.values() for task, _ in answers}
+        if left_out := len(answered) - len(tasks):
             notes.append(
-                f"{left_out:,} of {len(asked):,} questions are left out, since a worker did not answer them or an "
+                f"{left_out:,} of {len(answered):,} questions are left out, since a worker did not answer them or an "
                 "answer has no verdict."
             )
         if len(tasks) < 2:

@@ -31,7 +31,7 @@ class MethodResult:
     chosen: FittedMethod | None
     """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
     is_team: bool = True
-    is_thrifty: bool = False
+    is_cost_capped: bool = False
     """As in `Method`."""
     note: str = ""
     """What a reader of its figures has to know."""
@@ -71,7 +71,9 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
         for (part, held_out), fold in zip(parts, folds, strict=True):
             assert part is not None
             score_Q[fold], cost_Q[fold] = part.score(held_out), part.cost(held_out)
-        measured.append(MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_thrifty))
+        measured.append(
+            MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_cost_capped)
+        )
     return measured
 
 

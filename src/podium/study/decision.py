@@ -4,7 +4,7 @@ The best of many methods looks better than it is. So the intervals are simultane
 ends of a family lie below the true differences, and as often all upper ends above them (the bootstrap of the largest t
 statistic; Westfall and Young 1993, section 2). A method may be selected after looking at them, and its bound still
 holds. There are two families, so that few methods are tested for each claim: the teams that may be better, and the
-methods that may be as good and cheaper, which are the single workers and the thrifty teams.
+methods that may be as good and cheaper, which are the single workers and the teams with a capped cost.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
     """
     reference, *others = measured
     difference_QM = np.stack([m.score_Q - reference.score_Q for m in measured], axis=1)
-    family_M = np.array([m.is_team and not m.is_thrifty for m in measured])
+    family_M = np.array([m.is_team and not m.is_cost_capped for m in measured])
     intervals, critical_M = _intervals_by_family(difference_QM, family_M)
     rows = [_row(reference, None, "reference")]
     # A team that is cheaper than the best single worker saves nothing if a single worker may be as good for less.
@@ -132,8 +132,8 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
         verdict = _verdict(method, reference, interval, margin, saves=not as_cheap)
         more = 0
         if verdict == "open" and interval is not None:
-            # A thrifty team is never found better. It waits until the single workers that are as cheap are decided.
-            waits = method.is_thrifty and rows[0] not in as_cheap
+            # A capped team is never found better. It waits until the single workers that are as cheap are decided.
+            waits = method.is_cost_capped and rows[0] not in as_cheap
             more = _more_questions(interval, critical, margin, _count(method), cheap=waits or not as_cheap)
             more = max([more, *(rival.more_questions for rival in as_cheap if waits)])
         rows.append(_row(method, interval, verdict, more, saves=not as_cheap))
@@ -213,7 +213,7 @@ def _verdict(
         return "open"
     if method.chosen is not None and reference.chosen is not None and not _differ(method, reference):
         return "same"
-    if interval.low > 0 and method.is_team and not method.is_thrifty:
+    if interval.low > 0 and method.is_team and not method.is_cost_capped:
         return "better"
     if saves and interval.low >= -margin:
         return "cheaper"
@@ -267,7 +267,7 @@ def _detectable(
         (row, interval, float(critical))
         for method, row, critical in zip(measured, rows, critical_M, strict=True)
         if method.is_team
-        and not method.is_thrifty
+        and not method.is_cost_capped
         and row.verdict != "same"
         and (interval := row.difference) is not None
     ]

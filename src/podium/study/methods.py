@@ -23,8 +23,8 @@ from podium.ratings.rating import find_clusters, fit_words, rate
 from podium.types import Profile
 from podium.workers.ratings import Ratings
 
-_THRIFTY = 0.5
-"""The share of the best worker's price that thrifty methods may cost."""
+_COST_CAP = 0.5
+"""The share of the best worker's price that methods with a capped cost may cost."""
 _QUESTIONS_PER_CLUSTER = 25
 _MOST_CLUSTERS = 64
 
@@ -85,7 +85,7 @@ class Method:
     """Makes the choices; None: there is nothing to choose from, for example no third worker."""
     is_team: bool = True
     """Whether more than one worker may be called for it."""
-    is_thrifty: bool = False
+    is_cost_capped: bool = False
     """Whether it is limited to a low price. Then it may be as good and cheaper, but it is not tested for being better,
     since the same method without the limit is."""
 
@@ -104,14 +104,16 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
         yield Method(f"{workers[number]} alone", _always(number), is_team=False)
     if not teams or len(workers) < 2:
         return
-    half = _THRIFTY * float(answers.cost[best])
+    half = _COST_CAP * float(answers.cost[best])
     yield Method("vote", _vote)
-    yield Method("vote at half the price", lambda training: _vote(training, half), is_thrifty=True)
+    yield Method("vote at half the price", lambda training: _vote(training, half), is_cost_capped=True)
     if len(workers) > 2:
         yield Method("cascade", _cascade)
-        yield Method("cascade at half the price", lambda training: _cascade(training, half), is_thrifty=True)
+        yield Method(
+            "cascade at half the price", lambda training: _cascade(training, half), is_cost_capped=True
+        )
     yield Method("router by ratings", _router)
-    yield Method("router at half the price", lambda training: _router(training, half), is_thrifty=True)
+    yield Method("router at half the price", lambda training: _router(training, half), is_cost_capped=True)
 
 
 def served(

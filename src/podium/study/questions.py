@@ -136,14 +136,14 @@ def questions_of_traces(
     Raises:
         NoTasksError: no question is left.
     """
-    asked: dict[str, list[Trace]] = {}
+    traces_by_text: dict[str, list[Trace]] = {}
     left_out: Counter[str] = Counter()
     for trace in traces:
         if trace.question.history or trace.question.images:
             left_out["with a chat history or images, which make another question of the same text"] += 1
         elif chance("shadow", seed, trace.question.text.strip()) < share:
-            asked.setdefault(trace.question.text.strip(), []).append(trace)
-    tasks = [_traffic_task(text, found) for text, found in asked.items()]
+            traces_by_text.setdefault(trace.question.text.strip(), []).append(trace)
+    tasks = [_traffic_task(text, found) for text, found in traces_by_text.items()]
     if not tasks:
         raise NoTasksError(
             f"No stored question is in a share of {share:g}; take a larger --share, or another --traces."
