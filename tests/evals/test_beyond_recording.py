@@ -39,12 +39,9 @@ class Rounds:
 
 async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:
     live = ScriptedWorker("live", {"": "Answer: yes"})
-    return await evaluate(
-        Rounds(*map(Workflow, rounds)),
-        tasks_of(recording, "test"),
-        pool_of(recording, live),
-        budget=Budget(rounds=len(rounds)),
-    )
+    planner, budget = Rounds(*map(Workflow, rounds)), Budget(rounds=len(rounds))
+    runner = Runner(planner, pool_of(recording, live), budget=budget)
+    return await evaluate(runner, tasks_of(recording, "test"))
 
 
 ADA, BOB, CY, VOTE, LIVE = range(5)
@@ -113,18 +110,16 @@ async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(
 ) -> None:
     inner = pool_of(recording)
     team = TeamWorker(Profile(name="team"), Runner(Committee(("ada", "bob")), inner))
-    evaluation = await evaluate(
-        Rounds(Workflow(steps)), tasks_of(recording, "test"), Pool([team, *replayed(recording)])
-    )
-    assert (evaluation).beyond_recording == pytest.approx(share)
+    runner = Runner(Rounds(Workflow(steps)), Pool([team, *replayed(recording)]))
+    evaluation = await evaluate(runner, tasks_of(recording, "test"))
+    assert evaluation.beyond_recording == pytest.approx(share)
 
 
 async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Recording) -> None:
     tasks = tasks_of(recording, "test")
-    evaluation = await evaluate(
-        Constant(Workflow((Step(0, spelled(13)),)), ("ada",)), tasks, pool_of(recording)
-    )
-    assert (evaluation).beyond_recording == pytest.approx(15 / 16)
+    planner = Constant(Workflow((Step(0, spelled(13)),)), ("ada",))
+    evaluation = await evaluate(Runner(planner, pool_of(recording)), tasks)
+    assert evaluation.beyond_recording == pytest.approx(15 / 16)
 
 
 async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tmp_path: Path) -> None:
@@ -133,5 +128,6 @@ async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tm
     recording = write_recording(tmp_path / "r.parquet", [(spaced, responses)])
     workflow = parse(render(Workflow((Step(0, spaced.text),))), workers=1)
     assert isinstance(workflow, Workflow)
-    evaluation = await evaluate(Constant(workflow, ("ada",)), tasks_of(recording, "test"), pool_of(recording))
-    assert (evaluation).beyond_recording == 0
+    runner = Runner(Constant(workflow, ("ada",)), pool_of(recording))
+    evaluation = await evaluate(runner, tasks_of(recording, "test"))
+    assert evaluation.beyond_recording == 0

@@ -9,6 +9,7 @@ from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.response_cache import ResponseCache
@@ -37,7 +38,8 @@ def dispatcher(tmp_path):
 async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(dispatcher):
     worker = Paid("w")
     paid, cached = [
-        await evaluate(Single("w"), TASKS, Pool([worker]), repeats=2, dispatcher=dispatcher) for _ in range(2)
+        await evaluate(Runner(Single("w"), Pool([worker]), dispatcher=dispatcher), TASKS, repeats=2)
+        for _ in range(2)
     ]
     assert len(worker.requests) == 8
     assert cached.cost_usd == paid.cost_usd > 0
@@ -55,7 +57,7 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     one, other = Paid("one"), Paid("another")
     rows = []
     for name in ("one", "one", "another"):
-        found = await evaluate(Single(name), TASKS, Pool([one, other]), dispatcher=dispatcher)
+        found = await evaluate(Runner(Single(name), Pool([one, other]), dispatcher=dispatcher), TASKS)
         rows.append(row("single", name, found))
     comparison = Comparison(questions=4, seed="0", pool=("one", "another"), rows=tuple(rows))
     share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))

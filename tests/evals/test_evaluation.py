@@ -11,6 +11,7 @@ from podium.planners import Constant, RandomPlans, Single
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -30,9 +31,9 @@ async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
     def told(evaluation: Evaluation) -> object:
         return [(r.task_id, r.plan_text, r.trace.answer, r.trace.cost_usd) for r in evaluation.rollouts]
 
-    one = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, concurrency=1)
-    many = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, concurrency=40)
-    other = await evaluate(RandomPlans(), tasks[:20], specialists, repeats=2, seed="1")
+    one = await evaluate(Runner(RandomPlans(), specialists), tasks[:20], repeats=2, concurrency=1)
+    many = await evaluate(Runner(RandomPlans(), specialists), tasks[:20], repeats=2, concurrency=40)
+    other = await evaluate(Runner(RandomPlans(), specialists), tasks[:20], repeats=2, seed="1")
     assert told(one) == told(many)
     assert told(one) != told(other)
     assert len(one.rollouts) == 40
@@ -40,12 +41,12 @@ async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
 
 
 async def test_repeats_of_a_question_differ(specialists, tasks):
-    found = await evaluate(RandomPlans(), tasks[:5], specialists, repeats=3)
+    found = await evaluate(Runner(RandomPlans(), specialists), tasks[:5], repeats=3)
     assert all(len({r.plan_text for r in rollouts}) > 1 for rollouts in found.by_question.values())
 
 
 async def test_figures_are_means_over_questions():
-    found = await evaluate(Single("w"), TASKS, Pool([scripted("w")]))
+    found = await evaluate(Runner(Single("w"), Pool([scripted("w")])), TASKS)
     assert found.accuracy.mean == 0.25
     assert (found.steps, found.calls, found.validity, found.failures) == (1, 1, 1, 0)
 
@@ -58,7 +59,7 @@ def test_a_question_counts_once_however_often_it_was_answered():
 
 async def test_failed_workers_are_counted_and_their_answers_too():
     pool = Pool([scripted("w", WorkerError("It is down.", kind="status"))])
-    found = await evaluate(Single("w"), TASKS, pool)
+    found = await evaluate(Runner(Single("w"), pool), TASKS)
     assert (found.failures, found.accuracy.mean, found.validity) == (4, 0, 1)
 
 
@@ -78,8 +79,8 @@ DOWN = {"error": "status", "message": "It is down."}
 async def test_answers_the_grader_could_not_judge_are_neither_right_nor_wrong():
     broken = [Task(id=f"b/{k}", question=Question(text="?"), gold="1", grader=judge(DOWN)) for k in range(2)]
     pool = Pool([scripted("w")])
-    found = await evaluate(Single("w"), [*TASKS, *broken], pool)
-    known = await evaluate(Single("w"), TASKS, pool)
+    found = await evaluate(Runner(Single("w"), pool), [*TASKS, *broken])
+    known = await evaluate(Runner(Single("w"), pool), TASKS)
     assert (found.ungraded, found.failures) == (2, 0)
     assert found.accuracy == known.accuracy
     assert set(found.right) == {task.id for task in TASKS}
@@ -88,14 +89,14 @@ async def test_answers_the_grader_could_not_judge_are_neither_right_nor_wrong():
     assert compared.difference is not None
     assert compared.difference.mean == 0
     with pytest.raises(UsageError, match=r"No answer could be graded: .*It is down"):
-        _ = (await evaluate(Single("w"), broken, pool)).accuracy
+        _ = (await evaluate(Runner(Single("w"), pool), broken)).accuracy
 
 
 async def test_what_judging_cost_is_no_part_of_what_answers_cost():
     judged = [
         Task(id=f"j/{k}", question=Question(text="?"), gold="1", grader=judge("RIGHT")) for k in range(3)
     ]
-    found = await evaluate(Single("w"), judged, Pool([scripted("w")]))
+    found = await evaluate(Runner(Single("w"), Pool([scripted("w")])), judged)
     assert found.accuracy.mean == 1
     assert found.cost_usd == 0
     # Three answers, each judged in both orders, one token a verdict.
@@ -104,13 +105,15 @@ async def test_what_judging_cost_is_no_part_of_what_answers_cost():
 
 
 async def test_unreadable_plans_are_invalid_and_cost_nothing():
-    found = await evaluate(Constant(Workflow((Step(0, " "),)), ("w",)), TASKS, Pool([scripted("w")]))
+    found = await evaluate(Runner(Constant(Workflow((Step(0, " "),)), ("w",)), Pool([scripted("w")])), TASKS)
     assert (found.validity, found.calls, found.cost_usd, found.accuracy.mean) == (0, 0, 0, 0)
 
 
 async def test_each_question_may_have_its_own_pool():
     pools = {task.id: Pool([scripted(f"w{k}"), scripted("w")]) for k, task in enumerate(TASKS)}
-    found = await evaluate(Single("w"), TASKS, lambda task: pools[task.id])
+    found = await evaluate(
+        Runner(Single("w"), Pool([scripted("w")])), TASKS, pool_for=lambda task: pools[task.id]
+    )
     assert found.pool == ("w0", "w", "w1", "w2", "w3")
     assert [r.trace.pool[0].name for r in found.rollouts] == ["w0", "w1", "w2", "w3"]
 
@@ -130,13 +133,13 @@ async def test_a_learner_forgets_between_repeats_of_generated_questions(speciali
             type(self).learned = 0
 
     tasks = Sums("train", size=3)
-    await evaluate(Counting("left"), tasks, specialists, repeats=2, concurrency=1)
+    await evaluate(Runner(Counting("left"), specialists), tasks, repeats=2, concurrency=1)
     assert forgotten == [0, 3]
 
 
 async def test_a_wrong_name_of_a_baseline_is_one_plain_error():
     with pytest.raises(ConfigError, match="no worker named 'v'"):
-        await evaluate(Single("v"), TASKS, Pool([scripted("w")]))
+        await evaluate(Runner(Single("v"), Pool([scripted("w")])), TASKS)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +152,11 @@ async def test_a_wrong_name_of_a_baseline_is_one_plain_error():
 )
 async def test_nothing_to_do_is_refused(tasks, settings, says):
     with pytest.raises(UsageError, match=says):
-        await evaluate(Single("w"), tasks, Pool([scripted("w")]), **settings)
+        await evaluate(Runner(Single("w"), Pool([scripted("w")])), tasks, **settings)
 
 
 async def test_progress_ends_at_the_number_of_rollouts():
     seen: list[tuple[int, int]] = []
     pool = Pool([scripted("w")])
-    await evaluate(Single("w"), TASKS, pool, repeats=2, on_progress=lambda *at: seen.append(at))
+    await evaluate(Runner(Single("w"), pool), TASKS, repeats=2, on_progress=lambda *at: seen.append(at))
     assert seen == [(k, 8) for k in range(1, 9)]

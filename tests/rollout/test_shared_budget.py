@@ -105,9 +105,7 @@ async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
 async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Account, meter: Meter) -> None:
     dispatcher = Dispatcher(accounts=[account])
     with pytest.raises(BudgetError, match=r"of the run's \$40 are left"):
-        await evaluate(
-            Single("meter"), Sums("test", 256), Pool([meter]), concurrency=16, dispatcher=dispatcher
-        )
+        await evaluate(Runner(Single("meter"), Pool([meter]), dispatcher=dispatcher), Sums("test", 256))
     assert account.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
     assert account.reserved_usd == 0.0
 
@@ -115,13 +113,9 @@ async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Acc
 async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets(
     account: Account, meter: Meter
 ) -> None:
-    evaluation = await evaluate(
-        Single("meter"),
-        Sums("test", 4),
-        Pool([meter]),
-        budget=Budget(usd=0.5),
-        dispatcher=Dispatcher(accounts=[account]),
-    )
+    dispatcher = Dispatcher(accounts=[account])
+    runner = Runner(Single("meter"), Pool([meter]), budget=Budget(usd=0.5), dispatcher=dispatcher)
+    evaluation = await evaluate(runner, Sums("test", 4))
     assert [rollout.trace.spans[0].status for rollout in evaluation.rollouts] == ["refused"] * 4
     assert (meter.calls, account.refusal) == (0, None)
 

@@ -21,6 +21,7 @@ from podium.study.methods import TrainingAnswers, methods_for
 from podium.study.result import Study
 from podium.study.serving_files import ServingFiles
 from podium.tasks.recorded import RecordedTasks
+from podium.team import Runner
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import open_planner
 from podium.types import Budget
@@ -87,13 +88,13 @@ async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run
             [*open_pool("my.toml"), *(w for w in open_team() if w.profile.name == "vote")],
             one.ratings,
         )
-        ran = await evaluate(
+        runner = Runner(
             open_baseline(one.planner, rated.profiles),
-            tasks,
             rated,
             budget=Budget(rounds=one.rounds),
-            execution=ExecutionSettings(early_stop=True),
+            settings=ExecutionSettings(early_stop=True),
         )
+        ran = await evaluate(runner, tasks)
         assert list(ran.right.values()) == one.score(answers).tolist(), one.planner
         assert ran.cost_usd == pytest.approx(one.cost(answers).mean()), one.planner
         names.add(one.planner.partition(":")[0])

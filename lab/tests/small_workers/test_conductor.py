@@ -7,6 +7,7 @@ from podium.conductor import Checkpoint, Conductor, open_policy
 from podium.config import load
 from podium.evals import evaluate
 from podium.tasks import open_tasks
+from podium.team import Runner
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import open_planner
 from podium.train.settings import TrainSettings
@@ -21,7 +22,7 @@ def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():
     start = Checkpoint.read("world-warmstart")
     untrained = Conductor(open_policy(start), start.prompt)
     trained, before = (
-        asyncio.run(evaluate(planner, tasks, pool, max_steps=5)) for planner in (led, untrained)
+        asyncio.run(evaluate(Runner(planner, pool, max_steps=5), tasks)) for planner in (led, untrained)
     )
     assert trained.accuracy.mean > before.accuracy.mean + 0.1
     assert trained.validity > 0.9

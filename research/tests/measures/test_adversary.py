@@ -41,7 +41,7 @@ def _asked(text: str) -> tuple[Message, ...]:
 
 
 async def _lost(planner):
-    before = await evaluate(planner, TASKS, EXPERTS)
+    before = await evaluate(Runner(planner, EXPERTS), TASKS)
     after = await attack(planner, TASKS, EXPERTS)
     found = [measure_influence(before, after[position], position) for position in POSITIONS]
     return [influence.lost.mean for influence in found if influence.lost is not None]

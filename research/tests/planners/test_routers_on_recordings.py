@@ -15,6 +15,7 @@ from podium.ratings.answers import (
     read_answers,
     scored_answers,
 )
+from podium.team import Runner
 from podium_research.planners.learned_routers import PricedRouter
 
 
@@ -34,5 +35,5 @@ async def test_a_committee_router_scores_and_costs_what_its_arrays_say(
     members = [tuple(map(answers.workers.index, committee.workers)) for committee in chosen]
     right = np.mean([committee_accuracy(answers, own)[q] for q, own in enumerate(members)])
     dollars = np.mean([committee_cost(answers, own)[q] for q, own in enumerate(members)])
-    found = await evaluate(router, tasks, pool, repeats=SAMPLES)
+    found = await evaluate(Runner(router, pool), tasks, repeats=SAMPLES)
     assert (found.accuracy.mean, found.cost_usd) == pytest.approx((right, dollars))

@@ -8,6 +8,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -47,8 +48,8 @@ async def test_training_makes_the_controller_better_than_untrained():
     pool, seen, unseen = open_team(), list(Sums("train", size=240)), list(Sums("validation", size=150))
     found = await epochs(pool, seen, epochs=5)
     untrained = Controller.untrained(found[-1].controller.workers)
-    before = await evaluate(MasRouter(untrained), unseen, pool)
-    after = await evaluate(MasRouter(found[-1].controller), unseen, pool)
+    before = await evaluate(Runner(MasRouter(untrained), pool), unseen)
+    after = await evaluate(Runner(MasRouter(found[-1].controller), pool), unseen)
     assert after.accuracy.mean > before.accuracy.mean + 0.08
 
 

@@ -8,6 +8,7 @@ from podium.executor import Dispatcher
 from podium.executor.accounts import Account
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.trace import Reply
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers.pool import Pool
@@ -52,7 +53,7 @@ async def generations(team, settings=SMALL, **options):
 
 
 async def right(head):
-    found = await evaluate(Trinity(head), TASKS, pool(), budget=Budget(rounds=Trinity.rounds))
+    found = await evaluate(Runner(Trinity(head), pool(), budget=Budget(rounds=Trinity.rounds)), TASKS)
     return found.accuracy.mean
 
 

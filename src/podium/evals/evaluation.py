@@ -6,21 +6,19 @@ It runs the rollouts and counts. `stats` computes intervals, `comparison` compar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.planner import Learner, Planner
+from podium.planner import Learner
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, roll_all
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Span, Trace
-from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.view import requests_whole_question
 
@@ -185,26 +183,22 @@ def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
 
 
 async def evaluate(
-    planner: Planner,
+    runner: Runner,
     tasks: Sequence[Task],
-    pool: Pool | Callable[[Task], Pool],
     *,
+    pool_for: Callable[[Task], Pool] | None = None,
     repeats: int = 1,
     concurrency: int = 16,
     seed: str = "0",
-    budget: Budget | None = None,
-    max_steps: int = 5,
-    execution: ExecutionSettings | None = None,
-    dispatcher: Dispatcher | None = None,
     on_progress: Progress | None = None,
     kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
     on_rollout: Callable[[int, Rollout], None] | None = None,
 ) -> Evaluation:
-    """Answer and grade every task `repeats` times, at most `concurrency` at once.
+    """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
-    `pool` is one pool for all questions, or gives the pool of each question. Evaluations over the same workers may
-    share a `dispatcher`; None: limits of its own, no cache and no accounts. `kept` has rollouts that were made before,
-    by task id and repeat; they are not made again. `on_rollout` is called with (repeat, rollout) after each new one.
+    `pool_for` gives the pool of each question; None: that of the runner. Evaluations over the same workers may share
+    the runner's dispatcher. `kept` has rollouts that were made before, by task id and repeat; they are not made again.
+    `on_rollout` is called with (repeat, rollout) after each new one.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
@@ -214,17 +208,18 @@ async def evaluate(
 
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.
-        BudgetError: the dispatcher's accounts refused a call; the same evaluation can be made again.
+        BudgetError: an account refused a call; the same evaluation can be made again.
     """
     if not tasks:
         raise UsageError("There are no tasks to evaluate on: give at least one.")
     if repeats < 1 or concurrency < 1:
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
     jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
-    pools = {task.id: pool if isinstance(pool, Pool) else pool(task) for task in tasks}
-    shared = dispatcher or Dispatcher()
+    runners = {
+        task.id: runner if pool_for is None else replace(runner, pool=pool_for(task)) for task in tasks
+    }
     rollouts = {place: kept[place] for task, repeat in jobs if (place := (task.id, repeat)) in kept}
-    learner = planner if isinstance(planner, Learner) else None
+    learner = runner.planner if isinstance(runner.planner, Learner) else None
 
     def missing() -> Iterator[RolloutJob]:
         for index, (task, repeat) in enumerate(jobs):
@@ -233,15 +228,7 @@ async def evaluate(
             if (task.id, repeat) in rollouts:
                 _teach(learner, rollouts[task.id, repeat])
                 continue
-            runner = Runner(
-                planner,
-                pools[task.id],
-                budget=budget or Budget(),
-                max_steps=max_steps,
-                settings=execution or ExecutionSettings(),
-                dispatcher=shared,
-            )
-            yield RolloutJob(runner, task, rollout_seed(seed, task.id, repeat), repeat)
+            yield RolloutJob(runners[task.id], task, rollout_seed(seed, task.id, repeat), repeat)
 
     def finished(job: RolloutJob, rollout: Rollout) -> None:
         rollouts[job.task.id, job.sample] = rollout
@@ -262,8 +249,8 @@ async def evaluate(
             raise
         raise next(flatten_group(usage_errors)) from None
     return Evaluation(
-        planner=planner.name,
-        pool=tuple(dict.fromkeys(name for offered in pools.values() for name in offered.names)),
+        planner=runner.planner.name,
+        pool=tuple(dict.fromkeys(name for each in runners.values() for name in each.pool.names)),
         seed=seed,
         rollouts=tuple(rollouts[task.id, repeat] for task, repeat in jobs),
         facts={task.id: task.facts for task in tasks},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from podium.evals.evaluation import Evaluation, Progress
 from podium.evals.evaluation import evaluate as evaluate_planner
@@ -43,17 +44,11 @@ async def evaluate(
     """
     if isinstance(tasks, str):
         tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
-    runner = team.runner
     return await evaluate_planner(
-        runner.planner,
+        replace(team.runner, plan_fallback=None),
         tasks,
-        team.pool,
         repeats=repeats,
         concurrency=concurrency,
         seed=str(seed),
-        budget=runner.budget,
-        max_steps=runner.max_steps,
-        execution=runner.settings,
-        dispatcher=runner.dispatcher,
         on_progress=on_progress,
     )

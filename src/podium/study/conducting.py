@@ -25,6 +25,7 @@ from podium.study.decision import FEWEST
 from podium.study.methods import TrainingAnswers
 from podium.study.questions import StudyQuestions
 from podium.tasks import Task
+from podium.team import Runner
 from podium.team.planning import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.types import Budget
@@ -177,6 +178,14 @@ async def _run(
 ) -> Evaluation:
     """As many of its tasks as the budget pays for."""
     opened, tasks = conductor.opened, conductor.tasks
+    runner = Runner(
+        opened.planner,
+        conductor.pool_for(tasks[0]),
+        budget=Budget(rounds=opened.trained.rounds),
+        max_steps=opened.trained.max_steps,
+        settings=ExecutionSettings(early_stop=conductor.early_stop),
+        dispatcher=dispatcher,
+    )
     done: list[Rollout] = []
 
     def finished(repeat: int, rollout: Rollout) -> None:
@@ -186,15 +195,11 @@ async def _run(
     try:
         with suppress(BudgetError):
             await evaluate(
-                opened.planner,
+                runner,
                 tasks,
-                conductor.pool_for,
+                pool_for=conductor.pool_for,
                 seed=f"study/{conductor.name}",
                 concurrency=concurrency,
-                budget=Budget(rounds=opened.trained.rounds),
-                max_steps=opened.trained.max_steps,
-                execution=ExecutionSettings(early_stop=conductor.early_stop),
-                dispatcher=dispatcher,
                 on_rollout=finished,
             )
     finally:

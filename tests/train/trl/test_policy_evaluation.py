@@ -15,6 +15,7 @@ from podium.errors import BudgetError, ConfigError
 from podium.evals import evaluate
 from podium.scoring import ScoringSession
 from podium.tasks import open_tasks
+from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.trace.store import TraceStore
 
@@ -37,9 +38,11 @@ def test_an_evaluation_has_the_saved_policys_figures_and_changes_nothing(
     checkpoint = Checkpoint.read(evaluated_run / "policy")
     again = asyncio.run(
         evaluate(
-            Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
+            Runner(
+                Conductor(open_policy(checkpoint), checkpoint.prompt, sampling=Sampling(max_tokens=64)),
+                open_pool(ground["pool"]),
+            ),
             questions,
-            open_pool(ground["pool"]),
         )
     )
     last = found[-1]["evaluation"]

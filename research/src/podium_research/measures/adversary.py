@@ -15,6 +15,7 @@ from podium.evals.evaluation import Evaluation, evaluate
 from podium.planner import Planner, PlanRequest
 from podium.planners.plans import PlannerWrapper
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
@@ -35,7 +36,8 @@ async def attack(
     """Evaluate a planner with the adversary at each position."""
     attacked = adversarial_pool(pool)
     return {
-        position: await evaluate(WithAdversary(planner, position), tasks, attacked) for position in positions
+        position: await evaluate(Runner(WithAdversary(planner, position), attacked), tasks)
+        for position in positions
     }
 
 

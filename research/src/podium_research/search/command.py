@@ -29,6 +29,7 @@ from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import Rows, RunFolder, replace_file
+from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -158,12 +159,14 @@ async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rol
     rollouts = []
     for planner in search.dry:
         evaluation = await evaluate(
-            planner,
+            Runner(
+                planner,
+                search.pool,
+                budget=Budget(rounds=rounds_of(planner)),
+                settings=ExecutionSettings(early_stop=search.settings.early_stop),
+                dispatcher=dispatcher,
+            ),
             search.tasks[:1],
-            search.pool,
-            budget=Budget(rounds=rounds_of(planner)),
-            execution=ExecutionSettings(early_stop=search.settings.early_stop),
-            dispatcher=dispatcher,
         )
         (rollout,) = evaluation.rollouts
         if rollout.infrastructure_failed:

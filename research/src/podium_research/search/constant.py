@@ -17,11 +17,11 @@ from typing import TypeVar
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.planners import VOTE, Constant, read_constant
+from podium.planners import VOTE, Constant, Single, read_constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, COMPARE, PHRASES
 from podium.tasks.task import Task
-from podium.types import Budget, Value
+from podium.team import Runner
+from podium.types import Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
@@ -105,9 +105,6 @@ async def search_constant(
     max_cost: float | None = None,
     seed: str = "0",
     rungs: Rungs = RUNGS,
-    budget: Budget | None = None,
-    execution: ExecutionSettings | None = None,
-    dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
 ) -> ConstantPlanFront:
     """Search over the phrases of subtasks, the workers of the pool, and access to none or all earlier steps.
@@ -120,21 +117,15 @@ async def search_constant(
         max_cost: dollars a question; plans that cost more are neither extended nor kept.
         rungs: the rungs of successive halving, which runs twice at each length. The default needs about 25,000 answers
             for 5 lengths.
-        budget, execution, dispatcher: as for `evaluate`. Early stopping of votes works only in the last round, so the
-            cost of a plan depends on the rounds of the budget.
     """
     if not tasks:
         raise UsageError("There are no tasks to search constant plans on: give at least one.")
     used = min(len(tasks), max(questions for _, questions in rungs))
     trials = Trials(
-        pool,
+        Runner(Single(pool.names[0]), pool, max_steps=max_steps),
         tasks[:used],
-        max_steps=max_steps,
         max_cost=max_cost,
         seed=seed,
-        budget=budget,
-        execution=execution,
-        dispatcher=dispatcher,
     )
     moves = _Moves(pool.names)
     random = Random(f"search-constant/{seed}")
@@ -232,14 +223,11 @@ class _Tally:
 class Trials:
     """Runs plans on more and more of the tasks, each plan at most once on each task."""
 
-    pool: Pool
+    runner: Runner
+    """Answers by any planner."""
     tasks: Sequence[Task]
-    max_steps: int
     max_cost: float | None
     seed: str
-    budget: Budget | None
-    execution: ExecutionSettings | None
-    dispatcher: Dispatcher | None
     tallies: dict[Workflow, _Tally] = field(default_factory=dict)
 
     async def best(self, plans: Sequence[Workflow], rungs: Rungs) -> list[Workflow]:
@@ -262,14 +250,9 @@ class Trials:
         if not tasks:
             return
         evaluation = await evaluate(
-            Constant(plan, self.pool.names),
+            replace(self.runner, planner=Constant(plan, self.runner.pool.names)),
             tasks,
-            self.pool,
             seed=f"search-constant/{self.seed}",
-            budget=self.budget,
-            max_steps=self.max_steps,
-            execution=self.execution,
-            dispatcher=self.dispatcher,
         )
         tally.questions += len(tasks)
         tally.correct += sum(rollout.correct for rollout in evaluation.rollouts)

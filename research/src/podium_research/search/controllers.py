@@ -15,6 +15,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import PlanRequest
 from podium.planners.plans import plan_once
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE, VoteWorker
@@ -119,13 +120,15 @@ async def _try(
 ) -> list[_Tried]:
     """Have each team answer its question."""
     evaluation = await evaluate(
-        _Drawn({task.question.text: team for task, team in zip(tasks, teams, strict=True)}),
+        Runner(
+            _Drawn({task.question.text: team for task, team in zip(tasks, teams, strict=True)}),
+            pool,
+            settings=ExecutionSettings(early_stop=settings.early_stop),
+            dispatcher=dispatcher or Dispatcher(),
+        ),
         tasks,
-        pool,
         concurrency=settings.concurrency,
         seed=f"controller-search/{settings.seed}",
-        execution=ExecutionSettings(early_stop=settings.early_stop),
-        dispatcher=dispatcher,
     )
     return [
         _Tried(

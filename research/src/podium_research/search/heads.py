@@ -18,6 +18,7 @@ from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.traits import is_tool
@@ -140,14 +141,16 @@ async def _trial(
     head: Head, tasks: Sequence[Task], pool: Pool, settings: HeadSearch, dispatcher: Dispatcher
 ) -> _Trial:
     evaluation = await evaluate(
-        Trinity(head),
+        Runner(
+            Trinity(head),
+            pool,
+            budget=Budget(rounds=Trinity.rounds),
+            settings=ExecutionSettings(early_stop=settings.early_stop),
+            dispatcher=dispatcher or Dispatcher(),
+        ),
         tasks,
-        pool,
         concurrency=settings.concurrency,
         seed=f"head-search/{settings.seed}",
-        budget=Budget(rounds=Trinity.rounds),
-        execution=ExecutionSettings(early_stop=settings.early_stop),
-        dispatcher=dispatcher,
     )
     rewards = [
         rollout.correct - settings.per_usd * rollout.trace.uncached_usd

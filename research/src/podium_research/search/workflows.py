@@ -103,18 +103,16 @@ async def search_workflows(
         raise UsageError("There are no tasks to search workflows on: give at least one.")
     pool.named(writer)
     used = min(len(tasks), questions)
-    trials = Trials(
+    runner = Runner(
+        Single(writer),
         pool,
-        tasks[:used],
+        budget=budget or Budget(),
         max_steps=max_steps,
-        max_cost=max_cost,
-        seed=seed,
-        budget=budget,
-        execution=execution,
-        dispatcher=dispatcher,
+        settings=execution or ExecutionSettings(),
+        dispatcher=dispatcher or Dispatcher(),
     )
-    plain = ExecutionSettings(context="plain")
-    writes = Runner(Single(writer), pool, settings=plain, dispatcher=dispatcher or Dispatcher())
+    trials = Trials(runner, tasks[:used], max_cost=max_cost, seed=seed)
+    writes = replace(runner, budget=Budget(), max_steps=5, settings=ExecutionSettings(context="plain"))
     asks = _Writer(writes, max_steps, seed)
     archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
     done = {old.proposal for old in kept}

@@ -206,21 +206,18 @@ class _JobRun:
         kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
         on_rollout: Callable[[int, Rollout], None] | None = None,
     ) -> Evaluation:
-        settings, runner = self.job.settings, self.team.runner
+        settings = self.job.settings
         rounds = self.job.entry.rounds or max(
             settings.budget.rounds, rounds_of(planner), self.team.opened_planner.trained.rounds
         )
+        budget = settings.budget.model_copy(update={"rounds": rounds})
         return await evaluate(
-            planner,
+            replace(self.team.runner, planner=planner, budget=budget),
             tasks,
-            self._pool_of,
+            pool_for=self._pool_of,
             repeats=repeats,
             concurrency=settings.concurrency,
             seed=str(self.job.seed),
-            budget=settings.budget.model_copy(update={"rounds": rounds}),
-            max_steps=runner.max_steps,
-            execution=runner.settings,
-            dispatcher=runner.dispatcher,
             kept=kept,
             on_rollout=on_rollout,
         )
