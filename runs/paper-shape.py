@@ -9,7 +9,7 @@ them: at times it refuses (429), hangs, or cuts its reply.
 
 First 3 iterations of 4 x 64 rollouts. Then a run of 6 iterations of 2 x 16 whose budget does not suffice, and which
 goes on with a larger one. After each the script checks that every rollout has a trace, that no answer was paid for
-twice, and that the run's account is what the endpoint bills.
+twice, and that the run's spend limit is what the endpoint bills.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any
 
 from random_model import make_model
 
-from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.testing import Answer, FaultServer, Received, Rule
 from podium.testing.faults import Hang, HangUp, RateLimited, Reset, TruncatedJson
 from podium.trace import Trace
@@ -141,7 +141,7 @@ async def main(folder: Path) -> None:
 
 
 def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budget_usd: float) -> float:
-    """Print what happened, and check it; returns the dollars of the run's account.
+    """Print what happened, and check it; returns the dollars of the run's spend limit.
 
     Args:
         rollouts: that the run has; None: its budget stopped it.
@@ -155,8 +155,8 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
 
     whole = [request for request in requests if request.fault is None and not request.went_away]
     failed = [request for request in requests if request.fault is not None or request.went_away]
-    with closing(Account(run / "spending.sqlite", "run", UNLIMITED_USD)) as account:
-        spent, reserved = account.spent_usd, account.reserved_usd
+    with closing(SharedSpendLimit(run / "spending.sqlite", "run", UNLIMITED_USD)) as spend_limit:
+        spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
     with TraceStore(run / "traces.sqlite", create=False) as store:
         traces = list(store.iterate())
     billed, lost = sum(map(usd, whole)), sum(map(usd, failed))
@@ -171,7 +171,7 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
     )
     print(f"  failed: {dict(Counter(request.fault or 'gone' for request in failed))}")
     print(
-        f"  billed ${billed:.6f}, account ${spent:.6f} of ${budget_usd:.6f}, reserved ${reserved:.6f}; "
+        f"  billed ${billed:.6f}, spend limit ${spent:.6f} of ${budget_usd:.6f}, reserved ${reserved:.6f}; "
         f"replies that were cut, which no account can know: ${lost:.6f}"
     )
     assert abs(billed - spent) < 0.005

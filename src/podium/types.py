@@ -21,7 +21,7 @@ with the same beginning share their randomness."""
 
 
 MOST_USD = 1e9
-"""No price of a million tokens and no call is dearer. Accounts count whole nano-dollars, in 64 bits."""
+"""No price of a million tokens and no call is dearer. Spend limits count whole nano-dollars, in 64 bits."""
 
 
 IMAGE_TOKENS = 1000

@@ -88,7 +88,7 @@ def asked(server: FaultServer) -> Counter[str]:
 
 
 def paid(server: FaultServer) -> float:
-    """Dollars by the endpoint's own account."""
+    """Dollars by the endpoint's own spend limit."""
     return sum(
         (request.input_tokens * PRICES[request.model][0] + request.output_tokens * PRICES[request.model][1])
         / 1e6

@@ -16,7 +16,7 @@ from refusal import one_sentence
 from small_recording import record_small
 
 from podium.evals import Comparison
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.testing import Answer, FaultServer
 from scripted_team import write_sums
 
@@ -215,7 +215,7 @@ name = "sums.jsonl"
 """
 
 
-def test_plans_of_a_paid_conductor_and_a_control_are_in_the_runs_account(podium: Podium) -> None:
+def test_plans_of_a_paid_conductor_and_a_control_count_in_the_runs_limit(podium: Podium) -> None:
     plan = Answer(
         'model_id = [0]\nsubtasks = ["Do it."]\naccess_list = [[]]', input_tokens=500, output_tokens=1000
     )
@@ -226,8 +226,8 @@ def test_plans_of_a_paid_conductor_and_a_control_are_in_the_runs_account(podium:
         measured = podium("eval", "conducted.toml", "--run", "r", "--day-budget-usd", "1")
         assert measured.status == 0, measured.err
         calls = len(endpoint.requests)
-        with closing(Account(Path("r/spending.sqlite"), "run", 1.0)) as account:
-            assert account.spent_usd == pytest.approx(0.001 * calls)
+        with closing(SharedSpendLimit(Path("r/spending.sqlite"), "run", 1.0)) as spend_limit:
+            assert spend_limit.spent_usd == pytest.approx(0.001 * calls)
         assert calls == 6 + 103  # Six probes of a server that obeys no format, and the plans.
         refused = podium("eval", "conducted.toml", "seeds=2", "--run", "s", "--day-budget-usd", "0.1095")
         assert (refused.status, refused.out) == (1, "")

@@ -51,7 +51,7 @@ def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
 
     async def spend():
         keys = Keys(open_register())
-        keys.account(await keys.caller(f"Bearer {key}")).settle(0.0, 0.25)
+        keys.spend_limit(await keys.caller(f"Bearer {key}")).settle(0.0, 0.25)
         await keys.close()
 
     asyncio.run(spend())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.executor.state_file import CooldownFile, default_state_path
 from podium.testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium.testing.server import in_thread
@@ -192,7 +192,7 @@ def test_a_check_is_paid_from_the_budget_of_the_day(podium, server, monkeypatch)
     Path("one.toml").write_text(AS_TEXT + _worker("one", server.url))
     Path("team.toml").write_text("budget = { day_usd = 5 }\n")
     assert podium("pool", "check", "--pool", "one.toml").status == 0
-    with closing(Account(default_state_path(), "day", 5)) as day:
+    with closing(SharedSpendLimit(default_state_path(), "day", 5)) as day:
         assert (day.spent_usd, day.reserved_usd) == (pytest.approx(0.01), 0)
     checked = podium("pool", "check", "--pool", "one.toml", "--day-budget-usd", "0.01", "--json")
     assert checked.status == 1

@@ -13,10 +13,10 @@ from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import BudgetError, WorkerError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.accounts import Account
 from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.executor.checkup import check
 from podium.executor.input_bound import InputBound
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner
@@ -84,8 +84,8 @@ class Paid:
         return None
 
 
-async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
-    context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
+async def _step(make_context, pool, spend_limits, budget) -> tuple[float, int]:
+    context = make_context(pool, ledger=Ledger(budget, spend_limits=spend_limits))
     attempts: list[Any] = []
     answered = await call_with_fallbacks(context, pool[0], REQUEST, attempts)
     usd = sum(attempt.spent.cost_usd for attempt in attempts)
@@ -97,13 +97,15 @@ async def _step(make_context, pool, accounts, budget) -> tuple[float, int]:
     return usd, tokens
 
 
-async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
+async def _hedged(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     """The first twenty answers show how slow a call may be."""
     context = make_context(pool)
     for _ in range(20):
         await call_with_fallbacks(context, pool[0], REQUEST, [])
     pool[0].script, pool[0].calls = ("slow", "4"), 0
-    again = make_context(pool, ledger=Ledger(budget, accounts=accounts), dispatcher=context.dispatcher)
+    again = make_context(
+        pool, ledger=Ledger(budget, spend_limits=spend_limits), dispatcher=context.dispatcher
+    )
     attempts: list[Any] = []
     answered = await call_with_fallbacks(again, pool[0], REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
@@ -111,8 +113,8 @@ async def _hedged(make_context, pool, accounts, budget) -> tuple[float, int]:
     return again.ledger.usd, again.ledger.tokens
 
 
-async def _cancelled(make_context, pool, accounts, budget) -> tuple[float, int]:
-    context = make_context(pool, ledger=Ledger(budget, accounts=accounts))
+async def _cancelled(make_context, pool, spend_limits, budget) -> tuple[float, int]:
+    context = make_context(pool, ledger=Ledger(budget, spend_limits=spend_limits))
     task = asyncio.create_task(call_with_fallbacks(context, pool[0], REQUEST, []))
     await asyncio.sleep(0.02)
     task.cancel()
@@ -125,21 +127,21 @@ async def _asked(runner: Runner) -> tuple[float, int]:
     return trace.cost_usd, trace.usage.tokens
 
 
-async def _plan(make_context, pool, accounts, budget) -> tuple[float, int]:
+async def _plan(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     planner = Conductor(WorkerPolicy(pool[0]), second_try=True)
     free = Pool([Paid(name="free")])
     free[0].script = (DOWN,)
-    return await _asked(Runner(planner, free, budget=budget, accounts=accounts))
+    return await _asked(Runner(planner, free, budget=budget, spend_limits=spend_limits))
 
 
-async def _team(make_context, pool, accounts, budget) -> tuple[float, int]:
+async def _team(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     inner = Runner(Single("a"), Pool(pool))
     team = TeamWorker(Profile(name="team"), inner)
-    return await _asked(Runner(Single("team"), Pool([team]), budget=budget, accounts=accounts))
+    return await _asked(Runner(Single("team"), Pool([team]), budget=budget, spend_limits=spend_limits))
 
 
-async def _judge(make_context, pool, accounts, budget) -> tuple[float, int]:
-    pay = JudgePayment(Dispatcher(accounts=accounts))
+async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:
+    pay = JudgePayment(Dispatcher(spend_limits=spend_limits))
     for _ in range(2):
         try:
             request = replace(REQUEST, receipt=Receipt())
@@ -147,11 +149,11 @@ async def _judge(make_context, pool, accounts, budget) -> tuple[float, int]:
         except WorkerError:
             continue
         break
-    return accounts[0].spent_usd, pool[0].calls * USED.tokens
+    return spend_limits[0].spent_usd, pool[0].calls * USED.tokens
 
 
-async def _check(make_context, pool, accounts, budget) -> tuple[float, int]:
-    (result,) = await check(pool, accounts=accounts)
+async def _check(make_context, pool, spend_limits, budget) -> tuple[float, int]:
+    (result,) = await check(pool, spend_limits=spend_limits)
     return result.cost_usd, result.input_tokens + result.output_tokens
 
 
@@ -189,12 +191,12 @@ Way = Callable[..., Awaitable[tuple[float, int]]]
 async def test_what_each_try_took_is_booked_everywhere(
     make_context: Any, way: Way, workers: Callable[[], list[Any]], tries: int
 ) -> None:
-    account = Account(None, "day", 10.0)
-    usd, tokens = await way(make_context, workers(), [account], Budget())
+    spend_limit = SharedSpendLimit(None, "day", 10.0)
+    usd, tokens = await way(make_context, workers(), [spend_limit], Budget())
     assert usd == pytest.approx(tries * COST_USD)
     assert tokens == tries * USED.tokens
-    assert account.spent_usd == pytest.approx(usd)
-    assert account.reserved_usd == 0
+    assert spend_limit.spent_usd == pytest.approx(usd)
+    assert spend_limit.reserved_usd == 0
 
 
 @pytest.mark.parametrize(
@@ -213,13 +215,13 @@ async def test_the_budget_is_checked_before_each_try(
     make_context: Any, way: Way, workers: Callable[[], list[Any]], shared: bool
 ) -> None:
     if way is _judge and not shared:
-        return  # A judge has accounts alone.
-    account = Account(None, "day", 0.05 if shared else 10.0)
+        return  # A judge has spend limits alone.
+    spend_limit = SharedSpendLimit(None, "day", 0.05 if shared else 10.0)
     called = workers()
     with suppress(BudgetError):
-        await way(make_context, called, [account], Budget() if shared else Budget(usd=0.05))
+        await way(make_context, called, [spend_limit], Budget() if shared else Budget(usd=0.05))
     assert sum(worker.calls for worker in called) == 1
-    assert account.spent_usd == pytest.approx(COST_USD)
+    assert spend_limit.spent_usd == pytest.approx(COST_USD)
 
 
 async def test_a_refused_retry_says_why_the_first_try_failed(make_context: Any) -> None:

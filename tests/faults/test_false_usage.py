@@ -12,8 +12,8 @@ import pytest
 
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
-from podium.executor.accounts import Account
 from podium.executor.dispatcher import Dispatcher
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners import Single
 from podium.team import Runner
 from podium.testing import FaultServer, Rule, WrongUsage
@@ -68,7 +68,9 @@ async def test_what_cannot_be_is_estimated_marked_and_told_once(
 async def test_questions_that_claim_to_be_free_do_not_pass_the_days_budget(pool_at):
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=NO_TOKENS))]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
-        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(accounts=[Account(None, "day", 0.0012)]))
+        runner = Runner(
+            Single("a"), pool, dispatcher=Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0012)])
+        )
         traces = [await runner.answer(Question(text=f"What is {n} + 2?")) for n in range(6)]
         await pool.close()
     assert [trace.status for trace in traces] == ["ok"] * 2 + ["failed"] * 4
@@ -79,8 +81,8 @@ async def test_one_reply_does_not_end_the_days_budget(pool_at):
     usage = {"prompt_tokens": 12, "completion_tokens": 10**8}
     async with FaultServer("Four.", rules=[Rule(fault=WrongUsage(usage=usage), times=1)]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 50, retries = 0")
-        day = Account(None, "day", 100.0)
-        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(accounts=[day]))
+        day = SharedSpendLimit(None, "day", 100.0)
+        runner = Runner(Single("a"), pool, dispatcher=Dispatcher(spend_limits=[day]))
         for number in range(2):
             trace = await runner.answer(Question(text=f"What is {number} + 2?"))
             assert trace.status == "ok"

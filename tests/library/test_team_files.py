@@ -1,4 +1,4 @@
-"""What a team opens and closes: its pool, its traces, its cache, its accounts."""
+"""What a team opens and closes: its pool, its traces, its cache, its spend limits."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What a judge's call takes from the accounts, however it ends."""
+"""What a judge's call takes from the spend limits, however it ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.rollout.judging import JudgePayment
 from podium.trace import Reply
 from podium.types import Message, Price, Profile, Spent
@@ -26,13 +26,13 @@ async def test_a_call_that_is_cancelled_is_paid_for_as_far_as_its_cost_is_known(
         await asyncio.Event().wait()
         raise AssertionError("it is cancelled")
 
-    with closing(Account(None, "run", 100.0)) as account:
-        pay = JudgePayment(Dispatcher(accounts=[account]))
+    with closing(SharedSpendLimit(None, "run", 100.0)) as spend_limit:
+        pay = JudgePayment(Dispatcher(spend_limits=[spend_limit]))
         request = Request((Message(role="user", content="Right?"),), seed="0")
         paying = asyncio.create_task(pay(judge, request, call))
         await begun.wait()
-        assert account.reserved_usd > 0
+        assert spend_limit.reserved_usd > 0
         paying.cancel()
         with pytest.raises(asyncio.CancelledError):
             await paying
-        assert (account.spent_usd, account.reserved_usd) == (0.5, 0.0)
+        assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.5, 0.0)

@@ -130,7 +130,9 @@ async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> 
     seen = [tuple(profile.name for profile in each.profiles_for("Who?")) for each in drawn]
     assert len(set(seen)) > 40
     assert {names[2] for names in seen} == {"vote"}
-    assert all(each.names == ("ada", "bram", "vote") for each in drawn), "traces and accounts keep their own"
+    assert all(each.names == ("ada", "bram", "vote") for each in drawn), (
+        "traces and spend limits keep their own"
+    )
     assert source.draw("7").profiles_for("Who?") == drawn[7].profiles_for("Who?")
 
     class Asked:

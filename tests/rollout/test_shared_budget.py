@@ -13,7 +13,7 @@ from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate
 from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
 from podium.rollout import roll
@@ -40,14 +40,14 @@ class Meter:
     identity = None
     fallback = None
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, spend_limit: SharedSpendLimit) -> None:
         self.profile = Profile(name="meter", price=Price(output=1e4))
         self.limits = Limits(max_tokens=100, retries=0, concurrency=64)
         self.paid = 0.0
         self.calls = 0
         self.peak = 0
         self.seen: list[float] = []
-        self._account = account
+        self._spend_limit = spend_limit
         self._in_flight = 0
         self._random = Random("meter")
 
@@ -55,7 +55,7 @@ class Meter:
         self.calls += 1
         self._in_flight += 1
         self.peak = max(self.peak, self._in_flight)
-        self.seen.append(self._account.spent_usd + self._account.reserved_usd)
+        self.seen.append(self._spend_limit.spent_usd + self._spend_limit.reserved_usd)
         await asyncio.sleep(self._random.uniform(0, 0.004))
         self._in_flight -= 1
         tokens = self._random.randrange(1, 101)
@@ -67,22 +67,22 @@ class Meter:
 
 
 @pytest.fixture
-def account(tmp_path: Path) -> Iterator[Account]:
-    opened = Account(tmp_path / "spending.sqlite", "run", 40.0)
+def spend_limit(tmp_path: Path) -> Iterator[SharedSpendLimit]:
+    opened = SharedSpendLimit(tmp_path / "spending.sqlite", "run", 40.0)
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def meter(account: Account) -> Meter:
-    return Meter(account)
+def meter(spend_limit: SharedSpendLimit) -> Meter:
+    return Meter(spend_limit)
 
 
 @pytest.mark.parametrize("planner", [Single("meter"), SelfConsistency("meter", 3)])
 async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
-    account: Account, meter: Meter, planner: Planner
+    spend_limit: SharedSpendLimit, meter: Meter, planner: Planner
 ) -> None:
-    dispatcher = Dispatcher(accounts=[account])
+    dispatcher = Dispatcher(spend_limits=[spend_limit])
     runner = Runner(planner, Pool([meter, VoteWorker("vote")]), budget=Budget(usd=3.0), dispatcher=dispatcher)
     questions = iter(range(256))
 
@@ -95,38 +95,40 @@ async def test_with_64_questions_in_flight_spending_never_passes_the_limit(
             group.create_task(work())
     assert meter.peak > 30
     assert max(meter.seen) <= 40.0 + 1e-9, "what is spent and what may yet be spent"
-    assert account.reserved_usd == 0.0
-    assert account.spent_usd == pytest.approx(meter.paid)
-    assert account.spent_usd <= 40.0
-    assert account.refusal is not None
+    assert spend_limit.reserved_usd == 0.0
+    assert spend_limit.spent_usd == pytest.approx(meter.paid)
+    assert spend_limit.spent_usd <= 40.0
+    assert spend_limit.refusal is not None
     assert 0 < meter.calls < 256
 
 
-async def test_an_evaluation_stops_with_the_sentence_of_the_account(account: Account, meter: Meter) -> None:
-    dispatcher = Dispatcher(accounts=[account])
+async def test_an_evaluation_stops_with_the_sentence_of_the_spend_limit(
+    spend_limit: SharedSpendLimit, meter: Meter
+) -> None:
+    dispatcher = Dispatcher(spend_limits=[spend_limit])
     with pytest.raises(BudgetError, match=r"of the run's \$40 are left"):
         await evaluate(Runner(Single("meter"), Pool([meter]), dispatcher=dispatcher), Sums("test", 256))
-    assert account.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
-    assert account.reserved_usd == 0.0
+    assert spend_limit.spent_usd == pytest.approx(meter.paid), "calls in flight were not cut off"
+    assert spend_limit.reserved_usd == 0.0
 
 
 async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets(
-    account: Account, meter: Meter
+    spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
-    dispatcher = Dispatcher(accounts=[account])
+    dispatcher = Dispatcher(spend_limits=[spend_limit])
     runner = Runner(Single("meter"), Pool([meter]), budget=Budget(usd=0.5), dispatcher=dispatcher)
     evaluation = await evaluate(runner, Sums("test", 4))
     assert [rollout.trace.spans[0].status for rollout in evaluation.rollouts] == ["refused"] * 4
-    assert (meter.calls, account.refusal) == (0, None)
+    assert (meter.calls, spend_limit.refusal) == (0, None)
 
 
-async def test_a_vote_that_stopped_early_wants_nothing_an_account_refused(
-    account: Account, meter: Meter
+async def test_a_vote_that_stopped_early_wants_nothing_a_spend_limit_refused(
+    spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
-    account.reserve(39.5)
-    account.settle(39.5, 39.5)
+    spend_limit.reserve(39.5)
+    spend_limit.settle(39.5, 39.5)
     free = [ScriptedWorker(name, {"": "Answer: 4"}) for name in "abc"]
-    pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(accounts=[account])
+    pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(spend_limits=[spend_limit])
     task = Task("t", Question(text="2 + 2?"), "4", Exact())
     with pytest.raises(BudgetError):
         await roll(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
@@ -140,11 +142,11 @@ async def test_a_vote_that_stopped_early_wants_nothing_an_account_refused(
 
 
 async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
-    account: Account, meter: Meter
+    spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
     plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
     tasks = {task.id: task for task in Sums("test", 256)}
-    session = ScoringSession(ScoringSettings(), tasks, Pool([meter]), Dispatcher(accounts=[account]))
+    session = ScoringSession(ScoringSettings(), tasks, Pool([meter]), Dispatcher(spend_limits=[spend_limit]))
 
     async def score() -> None:
         async with asyncio.TaskGroup() as group:
@@ -154,11 +156,11 @@ async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
     with pytest.raises(BaseExceptionGroup) as stopped:
         await score()
     assert stopped.group_contains(BudgetError)
-    assert account.spent_usd == pytest.approx(meter.paid)
-    assert account.reserved_usd == 0.0
+    assert spend_limit.spent_usd == pytest.approx(meter.paid)
+    assert spend_limit.reserved_usd == 0.0
 
 
-async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
+async def test_judging_is_paid_for_too(spend_limit: SharedSpendLimit, meter: Meter) -> None:
     judge = {
         "kind": "judge",
         "worker": {
@@ -170,13 +172,15 @@ async def test_judging_is_paid_for_too(account: Account, meter: Meter) -> None:
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
-    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
     rollout = await roll(runner, task, seed="0")
     assert rollout.grade.cost_usd > 0
-    assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
+    assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
 
 
-async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, meter: Meter) -> None:
+async def test_judging_that_failed_is_paid_for_all_the_same(
+    spend_limit: SharedSpendLimit, meter: Meter
+) -> None:
     judge = {
         "kind": "judge",
         "worker": {
@@ -188,8 +192,8 @@ async def test_judging_that_failed_is_paid_for_all_the_same(account: Account, me
         },
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
-    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(accounts=[account]))
+    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
     rollout = await roll(runner, task, seed="0")
     assert rollout.infrastructure_failed
     assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
-    assert account.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
+    assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

@@ -14,7 +14,7 @@ import pytest
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
-from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.scoring import Client, RolloutRequest
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
@@ -135,9 +135,9 @@ async def test_killed_in_the_middle_of_a_batch_it_pays_for_nothing_twice(folder,
             await asyncio.gather(*(asking[number] for number in (0, 4, 5, 6, 7)))
             await provider.arrived(8 + 2 * 6)
             before = dollars(paid(provider))
-            with closing(Account(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as account:
-                assert account.spent_usd == pytest.approx(before, abs=1e-9)
-                held = account.reserved_usd
+            with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+                assert spend_limit.spent_usd == pytest.approx(before, abs=1e-9)
+                held = spend_limit.reserved_usd
             process.kill()
             await process.wait()
             endpoint.release.set()
@@ -150,9 +150,9 @@ async def test_killed_in_the_middle_of_a_batch_it_pays_for_nothing_twice(folder,
         times = Counter(request.text for request in paid(provider))
         assert set(times.values()) == {1}
         assert len(times) == 8 + 2 * 8, "one answer and two words of the judge for each rollout"
-        with closing(Account(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as account:
-            assert account.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
-            assert account.reserved_usd == pytest.approx(held), (
+        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+            assert spend_limit.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
+            assert spend_limit.reserved_usd == pytest.approx(held), (
                 "the provider may bill the calls that were cut off"
             )
     with TraceStore(Path("kept/traces.sqlite"), create=False) as store:
@@ -175,8 +175,8 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
             scores = await asyncio.gather(*map(client.score, rollouts))
         assert {score.reward for score in scores} == {1.0}
         assert set(Counter(request.text for request in paid(provider)).values()) == {1}
-        with closing(Account(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as account:
-            assert account.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
+        with closing(SharedSpendLimit(Path("kept/spending.sqlite"), "run", UNLIMITED_USD)) as spend_limit:
+            assert spend_limit.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
 
 
 async def test_a_rollout_goes_on_without_its_client_and_may_end_after_sigterm(folder):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from podium.cli.trust_store import TRUST_FILE
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.executor.state_file import STATE
 from podium.server.keys.register import KEYS
 from podium.trace.store import TraceStore
@@ -44,9 +44,9 @@ def test_a_new_file_and_what_lies_beside_it_is_its_owners_alone(name: str, tmp_p
     assert set(modes.values()) == {0o600}, modes
 
 
-def test_an_account_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spend_limit_in_memory_makes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Account(None, "run", 1.0).close()
+    SharedSpendLimit(None, "run", 1.0).close()
     assert list(tmp_path.iterdir()) == []
 
 

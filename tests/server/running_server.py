@@ -75,7 +75,7 @@ class Serve:
         planner: str | None = None,
         store: AsyncTraceStore | Path | None = None,
         keys: Any = None,
-        accounts: Sequence[SpendLimit] = (),
+        spend_limits: Sequence[SpendLimit] = (),
         **settings: Any,
     ) -> str:
         """The address, as "http://127.0.0.1:PORT".
@@ -85,7 +85,7 @@ class Serve:
             planner: the configured one; None: the first worker conducts.
             store: where traces are kept; None: a folder of its own. A file is closed with the server.
             keys: the API keys, closed with the server, which settles what they spent; None: none is needed.
-            accounts: further dollar limits of all questions.
+            spend_limits: further dollar limits of all questions.
             settings: keys of [plan] (max_steps, early_stop, processes, quarantine_failing), the tables `budget` and
                 `conductor`, or keys of [serve].
         """
@@ -110,7 +110,10 @@ class Serve:
         kept = open_store(store or own) if store is None or isinstance(store, Path) else store
         keys = Keys(open_register(own)) if keys is None else keys
         opened = team_module.open_team(
-            team.model_copy(update=update), workers, dispatcher=Dispatcher(accounts=accounts), seed="served"
+            team.model_copy(update=update),
+            workers,
+            dispatcher=Dispatcher(spend_limits=spend_limits),
+            seed="served",
         )
         service = Service(opened, store=kept, keys=keys)
         server = _Server(uvicorn.Config(create_app(service), port=0, log_level="warning", lifespan="on"))

@@ -1,4 +1,4 @@
-"""An account that cannot be written ends a question; what it has paid for until then is still its answer."""
+"""A spend limit that cannot be written ends a question; what it has paid for until then is still its answer."""
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ from podium.workers.scripted import ScriptedWorker
 @pytest.mark.parametrize(("calls", "status"), [(0, 503), (1, 200)])
 def test_a_paid_answer_outlives_its_account(serve: Serve, calls: int, status: int) -> None:
     pool = Pool([ScriptedWorker("ada", ["Answer: 4", "It holds.", "Answer: 5"])])
-    url = serve(pool, planner="self-reflection:ada:2", accounts=[Away(calls)])
+    url = serve(pool, planner="self-reflection:ada:2", spend_limits=[Away(calls)])
     asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}
     reply = httpx.post(f"{url}/v1/chat/completions", json=asked)
     assert reply.status_code == status

@@ -5,7 +5,7 @@ import pytest
 from chat_worker import chat_worker
 from podium.errors import APIError
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.planners import Planners
 from podium.team.settings import PlanTable, TeamSettings
 from podium.team.team import open_team
@@ -42,7 +42,7 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
-        dispatcher = Dispatcher(accounts=[Account(None, "day", 0.0)])
+        dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
         known = Planners(open_team(TeamSettings(), pool, dispatcher=dispatcher))
         assert (await known.check()).error == "budget"
         await known.close()

@@ -11,7 +11,7 @@ import pytest
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.team import Runner
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, check_planner, open_planner, pays_for_plans
@@ -236,15 +236,15 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
         pool = open_pool(team)
         opened = open_planner(team, pool, seed="t")
-        account = Account(None, "run", 1.0)
-        well = await check_planner(opened, pool, [account])
+        spend_limit = SharedSpendLimit(None, "run", 1.0)
+        well = await check_planner(opened, pool, [spend_limit])
         server.rules = [Rule(fault=Status(code=401))]
         ill = await check_planner(opened, pool)
         calls = len(server.requests)
-        refused = await check_planner(opened, pool, [Account(None, "run", 0.0)])
+        refused = await check_planner(opened, pool, [SharedSpendLimit(None, "run", 0.0)])
         await pool.close()
     assert (refused.error, len(server.requests)) == ("budget", calls)
-    assert account.spent_usd == pytest.approx(well.cost_usd)
+    assert spend_limit.spent_usd == pytest.approx(well.cost_usd)
     assert (well.worker, well.role, well.answered, well.text) == ("conductor:large", "planner", True, PLAN)
     assert well.cost_usd > 0
     assert (ill.answered, ill.error) == (False, "status")

@@ -293,20 +293,24 @@ async def test_questions_share_the_limits_of_a_worker(concurrency: int):
     assert worker.most == concurrency
 
 
-async def test_an_unwritable_account_ends_the_question_and_its_trace_is_sent():
+async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent():
     told = []
-    runner = Runner(ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(accounts=[Away()]))
+    runner = Runner(ScriptedPlanner(SINGLE), pool(["4"]), dispatcher=Dispatcher(spend_limits=[Away()]))
     with pytest.raises(StoreError, match="cannot be written"):
         await runner.answer(QUESTION, on_event=told.append)
     assert isinstance(told[-1], QuestionEnded)
-    assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The account cannot be written.")
+    assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The spend limit cannot be written.")
 
 
-async def test_the_error_of_an_account_has_what_was_paid_before_it():
+async def test_the_error_of_a_spend_limit_has_what_was_paid_before_it():
     runner = Runner(
-        ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(accounts=[Away(calls=1)])
+        ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(spend_limits=[Away(calls=1)])
     )
     with pytest.raises(TraceStoreError) as failure:
         await runner.answer(QUESTION)
     trace = failure.value.trace
-    assert (trace.answer, trace.status, trace.error) == ("4", "degraded", "The account cannot be written.")
+    assert (trace.answer, trace.status, trace.error) == (
+        "4",
+        "degraded",
+        "The spend limit cannot be written.",
+    )

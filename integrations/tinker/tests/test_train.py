@@ -10,7 +10,7 @@ from tinker_cookbook.utils import cost_estimation
 from conftest import ACCEPT, OTHER, PLAN
 from fake_tinker import FakeSamplingClient, FakeServiceClient, FakeTrainingClient
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.scoring import ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium_tinker.train import Options, main
@@ -70,7 +70,7 @@ def test_a_spent_budget_ends_the_run(
     training = fake_service(model, monkeypatch)
 
     async def train() -> None:
-        dispatcher = Dispatcher(accounts=[Account(None, "run", 1e-6)])
+        dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "run", 1e-6)])
         async with (
             open_session(ScoringSettings(task_limit=4, **ground), dispatcher) as session,
             serve_session(session) as url,

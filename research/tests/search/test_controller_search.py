@@ -5,7 +5,7 @@ import pytest
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -68,9 +68,9 @@ async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
 
 async def test_an_ended_budget_stops_it_and_failed_teams_teach_nothing():
     (free,) = await epochs(scripted(), TASKS, epochs=1)
-    account = Account(None, "run", 0.5 * free.cost_usd)
+    spend_limit = SharedSpendLimit(None, "run", 0.5 * free.cost_usd)
     with pytest.raises(BudgetError):
-        await epochs(scripted(), TASKS, epochs=1, dispatcher=Dispatcher(accounts=[account]))
+        await epochs(scripted(), TASKS, epochs=1, dispatcher=Dispatcher(spend_limits=[spend_limit]))
     broken = scripted(WorkerError("It is down.", kind="server_error"))
     with pytest.raises(UsageError, match="failed on all questions of epoch 1"):
         await epochs(broken, TASKS, epochs=1)

@@ -5,7 +5,7 @@ import pytest
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -74,9 +74,9 @@ async def test_kept_rewards_give_the_same_heads_without_a_new_generation():
 
 async def test_a_dollar_costs_reward_and_a_budget_that_ends_stops_the_training():
     (free,) = await generations(pool(), SMALL.model_copy(update={"generations": 1}))
-    account = Account(None, "run", 1.05 * free.cost_usd)
+    spend_limit = SharedSpendLimit(None, "run", 1.05 * free.cost_usd)
     settings = SMALL.model_copy(update={"per_usd": 1.0})
-    training = train_head_live(pool(), TASKS, settings, dispatcher=Dispatcher(accounts=[account]))
+    training = train_head_live(pool(), TASKS, settings, dispatcher=Dispatcher(spend_limits=[spend_limit]))
     dear = await anext(training)
     lost = [before - after for before, after in zip(free.rewards, dear.rewards, strict=True)]
     assert sum(lost) == pytest.approx(free.cost_usd / SMALL.replications)

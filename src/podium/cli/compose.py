@@ -161,7 +161,7 @@ async def _ask(
             run_usd=study.settings.budget_usd,
             day_usd=study.team.day_budget_usd,
             cache=study.team.cache,
-        ) as (dispatcher, account):
+        ) as (dispatcher, spend_limit):
             if study.settings.judge is not None:
                 judged = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
@@ -173,8 +173,8 @@ async def _ask(
                     concurrency=study.settings.concurrency,
                     on_tested=lambda done, total: show("Testing", done, total),
                 )
-            assert account is not None  # A run with a budget has one.
-            return answers, account.spent_usd
+            assert spend_limit is not None  # A run with a budget has one.
+            return answers, spend_limit.spent_usd
     finally:
         await pool.close()
 

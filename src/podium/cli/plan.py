@@ -65,7 +65,7 @@ def plan(
     trouble: StoreError | None = None
     try:
         asyncio.run(decide())
-    except StoreError as error:  # A paid plan is shown, whatever its account says.
+    except StoreError as error:  # A paid plan is shown, whatever its spend limit says.
         if not made:
             raise
         trouble = error

@@ -25,9 +25,9 @@ from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.executor import Dispatcher
-from podium.executor.accounts import open_day_account
 from podium.executor.checkup import CheckResult
 from podium.executor.checkup import check as check_workers
+from podium.executor.spend_limits import open_day_limit
 from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.team.opening import open_pool
 from podium.team.planning import check_planner, pays_for_plans
@@ -104,16 +104,16 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
     Args:
         limit_s: the most seconds for each answer; None: the worker's own timeout.
     """
-    day = open_day_account(settings.budget.day_usd)
+    day = open_day_limit(settings.budget.day_usd)
     with nullcontext() if day is None else closing(day):
-        accounts = () if day is None else (day,)
+        spend_limits = () if day is None else (day,)
         pool = open_pool(settings, rated=False, ready=False)
         try:
-            found = await check_workers(pool, limit_s, accounts if has_paid_workers(pool) else ())
+            found = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
         finally:
             await pool.close()
         found = tuple(_with_note(one, _paid_fallback(pool.named(one.worker), pool)) for one in found)
-        return (*found, await _check_conductor(settings, limit_s, accounts))
+        return (*found, await _check_conductor(settings, limit_s, spend_limits))
 
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
@@ -138,7 +138,7 @@ def _with_note(found: CheckResult, note: str | None) -> CheckResult:
 
 
 async def _check_conductor(
-    settings: TeamSettings, limit_s: float | None, accounts: Sequence[SpendLimit]
+    settings: TeamSettings, limit_s: float | None, spend_limits: Sequence[SpendLimit]
 ) -> CheckResult:
     try:
         team = open_team(settings, open_pool(settings, ready=False), dispatcher=Dispatcher(), seed="check")
@@ -148,7 +148,7 @@ async def _check_conductor(
         is_paid = has_paid_workers(team.pool) or pays_for_plans(settings, team.pool)
         try:
             async with asyncio.timeout(limit_s):
-                return await check_planner(team.opened_planner, team.pool, accounts if is_paid else ())
+                return await check_planner(team.opened_planner, team.pool, spend_limits if is_paid else ())
         except TimeoutError:
             late = f"No plan within {limit_s:g} s."
             return CheckResult(

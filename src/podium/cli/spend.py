@@ -12,7 +12,7 @@ from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
-from podium.executor.accounts import open_day_account
+from podium.executor.spend_limits import open_day_limit
 from podium.sqlite_files import default_path
 from podium.trace.schema import WAY_OUT
 from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
@@ -117,13 +117,13 @@ def _share(accuracy: Accuracy) -> str:
 
 
 def _print_day_budget() -> None:
-    account = open_day_account(None)
-    if account is None:
+    spend_limit = open_day_limit(None)
+    if spend_limit is None:
         return
-    with closing(account):
-        spent, reserved = account.spent_usd, account.reserved_usd
-    left = max(0.0, account.limit_usd - spent - reserved)
+    with closing(spend_limit):
+        spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
+    left = max(0.0, spend_limit.limit_usd - spent - reserved)
     held = f", {dollars(reserved)} reserved" if reserved else ""
     print(
-        f"Budget of today: {dollars(spent)} of {dollars(account.limit_usd)} spent{held}, {dollars(left)} left"
+        f"Budget of today: {dollars(spent)} of {dollars(spend_limit.limit_usd)} spent{held}, {dollars(left)} left"
     )

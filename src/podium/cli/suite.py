@@ -58,7 +58,7 @@ class SuiteRunner:
 
         Raises:
             UsageError: something cannot run, or a run on test was not declared.
-            BudgetError: an account refused a call.
+            BudgetError: a spend limit refused a call.
         """
         manifest = await check_suite(settings, self.run, given)
         self._check_declared(manifest, needed=given is None)

@@ -208,7 +208,7 @@ async def evaluate(
 
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.
-        BudgetError: an account refused a call; the same evaluation can be made again.
+        BudgetError: a spend limit refused a call; the same evaluation can be made again.
     """
     if not tasks:
         raise UsageError("There are no tasks to evaluate on: give at least one.")

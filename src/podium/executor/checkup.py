@@ -57,18 +57,18 @@ class CheckResult:
 
 
 async def check(
-    workers: Iterable[Worker], limit_s: float | None = None, accounts: Sequence[SpendLimit] = ()
+    workers: Iterable[Worker], limit_s: float | None = None, spend_limits: Sequence[SpendLimit] = ()
 ) -> tuple[CheckResult, ...]:
     """Call all of `workers` at once; returns the results in order.
 
     Args:
         limit_s: time limit of each call; None: the worker's own timeout.
-        accounts: the dollars from which the calls are paid; a worker whose call they refuse is not called.
+        spend_limits: the dollars from which the calls are paid; a worker whose call they refuse is not called.
 
     Raises:
-        StoreError: an account cannot be written.
+        StoreError: a spend limit cannot be written.
     """
-    ledger = Ledger(Budget(), accounts=accounts)
+    ledger = Ledger(Budget(), spend_limits=spend_limits)
     async with asyncio.TaskGroup() as group:
         checks = [group.create_task(_ask(worker, limit_s, ledger)) for worker in workers]
     return tuple(task.result() for task in checks)

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import UsageError, WorkerError
-from podium.executor.accounts import UNLIMITED_USD, Account, open_day_account
 from podium.executor.breaker import Breaker, Cooldown, State
 from podium.executor.input_bound import InputBound
 from podium.executor.rate_limiter import RateLimiter, RetryBudget
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.executor.state_file import CooldownFile
 from podium.trace import Reply
 from podium.types import Usage
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from podium.workers.spend_limit import SpendLimit
 
 RESPONSES, SPENDING = "responses.sqlite", "spending.sqlite"
-"""Names of the response cache and of the account in a run's folder."""
+"""Names of the response cache and of the spend limit in a run's folder."""
 _LOG = logging.getLogger("podium.workers")
 _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
@@ -145,7 +145,7 @@ class Dispatcher:
 
     Args:
         cache: answers that were paid for before; None: each call is made.
-        accounts: budgets that all questions share.
+        spend_limits: budgets that all questions share.
         cooldowns: the file in which processes share cooldowns; None: they are not shared.
     """
 
@@ -153,11 +153,11 @@ class Dispatcher:
         self,
         *,
         cache: ResponseCache | None = None,
-        accounts: Sequence[SpendLimit] = (),
+        spend_limits: Sequence[SpendLimit] = (),
         cooldowns: CooldownFile | None = None,
     ) -> None:
         self.cache = cache
-        self.accounts = tuple(accounts)
+        self.spend_limits = tuple(spend_limits)
         self._cooldowns = cooldowns
         self._channels: dict[str, WorkerChannel] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -241,11 +241,11 @@ def open_dispatcher(
 ) -> Iterator[Dispatcher]:
     """Open the dispatcher; its files are closed at the end.
 
-    A run with paid workers has a cache and an account in its folder, so that a resumed run pays for no answer twice.
+    A run with paid workers has a cache and a spend limit in its folder, so that a resumed run pays for no answer twice.
 
     Args:
-        paid_workers: whether workers cost money. If none does, they repeat their answers; then a cache or an account is
-            opened only if a setting names one.
+        paid_workers: whether workers cost money. If none does, they repeat their answers; then a cache or a spend limit
+            is opened only if a setting names one.
         cache, replay, day_usd, run_usd: as in `TeamSettings`.
         pays: whether something else costs money, such as plans.
         run: the run's folder, made if missing.
@@ -262,13 +262,13 @@ def open_dispatcher(
         responses = None
         if path is not None:
             responses = files.enter_context(ResponseCache(path, replay=replay))
-        accounts = []
+        spend_limits = []
         if run_usd is not None or (run is not None and pays):
             place = spending if run is None else run / SPENDING
             limit = UNLIMITED_USD if run_usd is None else run_usd
-            accounts.append(files.enter_context(closing(Account(place, "run", limit))))
-        day = open_day_account(day_usd) if pays else None
+            spend_limits.append(files.enter_context(closing(SharedSpendLimit(place, "run", limit))))
+        day = open_day_limit(day_usd) if pays else None
         if day is not None:
-            accounts.append(files.enter_context(closing(day)))
+            spend_limits.append(files.enter_context(closing(day)))
         cooldowns = files.enter_context(closing(CooldownFile()))
-        yield Dispatcher(cache=responses, accounts=accounts, cooldowns=cooldowns)
+        yield Dispatcher(cache=responses, spend_limits=spend_limits, cooldowns=cooldowns)

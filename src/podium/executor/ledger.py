@@ -46,7 +46,7 @@ class Reservation:
 
 
 class Ledger:
-    """What one question has spent, has reserved for calls in flight, and may still spend. It charges the accounts too.
+    """What one question has spent, has reserved for calls in flight, and may still spend. It charges spend limits too.
 
     A step's request to its worker counts as one call. Its retries and fallbacks reserve and take tokens, dollars and
     time, but are no further calls. A planner's usage is not a call.
@@ -54,15 +54,15 @@ class Ledger:
     Args:
         budget: the limits.
         deadline: when `budget.seconds` are over, on the event loop's clock; None: no such limit.
-        accounts: dollars shared with other questions.
+        spend_limits: dollars shared with other questions.
     """
 
     def __init__(
-        self, budget: Budget, deadline: float | None = None, accounts: Sequence[SpendLimit] = ()
+        self, budget: Budget, deadline: float | None = None, spend_limits: Sequence[SpendLimit] = ()
     ) -> None:
         self.budget = budget
         self.deadline = deadline
-        self.accounts = tuple(accounts)
+        self.spend_limits = tuple(spend_limits)
         self.calls = 0
         """Calls made or in flight."""
         self.tokens = 0
@@ -80,12 +80,12 @@ class Ledger:
         """As `try_reserve`, but wait while calls in flight may still leave enough.
 
         Args:
-            final: whether an account records that it refused; False: a smaller reservation is tried next.
+            final: whether a spend limit records that it refused; False: a smaller reservation is tried next.
         """
         clock = asyncio.get_running_loop().time
         while True:
             refusal = self._reserve(reservation, clock())
-            if isinstance(refusal, _AccountRefusal):
+            if isinstance(refusal, _SpendLimitRefusal):
                 if not refusal.spend_limit.may_free(reservation.usd):
                     return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.wait_until_settled()
@@ -103,7 +103,7 @@ class Ledger:
             final: as for `reserve`; False, too, of a call that the question does not need.
         """
         refusal = self._reserve(reservation, now)
-        if isinstance(refusal, _AccountRefusal):
+        if isinstance(refusal, _SpendLimitRefusal):
             return refusal.final() if final else refusal.sentence
         return refusal
 
@@ -114,7 +114,7 @@ class Ledger:
         self.settle(reservation, Spent())
         return True
 
-    def _reserve(self, reservation: Reservation, now: float) -> str | _AccountRefusal | None:
+    def _reserve(self, reservation: Reservation, now: float) -> str | _SpendLimitRefusal | None:
         refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)
         if refusal is None:
             self.calls += reservation.calls
@@ -157,17 +157,17 @@ class Ledger:
             and (budget.usd is None or self.usd + reservation.usd <= budget.usd)
         )
 
-    def _shared_refusal(self, reservation: Reservation) -> _AccountRefusal | None:
-        """Reserve the dollars in all accounts, or in none."""
-        for number, account in enumerate(self.accounts):
+    def _shared_refusal(self, reservation: Reservation) -> _SpendLimitRefusal | None:
+        """Reserve the dollars in all spend limits, or in none."""
+        for number, spend_limit in enumerate(self.spend_limits):
             try:
-                sentence = account.reserve(reservation.usd)
+                sentence = spend_limit.reserve(reservation.usd)
             except StoreError:
-                self._settle_all(reservation.usd, 0.0, self.accounts[:number])
+                self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
                 raise
             if sentence is not None:
-                self._settle_all(reservation.usd, 0.0, self.accounts[:number])
-                return _AccountRefusal(account, sentence)
+                self._settle_all(reservation.usd, 0.0, self.spend_limits[:number])
+                return _SpendLimitRefusal(spend_limit, sentence)
         return None
 
     def settle(self, reservation: Reservation, spent: Spent) -> None:
@@ -187,7 +187,7 @@ class Ledger:
         self._settle_all(0.0, spent.cost_usd)
 
     def carry(self, spent: Spent) -> None:
-        """Count in the budget alone. The accounts were charged already for a plan that waited for approval."""
+        """Count in the budget alone. The spend limits were charged already for a plan that waited for approval."""
         self.tokens += spent.usage.tokens
         self.usd += spent.cost_usd
         for receipt in self._receipts:
@@ -229,10 +229,10 @@ class Ledger:
             self._receipts.remove(receipt)
 
     def _settle_all(
-        self, reserved_usd: float, paid_usd: float, accounts: Sequence[SpendLimit] | None = None
+        self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None
     ) -> None:
-        for account in self.accounts if accounts is None else accounts:
-            account.settle(reserved_usd, paid_usd)
+        for spend_limit in self.spend_limits if spend_limits is None else spend_limits:
+            spend_limit.settle(reserved_usd, paid_usd)
 
     @property
     def exhausted(self) -> bool:
@@ -242,7 +242,7 @@ class Ledger:
             (budget.calls is not None and self.calls >= budget.calls)
             or (budget.tokens is not None and self.tokens >= budget.tokens)
             or (budget.usd is not None and self.usd > budget.usd)
-            or any(account.exhausted for account in self.accounts)
+            or any(spend_limit.exhausted for spend_limit in self.spend_limits)
         )
 
     @property
@@ -251,13 +251,13 @@ class Ledger:
         return f"The time limit of {self.budget.seconds:g} s was reached."
 
 
-class LedgerAccount:
-    """The dollars that a question has left, as an account of a team that answers one of its steps (`SpendLimit`)."""
+class QuestionSpendLimit:
+    """The dollars that a question has left, as a spend limit of a team that answers one of its steps (`SpendLimit`)."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._blocking: SpendLimit | None = None
-        """The question's account that refused the latest reservation; None: the question's own budget did."""
+        """The question's spend limit that refused the latest reservation; None: the question's own budget did."""
         self._refusal: str | None = None
 
     @property
@@ -276,7 +276,7 @@ class LedgerAccount:
         if not usd:
             return None
         refusal = self._ledger._reserve(Reservation(0, 0, usd), asyncio.get_running_loop().time())
-        if isinstance(refusal, _AccountRefusal):
+        if isinstance(refusal, _SpendLimitRefusal):
             self._blocking = refusal.spend_limit
             return refusal.sentence
         self._blocking = None
@@ -303,25 +303,25 @@ class LedgerAccount:
 
     async def wait_until_unreserved(self) -> None:
         """See `SpendLimit`."""
-        for account in self._ledger.accounts:
-            await account.wait_until_unreserved()
+        for spend_limit in self._ledger.spend_limits:
+            await spend_limit.wait_until_unreserved()
 
     @property
     def exhausted(self) -> bool:
         """See `SpendLimit`."""
         budget = self._ledger.budget.usd
         spent = budget is not None and self._ledger.usd > budget
-        return spent or any(account.exhausted for account in self._ledger.accounts)
+        return spent or any(spend_limit.exhausted for spend_limit in self._ledger.spend_limits)
 
 
 @dataclass(frozen=True, slots=True)
-class _AccountRefusal:
-    """The refusal of a shared account. Calls in flight may still make room."""
+class _SpendLimitRefusal:
+    """The refusal of a shared spend limit. Calls in flight may still make room."""
 
     spend_limit: SpendLimit
     sentence: str
 
     def final(self) -> str:
-        """The sentence. The account records that it refused the call for good."""
+        """The sentence. The spend limit records that it refused the call for good."""
         self.spend_limit.refusal = self.sentence
         return self.sentence

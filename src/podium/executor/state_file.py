@@ -1,6 +1,6 @@
 """The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-This module has its path, its tables, and the cooldowns; `accounts` has the spending. The `breaker` decides when a
+This module has its path, its tables, and the cooldowns; `spend_limits` has the spending. The `breaker` decides when a
 cooldown begins and ends. If the file cannot be read or written, cooldowns are not shared, and nothing fails.
 """
 
@@ -24,7 +24,7 @@ STATE = SQLiteSchema(
     version=1,
     tables=(
         "CREATE TABLE IF NOT EXISTS spending ("
-        "account TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (account, day)) WITHOUT ROWID",
+        "name TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (name, day)) WITHOUT ROWID",
         # The cooldowns, under the name that files of the first version have.
         "CREATE TABLE IF NOT EXISTS resting ("
         "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"

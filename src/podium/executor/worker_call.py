@@ -14,7 +14,7 @@ from typing import Any
 
 from podium.errors import RefusalError, WorkerError
 from podium.executor.input_bound import InputBound
-from podium.executor.ledger import LedgerAccount, Reservation
+from podium.executor.ledger import QuestionSpendLimit, Reservation
 from podium.executor.question_context import CallContext
 from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt, Reply
@@ -198,8 +198,8 @@ class WorkerCall:
         async with self._allowed(receipt, hedge=hedge) as probe:
             if begun is not None:
                 begun.set_result(None)
-            accounts = (LedgerAccount(context.ledger),) if self._pays_itself else ()
-            request = replace(self._request, receipt=receipt, accounts=accounts)
+            spend_limits = (QuestionSpendLimit(context.ledger),) if self._pays_itself else ()
+            request = replace(self._request, receipt=receipt, spend_limits=spend_limits)
             if self._stream is not None:
                 on_text, on_reasoning = self._stream()
                 request = replace(request, on_text=on_text, on_reasoning=on_reasoning)

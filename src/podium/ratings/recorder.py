@@ -14,8 +14,8 @@ from typing import Self
 
 from podium.errors import BudgetError, RunMismatchError
 from podium.executor import Dispatcher, Ledger
-from podium.executor.accounts import UNLIMITED_USD, Account
 from podium.executor.ledger import Reservation
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash
 from podium.rollout.judging import grade_answer
@@ -70,7 +70,7 @@ async def record(
         split: the split of a question, by its id.
         budget: of this run, grading included (`RunBudget`).
         seed: seeds what workers draw.
-        dispatcher: with a response cache or accounts. Once an account refuses a call, no more calls are made.
+        dispatcher: with a response cache or spend limits. Once a spend limit refuses a call, no more calls are made.
         on_progress: called with the progress after each call.
 
     Raises:
@@ -157,11 +157,11 @@ def _kept_gold(task: Task) -> str | None:
 
 class RunBudget:
     """The budget of a run: its calls and seconds, and its dollars, which each try of a worker, a planner or a judge
-    reserves in `accounts`. A try that could exceed the dollars waits until those in flight have settled. If it still
-    could, it is refused, and no more calls are made.
+    reserves in `spend_limits`. A try that could exceed the dollars waits until those in flight have settled. If it
+    still could, it is refused, and no more calls are made.
 
     Args:
-        dispatcher: its accounts may refuse calls too.
+        dispatcher: its spend limits may refuse calls too.
     """
 
     def __init__(self, budget: Budget, dispatcher: Dispatcher) -> None:
@@ -171,8 +171,8 @@ class RunBudget:
         self._clock = asyncio.get_running_loop().time
         deadline = None if budget.seconds is None else self._clock() + budget.seconds
         self._calls = Ledger(Budget(calls=budget.calls, seconds=budget.seconds), deadline)
-        self._dollars = Account(None, "run", UNLIMITED_USD if budget.usd is None else budget.usd)
-        self.accounts = (self._dollars,)
+        self._dollars = SharedSpendLimit(None, "run", UNLIMITED_USD if budget.usd is None else budget.usd)
+        self.spend_limits = (self._dollars,)
         """Those that pay for the run besides the dispatcher's."""
 
     def __enter__(self) -> Self:
@@ -192,15 +192,17 @@ class RunBudget:
         return self.refusal is None
 
     def refused(self) -> bool:
-        """Whether an account has refused a call. Then no more calls are made; those in flight end normally."""
-        refusals = (account.refusal for account in (*self.accounts, *self.dispatcher.accounts))
+        """Whether a spend limit has refused a call. Then no more calls are made; those in flight end normally."""
+        refusals = (
+            spend_limit.refusal for spend_limit in (*self.spend_limits, *self.dispatcher.spend_limits)
+        )
         self.refusal = self.refusal or next(filter(None, refusals), None)
         return self.refusal is not None
 
     async def grade(self, task: Task, response: str) -> Grade | None:
         """Grade a response; None: the budget refused the judge."""
         try:
-            return await grade_answer(task, response, self.dispatcher, self.accounts)
+            return await grade_answer(task, response, self.dispatcher, self.spend_limits)
         except BudgetError as error:
             self.refusal = self.refusal or str(error)
             return None
@@ -227,7 +229,10 @@ class _Job:
     async def ask(self, run_budget: RunBudget, seed: str) -> Trace:
         """Call the worker."""
         runner = Runner(
-            Single(self.worker), self.pool, dispatcher=run_budget.dispatcher, accounts=run_budget.accounts
+            Single(self.worker),
+            self.pool,
+            dispatcher=run_budget.dispatcher,
+            spend_limits=run_budget.spend_limits,
         )
         return await runner.answer(
             self.task.question,

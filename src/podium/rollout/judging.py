@@ -1,4 +1,4 @@
-"""Grades answers, and makes the calls of judges with the response cache and the accounts of the workers' calls.
+"""Grades answers, and makes the calls of judges with the response cache and the spend limits of the workers' calls.
 
 A judge belongs to its task and to no pool. Of the dispatcher's limits, only the budgets in dollars apply to it.
 """
@@ -24,7 +24,7 @@ class JudgePayment:
     """Makes a judge's call unless its reply is kept; reserves what it may cost before, and books it after."""
 
     dispatcher: Dispatcher
-    accounts: Sequence[SpendLimit] = ()
+    spend_limits: Sequence[SpendLimit] = ()
     """Those that pay besides the dispatcher's."""
     booked_usd: float = 0.0
     """Dollars that were booked."""
@@ -38,7 +38,7 @@ class JudgePayment:
         """
 
         async def pay() -> Reply:
-            ledger = Ledger(Budget(), accounts=(*self.dispatcher.accounts, *self.accounts))
+            ledger = Ledger(Budget(), spend_limits=(*self.dispatcher.spend_limits, *self.spend_limits))
             try:
                 async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
                     reply = await call()
@@ -53,19 +53,19 @@ class JudgePayment:
 
 
 async def grade_answer(
-    task: Task, answer: str | None, dispatcher: Dispatcher, accounts: Sequence[SpendLimit] = ()
+    task: Task, answer: str | None, dispatcher: Dispatcher, spend_limits: Sequence[SpendLimit] = ()
 ) -> Grade:
-    """Grade the answer. Each call of a judge is paid by the dispatcher's accounts and by `accounts`. No answer has
-    score 0.
+    """Grade the answer. Each call of a judge is paid by the dispatcher's spend limits and by `spend_limits`. No answer
+    has score 0.
 
     Only here does a grader's failure become data.
 
     Raises:
-        BudgetError: an account refused a judge's call.
+        BudgetError: a spend limit refused a judge's call.
     """
     if answer is None:
         return Grade(score=0.0)
-    payment = JudgePayment(dispatcher, accounts)
+    payment = JudgePayment(dispatcher, spend_limits)
     if isinstance(task.grader, GraderSettings):
         task = replace(task, grader=task.grader.paid_by(payment))
     try:
@@ -74,5 +74,7 @@ async def grade_answer(
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.
     if (unbooked_usd := grade.cost_usd - payment.booked_usd) > 0:
-        Ledger(Budget(), accounts=(*dispatcher.accounts, *accounts)).record(Spent(cost_usd=unbooked_usd))
+        Ledger(Budget(), spend_limits=(*dispatcher.spend_limits, *spend_limits)).record(
+            Spent(cost_usd=unbooked_usd)
+        )
     return grade

@@ -97,11 +97,11 @@ async def roll(
         trace_id: as for `Runner.answer`.
 
     Raises:
-        BudgetError: an account refused a call. Then the rollout is no evidence about its plan.
+        BudgetError: a spend limit refused a call. Then the rollout is no evidence about its plan.
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
-    _check_accounts(runner, trace)
-    grade = await grade_answer(task, trace.answer, runner.dispatcher, runner.accounts)
+    _check_spend_limits(runner, trace)
+    grade = await grade_answer(task, trace.answer, runner.dispatcher, runner.spend_limits)
     return Rollout(
         task_id=task.id,
         trace=trace,
@@ -126,7 +126,7 @@ async def roll_all(
     """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
 
     Raises:
-        BudgetError: an account refused a call. The others in flight have ended: they are paid for, and kept.
+        BudgetError: a spend limit refused a call. The others in flight have ended: they are paid for, and kept.
     """
     waiting, refusals = iter(jobs), list[BudgetError]()
 
@@ -146,9 +146,10 @@ async def roll_all(
         raise refusals[0]
 
 
-def _check_accounts(runner: Runner, trace: Trace) -> None:
-    """Raise if an account refused a call that this question needed. If every step was answered, none was refused."""
-    refusal = next((account.refusal for account in runner.spend_limits if account.refusal is not None), None)
+def _check_spend_limits(runner: Runner, trace: Trace) -> None:
+    """Raise if a spend limit refused a call that this question needed. If every step was answered, none was refused."""
+    refusals = (limit.refusal for limit in runner.all_spend_limits)
+    refusal = next((sentence for sentence in refusals if sentence is not None), None)
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):
         if runner.dispatcher.cache is not None:

@@ -221,8 +221,8 @@ class ScoringSession:
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.
-            for account in self.dispatcher.accounts:
-                await account.wait_until_unreserved()
+            for spend_limit in self.dispatcher.spend_limits:
+                await spend_limit.wait_until_unreserved()
             raise
         if self.settings.rounds > 1 and not rollout.infrastructure_failed:
             self._rolled[rolled] = rollout

@@ -276,7 +276,7 @@ class OpenedQuestion:
         Raises:
             APIError: there is no plan.
             UsageError: the question cannot be planned as requested.
-            StoreError: an account cannot be written.
+            StoreError: a spend limit cannot be written.
         """
         service, request, runner, planner = self.service, self.request, self.runner, self.runner.planner
         workflow: Workflow | None

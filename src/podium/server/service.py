@@ -109,14 +109,14 @@ class Service:
             APIError: the caller may not do this.
             UsageError: the question cannot be answered as requested.
         """
-        account = self.keys.account(caller)
+        spend_limit = self.keys.spend_limit(caller)
         runner = replace(
             self.team.runner,
             budget=_within(request.budget, self.settings.budget.of_question(1)),
             max_steps=request.max_steps,
             settings=ExecutionSettings(early_stop=request.early_stop),
             plan_fallback=None,
-            accounts=() if account is None else (account,),
+            spend_limits=() if spend_limit is None else (spend_limit,),
         )
         if request.worker is not None:
             if request.plan_id is not None:

@@ -16,7 +16,7 @@ from podium.evals.evaluation import rollout_seed
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.results import GradedAnswer, Results, answers_key, kept_gold, parse_answers
 from podium.executor import Dispatcher
-from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
 from podium.ratings.answers import Answers
 from podium.ratings.recorder import failure_of
@@ -94,7 +94,7 @@ class WorkerAnswers:
 
         Args:
             reached: how many questions the budget is likely to reach; a fifth of these is repeated.
-            budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's accounts.
+            budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's spend limits.
 
         Raises:
             UsageError: no worker answered anything.
@@ -121,8 +121,10 @@ class WorkerAnswers:
                 progress.kept += 1
             on_progress(progress)
 
-        with closing(Account(None, "run", UNLIMITED_USD if budget_usd is None else budget_usd)) as account:
-            runners = {name: self._alone(name, dispatcher, account) for name in self.workers}
+        with closing(
+            SharedSpendLimit(None, "run", UNLIMITED_USD if budget_usd is None else budget_usd)
+        ) as spend_limit:
+            runners = {name: self._alone(name, dispatcher, spend_limit) for name in self.workers}
             jobs = (
                 RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
                 for task, name, repeat in missing
@@ -210,10 +212,10 @@ class WorkerAnswers:
     def _key(self, name: str) -> str:
         return answers_key(name, self.pool.named(name).identity)
 
-    def _alone(self, name: str, dispatcher: Dispatcher, account: Account) -> Runner:
+    def _alone(self, name: str, dispatcher: Dispatcher, spend_limit: SharedSpendLimit) -> Runner:
         """The worker without a fallback, whose answer would not be its own."""
         alone = self.pool.subset([self.pool.names.index(name)])
-        return Runner(Single(name), alone, dispatcher=dispatcher, accounts=(account,))
+        return Runner(Single(name), alone, dispatcher=dispatcher, spend_limits=(spend_limit,))
 
     @property
     def cost_usd(self) -> float:

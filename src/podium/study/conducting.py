@@ -105,7 +105,7 @@ async def run_conductors(
         known: the workers' own answers; ratings of a question are made of the other folds' answers.
         count: how many questions the pool's Conductor gets; 0: it is not run.
         checkpoint: the trained Conductor, which gets all questions; None: there is none.
-        dispatcher: its accounts end the run where the budget does; its cache keeps what was paid.
+        dispatcher: its spend limits end the run where the budget does; its cache keeps what was paid.
 
     Raises:
         UsageError: the checkpoint cannot be opened, or must not conduct this pool.

@@ -45,7 +45,7 @@ _LONGEST = 8_000
 
 @dataclass
 class PoolJudge:
-    """A worker of the pool that judges answers. Its calls are paid by the dispatcher's accounts.
+    """A worker of the pool that judges answers. Its calls are paid by the dispatcher's spend limits.
 
     Equal answers to one question are judged once, so they get the same verdict.
     """
@@ -66,7 +66,7 @@ class PoolJudge:
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
-            BudgetError: an account refused the call.
+            BudgetError: a spend limit refused the call.
         """
         text = _prompt(question, answer)
         async with self._asking[text]:
@@ -79,7 +79,7 @@ class PoolJudge:
         runner = Runner(Single(self.worker), alone, dispatcher=self.dispatcher)
         trace = await runner.answer(Question(text=text), seed="study/judge")
         if trace.answer is None:
-            refusal = next((a.refusal for a in self.dispatcher.accounts if a.refusal is not None), None)
+            refusal = next((a.refusal for a in self.dispatcher.spend_limits if a.refusal is not None), None)
             if refusal is not None:
                 raise BudgetError(refusal)
             raise GraderError(f"The judge {self.worker!r} did not answer: {trace.error}")

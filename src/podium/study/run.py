@@ -146,8 +146,8 @@ class StudyRun:
             cache=team.cache,
             replay=team.replay,
             pays=cost.paid,
-        ) as (dispatcher, account):
-            before = 0.0 if account is None else account.spent_usd
+        ) as (dispatcher, spend_limit):
+            before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
                 questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
             worker_answers = WorkerAnswers(self.out, pool, questions)
@@ -173,7 +173,7 @@ class StudyRun:
                 seed=str(settings.seed),
                 on_progress=on_progress,
             )
-            spent_usd = worker_answers.cost_usd if account is None else account.spent_usd
+            spent_usd = worker_answers.cost_usd if spend_limit is None else spend_limit.spent_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted.measured]

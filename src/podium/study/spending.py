@@ -1,7 +1,7 @@
 """Says what a study will cost and how long it will take, before it pays for anything.
 
 The figures are estimates: four characters a token, and answers of an assumed length. The limit is kept exactly: an
-account of the study's folder refuses each call that could exceed the budget.
+spend limit of the study's folder refuses each call that could exceed the budget.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
 from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
 from podium.executor.estimate import StepForecast, estimate
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions
@@ -88,9 +88,9 @@ def open_spending(
     cache: Path | None,
     replay: bool = False,
     pays: bool = False,
-) -> Iterator[tuple[Dispatcher, Account | None]]:
-    """The dispatcher of a study, whose folder keeps all that was paid, and the account of its dollars; None: nothing is
-    paid. Arguments as those of `open_dispatcher`."""
+) -> Iterator[tuple[Dispatcher, SharedSpendLimit | None]]:
+    """The dispatcher of a study, whose folder keeps all that was paid, and the spend limit of its dollars; None:
+    nothing is paid. Arguments as those of `open_dispatcher`."""
     with open_dispatcher(
         paid_workers=has_paid_workers(pool),
         cache=cache or folder / RESPONSES,
@@ -100,8 +100,12 @@ def open_spending(
         pays=pays,
         run=folder,
     ) as dispatcher:
-        accounts = (account for account in dispatcher.accounts if isinstance(account, Account))
-        yield dispatcher, next((one for one in accounts if one.path == folder / SPENDING), None)
+        spend_limits = (
+            spend_limit
+            for spend_limit in dispatcher.spend_limits
+            if isinstance(spend_limit, SharedSpendLimit)
+        )
+        yield dispatcher, next((one for one in spend_limits if one.path == folder / SPENDING), None)
 
 
 def forecast_cost(

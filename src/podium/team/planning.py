@@ -147,16 +147,16 @@ def first_model(pool: Pool) -> Worker | None:
 
 
 async def check_planner(
-    opened: OpenedPlanner, pool: Pool, accounts: Sequence[SpendLimit] = ()
+    opened: OpenedPlanner, pool: Pool, spend_limits: Sequence[SpendLimit] = ()
 ) -> CheckResult:
     """Let the planner plan one small question, and report the result. This costs what a plan costs.
 
     Args:
-        accounts: the dollars from which the plan is paid; its error is "budget" if one of them refuses it.
+        spend_limits: the dollars from which the plan is paid; its error is "budget" if one of them refuses it.
     """
     started = asyncio.get_running_loop().time()
     error: str | None
-    runner, receipt = Runner(opened.planner, pool, accounts=tuple(accounts)), Receipt()
+    runner, receipt = Runner(opened.planner, pool, spend_limits=tuple(spend_limits)), Receipt()
     try:
         plan = await runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
     except (WorkerError, UsageError) as trouble:

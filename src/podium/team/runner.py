@@ -48,16 +48,16 @@ class Runner:
     """How workflows are run."""
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
     """Shared by all runners over the same workers."""
-    accounts: tuple[SpendLimit, ...] = ()
+    spend_limits: tuple[SpendLimit, ...] = ()
     """Dollar limits that these questions share with others, in addition to the dispatcher's."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
 
     @property
-    def spend_limits(self) -> tuple[SpendLimit, ...]:
+    def all_spend_limits(self) -> tuple[SpendLimit, ...]:
         """All dollar limits that these questions share with others."""
-        return (*self.dispatcher.accounts, *self.accounts)
+        return (*self.dispatcher.spend_limits, *self.spend_limits)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -90,8 +90,8 @@ class Runner:
         Raises:
             UsageError: the question is empty.
             asyncio.CancelledError: the caller cancelled it; every call in flight was cancelled.
-            TraceStoreError: an account or the response cache cannot be used, so no further call was made. Its `trace`,
-                which `on_event` was sent too, has what was answered and paid until then.
+            TraceStoreError: a spend limit or the response cache cannot be used, so no further call was made. Its
+                `trace`, which `on_event` was sent too, has what was answered and paid until then.
         """
         context = replace(self._context(question, seed), sample=sample, streams=streams, observe=on_event)
         run = _QuestionRun(self, context, on_event, trace_id)
@@ -120,7 +120,7 @@ class Runner:
 
         Raises:
             UsageError: the question is empty.
-            StoreError: an account cannot be used.
+            StoreError: a spend limit cannot be used.
             WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
         """
         context = self._context(question, seed)
@@ -136,7 +136,7 @@ class Runner:
             pool=self.pool,
             seed=seed,
             token=fence_token(seed, question),
-            ledger=Ledger(self.budget, None if seconds is None else now + seconds, self.spend_limits),
+            ledger=Ledger(self.budget, None if seconds is None else now + seconds, self.all_spend_limits),
             dispatcher=self.dispatcher,
             settings=self.settings,
             started=now,

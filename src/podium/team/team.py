@@ -135,8 +135,8 @@ class Team:
 
         Raises:
             UsageError: the question is empty, or too long for the planner's model.
-            TraceStoreError: an account or the response cache cannot be used, or the trace cannot be stored. Its `trace`
-                has the answer, if there is one.
+            TraceStoreError: a spend limit or the response cache cannot be used, or the trace cannot be stored. Its
+                `trace` has the answer, if there is one.
         """
         asked, seed = _question(question), seed or token_hex(8)
         return await self._kept(self.runner.answer(asked, seed=seed, sample=sample, on_event=self.storing()))
@@ -149,7 +149,7 @@ class Team:
 
         Raises:
             UsageError: as `ask`.
-            StoreError: an account cannot be written.
+            StoreError: a spend limit cannot be written.
             WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
         return await self.runner.write_plan(_question(question), seed=seed or token_hex(8))

@@ -80,7 +80,9 @@ class TeamWorker:
                 request.receipt.add(Spent(event.trace.usage, event.trace.cost_usd))
 
         try:
-            trace = await replace(self.runner, accounts=(*self.runner.accounts, *request.accounts)).answer(
+            trace = await replace(
+                self.runner, spend_limits=(*self.runner.spend_limits, *request.spend_limits)
+            ).answer(
                 question,
                 seed=request.seed,
                 sample=request.sample,

@@ -46,7 +46,7 @@ class Request:
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
     """The same for the visible reasoning."""
-    accounts: tuple[SpendLimit, ...] = field(default=(), compare=False)
+    spend_limits: tuple[SpendLimit, ...] = field(default=(), compare=False)
     """The dollars from which a worker that pays for its own calls (`Traits.pays_itself`) makes each of them."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
     """Where a worker counts what a call takes that ends without a reply: it fails, or is cancelled."""

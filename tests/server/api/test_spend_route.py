@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from made_traces import keep, plain
 
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.register import Secret, StoredKey
@@ -65,10 +65,10 @@ def test_a_key_sees_its_own_sums_and_budget_and_an_admin_all(serve, tmp_path: Pa
 
 def test_the_servers_budget_of_the_day_is_told(serve, tmp_path: Path) -> None:
     url = serve(store=store_of(tmp_path / "traces.sqlite", None))
-    account = Account(None, "day", 2.0)
-    account.reserve(0.5)
-    account.settle(0.0, 0.25)
-    serve.service(url).dispatcher.accounts = (account,)
+    spend_limit = SharedSpendLimit(None, "day", 2.0)
+    spend_limit.reserve(0.5)
+    spend_limit.settle(0.0, 0.25)
+    serve.service(url).dispatcher.spend_limits = (spend_limit,)
     (budget,) = httpx.get(f"{url}/api/spend", params=DAYS).json()["budgets"]
     assert budget == {
         "key": None,

@@ -27,7 +27,7 @@ NOW = datetime(2026, 3, 1, 23, 59, tzinfo=UTC)
 
 
 def ledger(key_budget: KeyBudget) -> Ledger:
-    return Ledger(Budget(), accounts=[key_budget])
+    return Ledger(Budget(), spend_limits=[key_budget])
 
 
 class Replica:
@@ -239,12 +239,12 @@ async def test_a_days_budget_begins_anew_and_a_question_is_paid_by_its_day(
     _, caller = await place.added(budget="1/day")
     now = [NOW]
     keys = Keys(place.open(), now=lambda: now[0])
-    before = keys.account(caller)
+    before = keys.spend_limit(caller)
     assert before is not None
     hold = Reservation(1, 1, 0.9)
     assert await ledger(before).reserve(hold) is None
     now[0] = datetime(2026, 3, 2, tzinfo=UTC)
-    after = keys.account(caller)
+    after = keys.spend_limit(caller)
     assert after is not None
     assert after is not before
     assert await ledger(after).reserve(hold) is None
@@ -262,13 +262,13 @@ async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs
 ) -> None:
     _, caller = await place.added(budget="1/month")
     ours, theirs = Keys(place.open()), Keys(place.open())
-    key_budget = theirs.account(caller)
+    key_budget = theirs.spend_limit(caller)
     assert key_budget is not None
     ledger(key_budget).record(Spent(cost_usd=1.25))
     await theirs.close()
     await ours.admit(caller)
     with pytest.raises(APIError) as told:
-        ours.account(caller)
+        ours.spend_limit(caller)
     assert (told.value.status, told.value.type, told.value.code) == (
         402,
         "budget_exceeded",
@@ -281,9 +281,9 @@ async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs
     await ours.close()
 
 
-async def test_a_key_without_a_budget_has_no_account(place: Place) -> None:
+async def test_a_key_without_a_budget_has_no_spend_limit(place: Place) -> None:
     _, caller = await place.added()
     keys = Keys(place.open())
-    assert keys.account(caller) is None
-    assert keys.account(Caller(admin=True)) is None
+    assert keys.spend_limit(caller) is None
+    assert keys.spend_limit(Caller(admin=True)) is None
     await keys.close()

@@ -25,7 +25,7 @@ from chat_model import ChatModel
 from openai import OpenAI
 from served_process import served
 
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer
@@ -65,10 +65,10 @@ def test_a_response_of_a_killed_server_fails_and_its_costs_stay_booked(
         assert server.end() == (0, "")
     assert calls(model) == {"plan": 1, "alpha": 1, "beta": 1}
     assert trace_of(tmp_path, id_).status == "failed"
-    account = Account(tmp_path / "state.sqlite", "day", 1)
-    assert account.spent_usd > 1.99 * CALL_USD
-    assert 0 < account.reserved_usd < 1  # Of the call that was in flight: its provider may bill it.
-    account.close()
+    spend_limit = SharedSpendLimit(tmp_path / "state.sqlite", "day", 1)
+    assert spend_limit.spent_usd > 1.99 * CALL_USD
+    assert 0 < spend_limit.reserved_usd < 1  # Of the call that was in flight: its provider may bill it.
+    spend_limit.close()
 
 
 def test_a_server_that_ends_waits_for_its_responses(

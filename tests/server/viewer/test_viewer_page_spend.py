@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from made_traces import keep, of_sums
 
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.trace import Feedback, Trace
 from podium.trace.store import TraceStore
 from podium.types import Price, Spent
@@ -128,12 +128,12 @@ def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(serve, op
 
 def test_what_a_budget_leaves_is_shown(serve, opened, tmp_path: Path) -> None:
     url = serve(store=judged(tmp_path / "traces.sqlite"))
-    account = Account(None, "day", 5.0)
-    account.settle(0.0, 1.5)
-    serve.service(url).dispatcher.accounts = (account,)
+    spend_limit = SharedSpendLimit(None, "day", 5.0)
+    spend_limit.settle(0.0, 1.5)
+    serve.service(url).dispatcher.spend_limits = (spend_limit,)
     page = opened.go(url, "spend", "section[aria-label=Budgets] tbody tr")
     row = page.locator("section[aria-label=Budgets] tbody tr").locator("th, td").all_inner_texts()
-    assert row[:6] == ["this server's account", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
+    assert row[:6] == ["this server's spend limit", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
 
 
 def test_days_without_questions_and_servers_without_budgets_say_what_to_do(

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from podium.cli import run
-from podium.executor.accounts import UNLIMITED_USD, Account
+from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from scripted_team import write_sums
@@ -115,8 +115,10 @@ async def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same
     assert two[1]["evaluation"] == pytest.approx(one[1]["evaluation"], rel=1e-3)
     spent = []
     for name in ("one", "two"):
-        with closing(Account(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)) as account:
-            spent.append(account.spent_usd)
+        with closing(
+            SharedSpendLimit(tmp_path / name / "spending.sqlite", "run", UNLIMITED_USD)
+        ) as spend_limit:
+            spent.append(spend_limit.spent_usd)
         with TraceStore(tmp_path / name / "traces.sqlite", create=False) as store:
             assert len(store.list()) == 16 + 3
     assert spent[0] == pytest.approx(spent[1], abs=1e-9)

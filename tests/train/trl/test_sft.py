@@ -21,7 +21,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.errors import BudgetError, ConfigError
 from podium.executor import Dispatcher
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
@@ -284,17 +284,17 @@ async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
 async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings, tmp_path: Path) -> None:
     async with FaultServer("It says the same.\nRIGHT") as provider:
         experiment = TrainSettings.model_validate(await _judged(tmp_path, settings, provider.url))
-        with closing(Account(None, "run", 100.0)) as account:
-            async with open_session(experiment, Dispatcher(accounts=[account])) as session:
+        with closing(SharedSpendLimit(None, "run", 100.0)) as spend_limit:
+            async with open_session(experiment, Dispatcher(spend_limits=[spend_limit])) as session:
                 assert len(await collect_demonstrations(experiment, session, [].append)) == 1
             words = sum(1000 * one.input_tokens + 2000 * one.output_tokens for one in provider.requests)
-            assert account.spent_usd == pytest.approx(words / 1e6)
+            assert spend_limit.spent_usd == pytest.approx(words / 1e6)
         asked = len(provider.requests)
 
         @contextmanager
         def poor(pool: Pool) -> Iterator[Dispatcher]:
-            with closing(Account(None, "run", 0.01)) as account:
-                yield Dispatcher(accounts=[account])
+            with closing(SharedSpendLimit(None, "run", 0.01)) as spend_limit:
+                yield Dispatcher(spend_limits=[spend_limit])
 
         with pytest.raises(BudgetError, match="The answer is not judged"):
             await asyncio.to_thread(run_sft, experiment, tmp_path / "run", dispatch=poor)

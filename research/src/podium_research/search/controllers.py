@@ -58,7 +58,7 @@ async def train_controller_live(
     Raises:
         ConfigError: the pool lacks a worker.
         UsageError: workers or the grader failed on all answers of an epoch.
-        BudgetError: an account refused a call; calls in flight have ended, so a cache has their answers.
+        BudgetError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
     """
     pool = pool if VOTE in pool.names else pool.joined([VoteWorker()])
     asked = tuple({task.question.text: task for task in tasks}.values())

@@ -79,7 +79,7 @@ async def train_head_live(
     Raises:
         ConfigError: the package `cmaes` is missing, or a worker.
         UsageError: workers or the grader failed on all answers of a generation.
-        BudgetError: an account refused a call; calls in flight have ended, so a cache has their answers.
+        BudgetError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
     """
     workers = head_workers(pool, settings.workers)
     start = settings.sigma * _START * np.asarray(Head.untrained(workers).weights)

@@ -87,7 +87,7 @@ async def search_workflows(
 
     Args:
         tasks: questions to search on. Do not compare the workflows on them later.
-        writer: the worker that proposes. Its dollars go to the accounts of `dispatcher`, and are not in the result.
+        writer: the worker that proposes. Its dollars go to the spend limits of `dispatcher`, and are not in the result.
         proposals: how many workflows it proposes. One that cannot be read or is known after three tries is left out.
         questions: how many questions each workflow is tried on.
         max_cost: dollars a question; workflows that cost more are in the archive but not in the result.
@@ -97,7 +97,7 @@ async def search_workflows(
 
     Raises:
         UsageError: there are no tasks, the pool has no such worker, or it did not answer.
-        BudgetError: an account of the dispatcher refused a call.
+        BudgetError: a spend limit of the dispatcher refused a call.
     """
     if not tasks:
         raise UsageError("There are no tasks to search workflows on: give at least one.")
@@ -200,7 +200,7 @@ class _Writer:
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )
             if trace.answer is None:
-                refusals = (account.refusal for account in self.runner.dispatcher.accounts)
+                refusals = (spend_limit.refusal for spend_limit in self.runner.dispatcher.spend_limits)
                 if refusal := next(filter(None, refusals), None):
                     raise BudgetError(refusal)
                 raise UsageError(

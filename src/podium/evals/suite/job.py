@@ -71,12 +71,12 @@ async def run_job(
 
     Args:
         results: of the run: what was answered before. Nothing is written there.
-        dispatcher: has the response cache and accounts, for workers that cost money; None: there are none.
+        dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
         given: as in `check_suite`.
 
     Raises:
         UsageError: questions that the planner cannot take.
-        BudgetError: an account refused a call.
+        BudgetError: a spend limit refused a call.
     """
     async with TableSetup.open(job.table, given) as setup:
         training = SuiteTraining.of(setup, job, results, cache)

@@ -35,13 +35,13 @@ async def run_suite(
 
     Args:
         run: the run's folder.
-        dispatcher: has the response cache and the accounts. With one, or if anything costs money, one process runs all
-            jobs, so that limits and budgets hold for all of them.
+        dispatcher: has the response cache and the spend limits. With one, or if anything costs money, one process runs
+            all jobs, so that limits and budgets hold for all of them.
         given: as in `check_suite`; one process then runs all jobs.
 
     Raises:
         UsageError: questions that a planner cannot take.
-        BudgetError: an account refused a call; the answers until then are kept.
+        BudgetError: a spend limit refused a call; the answers until then are kept.
     """
     results, sizes, cache = Results(run), manifest.answers, TrainingCache()
     wanted = manifest.settings.processes or usable_cores()

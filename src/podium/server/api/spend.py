@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.errors import UsageError
-from podium.executor.accounts import Account
+from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import NANO_PER_USD, Caller
 from podium.server.service import Service
@@ -44,10 +44,10 @@ async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
     """The budgets that this caller may see: of the server's day, and of keys."""
     found = []
     if caller.visible_owner is None:
-        for account in service.dispatcher.accounts:
-            if isinstance(account, Account):
-                spent, reserved = account.spent_usd, account.reserved_usd
-                found.append(_budget(None, account.name, account.limit_usd, spent, reserved))
+        for spend_limit in service.dispatcher.spend_limits:
+            if isinstance(spend_limit, SharedSpendLimit):
+                spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
+                found.append(_budget(None, spend_limit.name, spend_limit.limit_usd, spent, reserved))
     for stored, spending in await service.keys.register.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):

@@ -119,7 +119,7 @@ class Keys:
             if refreshed_s is None or asyncio.get_running_loop().time() - refreshed_s > _FRESH_S:
                 await key_budget.refresh()
 
-    def account(self, caller: Caller) -> KeyBudget | None:
+    def spend_limit(self, caller: Caller) -> KeyBudget | None:
         """The budget that a question of this caller is charged to; None: unlimited.
 
         A question is charged to the day or month in which it begins.

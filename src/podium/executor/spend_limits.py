@@ -30,27 +30,27 @@ from podium.types import MOST_USD
 _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
-_ROW = "WHERE account = ? AND day = ?"
+_ROW = "WHERE name = ? AND day = ?"
 _RESERVE = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? RETURNING spent, held"
 _SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURNING spent, held"
 _NANO = 10**9
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
 UNLIMITED_USD = MOST_USD
-"""The largest limit of an account."""
+"""The largest limit of a spend limit."""
 
 
 def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-class Account:
+class SharedSpendLimit:
     """One limit in dollars, for all processes that open the same file under the same name.
 
     Args:
         path: the SQLite file, made if missing; None: in memory, for this process alone.
         name: "run" counts for as long as the file exists; "day" starts again each day.
-        limit_usd: dollars at most. Another process may open the account with another limit; each keeps its own.
+        limit_usd: dollars at most. Another process may open the spend limit with another limit; each keeps its own.
         today: returns the name of the current day.
 
     Raises:
@@ -71,7 +71,7 @@ class Account:
         self.name = name
         self.limit_usd = limit_usd
         self.refusal: str | None = None
-        """Why this account last refused a call for good; None: it has refused none."""
+        """Why this spend limit last refused a call for good; None: it has refused none."""
         # Whole billionths of a dollar: sums of floats have rounding errors, and these sums are kept for months.
         self._limit = _nano(limit_usd)
         self._today = today
@@ -305,8 +305,10 @@ class _BusyError(StoreError):
     """Another process has locked the file at this moment."""
 
 
-def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.environ) -> Account | None:
-    """The account of the day, in the default state file; None: there is no limit.
+def open_day_limit(
+    limit_usd: float | None, environ: Mapping[str, str] = os.environ
+) -> SharedSpendLimit | None:
+    """The spend limit of the day, in the default state file; None: there is no limit.
 
     The limit is `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`.
 
@@ -315,7 +317,7 @@ def open_day_account(limit_usd: float | None, environ: Mapping[str, str] = os.en
     """
     if limit_usd is None:
         limit_usd = day_budget_of(environ)
-    return None if limit_usd is None else Account(default_state_path(environ), "day", limit_usd)
+    return None if limit_usd is None else SharedSpendLimit(default_state_path(environ), "day", limit_usd)
 
 
 def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:

@@ -17,32 +17,32 @@ from hypothesis import strategies as st
 
 from podium.errors import StoreError, UsageError
 from podium.executor import Ledger, Reservation
-from podium.executor.accounts import Account, open_day_account
+from podium.executor.spend_limits import SharedSpendLimit, open_day_limit
 from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
 from pathlib import Path
-from podium.executor.accounts import Account
-account = Account(Path(sys.argv[1]), "run", 1.0)
+from podium.executor.spend_limits import SharedSpendLimit
+spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0
 for _ in range(400):
-    if account.reserve(0.01) is None:
+    if spend_limit.reserve(0.01) is None:
         took = random.choice([0.0, 0.002, 0.004])
-        account.settle(0.01, took)
+        spend_limit.settle(0.01, took)
         paid += took
-        assert account.spent_usd <= 1.0
+        assert spend_limit.spent_usd <= 1.0
 print(f"{paid:.6f}")
 """
 HOLDER = """
 import sys, time
 from pathlib import Path
-from podium.executor.accounts import Account
-account = Account(Path(sys.argv[1]), "run", 1.0)
-assert account.reserve(0.4) is None
-account.settle(0.4, 0.3)
-assert account.reserve(0.5) is None
+from podium.executor.spend_limits import SharedSpendLimit
+spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
+assert spend_limit.reserve(0.4) is None
+spend_limit.settle(0.4, 0.3)
+assert spend_limit.reserve(0.5) is None
 print("held", flush=True)
 time.sleep(60)
 """
@@ -54,87 +54,89 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def account(file: Path) -> Iterator[Account]:
-    opened = Account(file, "run", 1.0)
+def spend_limit(file: Path) -> Iterator[SharedSpendLimit]:
+    opened = SharedSpendLimit(file, "run", 1.0)
     yield opened
     opened.close()
 
 
-def test_what_is_reserved_counts_until_it_is_settled(account: Account) -> None:
-    assert account.reserve(0.6) is None
-    assert account.reserve(0.6) == (
+def test_what_is_reserved_counts_until_it_is_settled(spend_limit: SharedSpendLimit) -> None:
+    assert spend_limit.reserve(0.6) is None
+    assert spend_limit.reserve(0.6) == (
         "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 reserved "
         "for calls in flight): raise the run's budget, or lower the worker's max_tokens."
     )
-    account.settle(0.6, 0.1)
-    assert (account.spent_usd, account.reserved_usd) == (0.1, 0.0)
-    assert account.reserve(0.9) is None
+    spend_limit.settle(0.6, 0.1)
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.1, 0.0)
+    assert spend_limit.reserve(0.9) is None
 
 
-def test_a_limit_can_be_used_to_the_last_billionth(account: Account) -> None:
+def test_a_limit_can_be_used_to_the_last_billionth(spend_limit: SharedSpendLimit) -> None:
     for _ in range(10):
-        assert account.reserve(0.1) is None
-        account.settle(0.1, 0.1)
-    assert account.spent_usd == 1.0
-    assert account.reserve(1e-9) is not None
-    assert account.reserve(0.0) is None, "what costs nothing breaks no limit"
-    assert not account.exhausted
+        assert spend_limit.reserve(0.1) is None
+        spend_limit.settle(0.1, 0.1)
+    assert spend_limit.spent_usd == 1.0
+    assert spend_limit.reserve(1e-9) is not None
+    assert spend_limit.reserve(0.0) is None, "what costs nothing breaks no limit"
+    assert not spend_limit.exhausted
 
 
-def test_a_limit_that_was_passed_refuses_even_what_costs_nothing(account: Account) -> None:
-    account.settle(0.0, 1.25)
-    assert account.exhausted
-    assert account.reserve(0.0) == "$1.250000 of the run's $1 are spent: raise the run's budget."
+def test_a_limit_that_was_passed_refuses_even_what_costs_nothing(spend_limit: SharedSpendLimit) -> None:
+    spend_limit.settle(0.0, 1.25)
+    assert spend_limit.exhausted
+    assert spend_limit.reserve(0.0) == "$1.250000 of the run's $1 are spent: raise the run's budget."
 
 
-def test_an_account_goes_on_where_the_process_before_left_it(account: Account, file: Path) -> None:
-    account.reserve(0.5)
-    account.settle(0.5, 0.25)
-    account.close()
-    again = Account(file, "run", 0.5)
+def test_a_spend_limit_goes_on_where_the_process_before_left_it(
+    spend_limit: SharedSpendLimit, file: Path
+) -> None:
+    spend_limit.reserve(0.5)
+    spend_limit.settle(0.5, 0.25)
+    spend_limit.close()
+    again = SharedSpendLimit(file, "run", 0.5)
     assert (again.spent_usd, again.reserved_usd) == (0.25, 0.0)
     assert again.reserve(0.3) is not None
     assert again.reserve(0.25) is None
     again.close()
 
 
-def test_what_costs_nothing_is_not_written(account: Account) -> None:
-    account.settle(0.0, 0.5)
-    before = account._file.total_changes
+def test_what_costs_nothing_is_not_written(spend_limit: SharedSpendLimit) -> None:
+    spend_limit.settle(0.0, 0.5)
+    before = spend_limit._file.total_changes
     for _ in range(100):
-        assert account.reserve(0.0) is None
-        account.settle(0.0, 0.0)
-    assert account._file.total_changes == before
+        assert spend_limit.reserve(0.0) is None
+        spend_limit.settle(0.0, 0.0)
+    assert spend_limit._file.total_changes == before
 
 
 @pytest.mark.parametrize("limit", [-1.0, float("nan"), float("inf")])
 def test_a_limit_must_be_an_amount(file: Path, limit: float) -> None:
     with pytest.raises(UsageError, match="give dollars from 0 on"):
-        Account(file, "day", limit)
+        SharedSpendLimit(file, "day", limit)
     assert not file.exists()
 
 
 def test_days_are_apart_and_a_call_is_paid_on_the_day_it_began(file: Path) -> None:
     day = ["2030-01-01"]
-    account = Account(file, "day", 1.0, today=lambda: day[0])
-    assert account.reserve(0.5) is None
-    assert account.reserve(0.25) is None
-    assert account.reserve(0.5) is not None
+    spend_limit = SharedSpendLimit(file, "day", 1.0, today=lambda: day[0])
+    assert spend_limit.reserve(0.5) is None
+    assert spend_limit.reserve(0.25) is None
+    assert spend_limit.reserve(0.5) is not None
     day[0] = "2030-01-02"
-    assert account.reserve(0.5) is None, "a new day, a new limit"
-    account.settle(0.5, 0.5)  # the first day's: of equal holds the oldest is settled first
-    assert (account.spent_usd, account.reserved_usd) == (0.0, 0.5)
-    account.settle(0.25, 0.25)
-    assert (account.spent_usd, account.reserved_usd) == (0.0, 0.5)
-    account.settle(0.5, 0.125)
-    assert (account.spent_usd, account.reserved_usd) == (0.125, 0.0)
+    assert spend_limit.reserve(0.5) is None, "a new day, a new limit"
+    spend_limit.settle(0.5, 0.5)  # the first day's: of equal holds the oldest is settled first
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.0, 0.5)
+    spend_limit.settle(0.25, 0.25)
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.0, 0.5)
+    spend_limit.settle(0.5, 0.125)
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.125, 0.0)
     day[0] = "2030-01-01"
-    assert (account.spent_usd, account.reserved_usd) == (0.75, 0.0)
-    account.close()
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.75, 0.0)
+    spend_limit.close()
 
 
-def test_accounts_of_one_file_are_apart_by_name(file: Path) -> None:
-    run, day = Account(file, "run", 1.0), Account(file, "day", 1.0)
+def test_spend_limits_of_one_file_are_apart_by_name(file: Path) -> None:
+    run, day = SharedSpendLimit(file, "run", 1.0), SharedSpendLimit(file, "day", 1.0)
     run.settle(0.0, 1.0)
     assert (run.spent_usd, day.spent_usd) == (1.0, 0.0)
     run.close()
@@ -150,11 +152,11 @@ def test_processes_that_spend_at_once_never_pass_the_limit_together(file: Path) 
     ]
     paid = sum(float(spender.communicate(timeout=120)[0]) for spender in spenders)
     assert [spender.returncode for spender in spenders] == [0] * 4
-    account = Account(file, "run", 1.0)
-    assert account.spent_usd == pytest.approx(paid)
-    assert account.reserved_usd == 0.0
-    assert 0.98 < account.spent_usd <= 1.0
-    account.close()
+    spend_limit = SharedSpendLimit(file, "run", 1.0)
+    assert spend_limit.spent_usd == pytest.approx(paid)
+    assert spend_limit.reserved_usd == 0.0
+    assert 0.98 < spend_limit.spent_usd <= 1.0
+    spend_limit.close()
 
 
 def test_what_a_killed_process_had_reserved_stays_counted(file: Path) -> None:
@@ -164,12 +166,12 @@ def test_what_a_killed_process_had_reserved_stays_counted(file: Path) -> None:
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait()
     holder.stdout.close()
-    account = Account(file, "run", 1.0)
-    assert (account.spent_usd, account.reserved_usd) == (0.3, 0.5)
-    assert account.reserve(0.3) is not None
-    assert not account.may_free(0.3), "nobody will give it back"
-    assert account.reserve(0.2) is None
-    account.close()
+    spend_limit = SharedSpendLimit(file, "run", 1.0)
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.3, 0.5)
+    assert spend_limit.reserve(0.3) is not None
+    assert not spend_limit.may_free(0.3), "nobody will give it back"
+    assert spend_limit.reserve(0.2) is None
+    spend_limit.close()
 
 
 def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> None:
@@ -179,37 +181,37 @@ def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> No
     other.close()
     before = file.read_bytes()
     with pytest.raises(UsageError, match="is an SQLite file, but not a state file"):
-        Account(file, "run", 1.0)
+        SharedSpendLimit(file, "run", 1.0)
     assert file.read_bytes() == before
     file.write_text("no database at all, but long enough to be looked at as one" * 10)
     with pytest.raises(UsageError, match=r"The state file .* cannot be opened"):
-        Account(file, "run", 1.0)
+        SharedSpendLimit(file, "run", 1.0)
 
 
-def test_an_account_whose_file_is_gone_says_so(account: Account) -> None:
-    account._file.execute("DROP TABLE spending")
+def test_a_spend_limit_whose_file_is_gone_says_so(spend_limit: SharedSpendLimit) -> None:
+    spend_limit._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError, match="cannot be updated"):
-        account.reserve(0.1)
+        spend_limit.reserve(0.1)
 
 
 def test_the_days_limit_is_the_options_then_the_environments(tmp_path: Path) -> None:
     place = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
-    assert open_day_account(None, place) is None
-    assert open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
+    assert open_day_limit(None, place) is None
+    assert open_day_limit(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
     assert not list(tmp_path.iterdir())
     for option, variable, limit in [(None, "2.5", 2.5), (1.0, "2.5", 1.0), (0.0, "2.5", 0.0)]:
-        account = open_day_account(option, {**place, "PODIUM_DAY_BUDGET_USD": variable})
-        assert account is not None
-        assert (account.limit_usd, account.path) == (limit, tmp_path / "state.sqlite")
-        account.close()
+        spend_limit = open_day_limit(option, {**place, "PODIUM_DAY_BUDGET_USD": variable})
+        assert spend_limit is not None
+        assert (spend_limit.limit_usd, spend_limit.path) == (limit, tmp_path / "state.sqlite")
+        spend_limit.close()
     for wrong in ("much", "-1", "nan", "inf"):
         with pytest.raises(UsageError, match=f"PODIUM_DAY_BUDGET_USD={wrong}: give dollars from 0 on."):
-            open_day_account(None, {**place, "PODIUM_DAY_BUDGET_USD": wrong})
+            open_day_limit(None, {**place, "PODIUM_DAY_BUDGET_USD": wrong})
 
 
-def test_a_ledger_keeps_aside_in_its_budget_and_every_account_or_nowhere() -> None:
-    run, day = Account(None, "run", 1.0), Account(None, "day", 0.5)
-    ledger = Ledger(Budget(usd=2.0), accounts=[run, day])
+def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> None:
+    run, day = SharedSpendLimit(None, "run", 1.0), SharedSpendLimit(None, "day", 0.5)
+    ledger = Ledger(Budget(usd=2.0), spend_limits=[run, day])
     refusal = ledger.try_reserve(Reservation(1, 10, 0.75), now=0.0)
     assert refusal is not None
     assert "the day's $0.5" in refusal
@@ -227,9 +229,9 @@ def test_a_ledger_keeps_aside_in_its_budget_and_every_account_or_nowhere() -> No
     assert ledger.exhausted, "no further round is begun on a day that is spent"
 
 
-def test_an_account_that_cannot_be_written_leaves_the_others_right() -> None:
-    first, broken, last = (Account(None, "run", 1.0) for _ in range(3))
-    ledger, hold = Ledger(Budget(), accounts=[first, broken, last]), Reservation(1, 10, 0.25)
+def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
+    first, broken, last = (SharedSpendLimit(None, "run", 1.0) for _ in range(3))
+    ledger, hold = Ledger(Budget(), spend_limits=[first, broken, last]), Reservation(1, 10, 0.25)
     assert ledger.try_reserve(hold, now=0.0) is None
     broken._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError):
@@ -239,47 +241,51 @@ def test_an_account_that_cannot_be_written_leaves_the_others_right() -> None:
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 
 
-async def test_who_waits_for_an_account_that_cannot_be_written_is_told(account: Account) -> None:
-    assert account.reserve(0.75) is None
-    ledger = Ledger(Budget(), accounts=[account])
+async def test_who_waits_for_a_spend_limit_that_cannot_be_written_is_told(
+    spend_limit: SharedSpendLimit,
+) -> None:
+    assert spend_limit.reserve(0.75) is None
+    ledger = Ledger(Budget(), spend_limits=[spend_limit])
     waiting = [
-        asyncio.create_task(account.wait_until_unreserved()),
+        asyncio.create_task(spend_limit.wait_until_unreserved()),
         asyncio.create_task(ledger.reserve(Reservation(1, 10, 0.75))),
     ]
     await asyncio.sleep(0)
-    account._file.execute("ALTER TABLE spending RENAME TO lost")
-    account.settle(0.75, 0.25)
+    spend_limit._file.execute("ALTER TABLE spending RENAME TO lost")
+    spend_limit.settle(0.75, 0.25)
     async with asyncio.timeout(5):
         errors = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(error) for error in errors] == [StoreError, StoreError]
-    account._file.execute("ALTER TABLE lost RENAME TO spending")
-    await account.wait_until_unreserved()
-    assert (account.reserved_usd, account.spent_usd) == (0.0, 0.25)
+    spend_limit._file.execute("ALTER TABLE lost RENAME TO spending")
+    await spend_limit.wait_until_unreserved()
+    assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.0, 0.25)
 
 
 async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
-    account: Account, caplog: pytest.LogCaptureFixture
+    spend_limit: SharedSpendLimit, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert account.reserve(0.75) is None
-    account._file.execute("ALTER TABLE spending RENAME TO lost")
-    account.settle(0.75, 0.25)
+    assert spend_limit.reserve(0.75) is None
+    spend_limit._file.execute("ALTER TABLE spending RENAME TO lost")
+    spend_limit.settle(0.75, 0.25)
     assert "0.25" in caplog.text
     with pytest.raises(StoreError):
-        account.reserve(0.1)
-    account._file.execute("ALTER TABLE lost RENAME TO spending")
-    assert account.reserve(0.1) is None
-    assert (account.reserved_usd, account.spent_usd) == (0.1, 0.25)
+        spend_limit.reserve(0.1)
+    spend_limit._file.execute("ALTER TABLE lost RENAME TO spending")
+    assert spend_limit.reserve(0.1) is None
+    assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.1, 0.25)
 
 
-def test_a_question_its_own_budget_refuses_holds_nothing_in_an_account() -> None:
-    run = Account(None, "run", 1.0)
-    assert Ledger(Budget(calls=0), accounts=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
+def test_a_question_its_own_budget_refuses_holds_nothing_in_a_spend_limit() -> None:
+    run = SharedSpendLimit(None, "run", 1.0)
+    assert (
+        Ledger(Budget(calls=0), spend_limits=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
+    )
     assert (run.reserved_usd, run.refusal) == (0.0, None)
 
 
 async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
-    run = Account(None, "run", 1.0)
-    first, second = Ledger(Budget(), accounts=[run]), Ledger(Budget(), accounts=[run])
+    run = SharedSpendLimit(None, "run", 1.0)
+    first, second = Ledger(Budget(), spend_limits=[run]), Ledger(Budget(), spend_limits=[run])
     hold = Reservation(1, 10, 0.75)
     assert await first.reserve(hold) is None
     waiting = asyncio.create_task(second.reserve(hold))
@@ -294,9 +300,9 @@ async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> No
 
 
 async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
-    account: Account, file: Path
+    spend_limit: SharedSpendLimit, file: Path
 ) -> None:
-    ledger, reservation = Ledger(Budget(), accounts=[account]), Reservation(1, 10, 0.25)
+    ledger, reservation = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, 10, 0.25)
     other = sqlite3.connect(file, isolation_level=None)
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -306,46 +312,46 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     assert not waiting.done()
     other.execute("ROLLBACK")
     assert await waiting is None
-    assert (account.reserved_usd, account.refusal) == (0.25, None)
+    assert (spend_limit.reserved_usd, spend_limit.refusal) == (0.25, None)
 
     other.execute("BEGIN IMMEDIATE")
     ledger.settle(reservation, Spent(cost_usd=0.125))
-    assert account.reserved_usd == 0.25, "what is not booked stays counted"
+    assert spend_limit.reserved_usd == 0.25, "what is not booked stays counted"
     other.execute("ROLLBACK")
-    await account.wait_until_unreserved()
-    assert (account.spent_usd, account.reserved_usd) == (0.125, 0.0)
+    await spend_limit.wait_until_unreserved()
+    assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.125, 0.0)
     assert loop.time() - began < 20
     other.close()
 
 
-def test_an_account_books_what_is_settled_before_it_closes(file: Path) -> None:
-    account = Account(file, "run", 1.0)
+def test_a_spend_limit_books_what_is_settled_before_it_closes(file: Path) -> None:
+    spend_limit = SharedSpendLimit(file, "run", 1.0)
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
 
     async def question() -> None:
-        assert account.reserve(0.25) is None
+        assert spend_limit.reserve(0.25) is None
         other.execute("BEGIN IMMEDIATE")
-        account.settle(0.25, 0.125)
+        spend_limit.settle(0.25, 0.125)
 
     asyncio.run(question())
     other.execute("ROLLBACK")
-    account.close()
-    again = Account(file, "run", 1.0)
+    spend_limit.close()
+    again = SharedSpendLimit(file, "run", 1.0)
     assert (again.spent_usd, again.reserved_usd) == (0.125, 0.0)
     again.close()
     other.close()
 
 
 async def test_a_call_that_can_never_fit_does_not_wait() -> None:
-    run = Account(None, "run", 1.0)
-    ledger = Ledger(Budget(), accounts=[run])
+    run = SharedSpendLimit(None, "run", 1.0)
+    ledger = Ledger(Budget(), spend_limits=[run])
     assert await ledger.reserve(Reservation(1, 10, 0.25)) is None
     assert await ledger.reserve(Reservation(1, 10, 1.25)) is not None
 
 
 async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
-    run = Account(None, "run", 1.0)
-    ledger = Ledger(Budget(), accounts=[run])
+    run = SharedSpendLimit(None, "run", 1.0)
+    ledger = Ledger(Budget(), spend_limits=[run])
     hold = Reservation(1, 10, 0.75)
     assert await ledger.reserve(hold) is None
     waiting = asyncio.create_task(ledger.reserve(hold))
@@ -364,18 +370,18 @@ async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
 def test_no_order_of_calls_of_several_questions_passes_the_limit(
     limit: int, calls: list[tuple[int, float, int]]
 ) -> None:
-    account = Account(None, "run", limit / 100)
+    spend_limit = SharedSpendLimit(None, "run", limit / 100)
     in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
-        ledger, hold = Ledger(Budget(), accounts=[account]), Reservation(1, most, most / 100)
+        ledger, hold = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, most, most / 100)
         if ledger.try_reserve(hold, now=0.0) is None:
             in_flight.append((ledger, hold, hold.usd * share))
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)
             done.settle(kept, Spent(cost_usd=paid))
-        assert account.spent_usd + account.reserved_usd <= limit / 100 + 1e-9
+        assert spend_limit.spent_usd + spend_limit.reserved_usd <= limit / 100 + 1e-9
     for done, kept, paid in in_flight:
         done.settle(kept, Spent(cost_usd=paid))
-    assert account.reserved_usd == 0.0
-    assert account.spent_usd <= limit / 100 + 1e-9
-    account.close()
+    assert spend_limit.reserved_usd == 0.0
+    assert spend_limit.spent_usd <= limit / 100 + 1e-9
+    spend_limit.close()
