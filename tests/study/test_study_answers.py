@@ -86,17 +86,18 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
         for n in range(12):
             writer.add_question(RecordedQuestion(f"q{n}", f"Which, {n}?", "1", None, "test"))
             for name, every in (("ada", 2), ("bob", 3)):
-                said = 1 if n % every == 0 else 2 + n % 2
-                text, found = ("I cannot say.", None) if n == 5 else (f"Answer: {said}", f"{said}")
-                writer.add(f"q{n}", Response(name, 0, text, found, float(said == 1), 10, n + 1))
+                for sample in range(2):
+                    said = 1 if n % every == 0 else 2 + (n + sample) % 2
+                    text, found = ("I cannot say.", None) if n == 5 else (f"Answer: {said}", f"{said}")
+                    writer.add(f"q{n}", Response(name, sample, text, found, float(said == 1), 10, n + 1))
         writer.write(tmp_path / "r.parquet", name="r")
     recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
     questions = questions_of(str(tmp_path / "r.parquet"), pool=Pool(workers))
-    assert (await ask(tmp_path, Pool(workers), questions.tasks)).kept == 24
+    assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
     found = WorkerAnswers(tmp_path, Pool(workers), questions).read()
     expected = await read_answers(list(found.tasks), workers)
     for name in ("answer_QWR", "alone_QWR", "voted_QWR"):
-        assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :1]), name
+        assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :2]), name
     assert np.array_equal(found.answers.score_QW, expected.score_QW)
     assert np.allclose(found.answers.cost_QW, expected.cost_QW)

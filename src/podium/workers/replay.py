@@ -29,7 +29,8 @@ class ReplayWorker:
     Args:
         worker: its name in the recording.
         samples: the order of several responses to a question: as recorded, or shuffled by the question's seed. Each
-            further call for the same question gets the next one; after the last comes the first.
+            further call for the same question gets the next one; after the last comes the first. A further sample of a
+            question begins, if they are in turn, with the next one too.
         assumed_output_tokens: output tokens of every response, instead of the recorded number.
 
     Raises:
@@ -98,7 +99,8 @@ class ReplayWorker:
         """
         recorded = self._question(request)
         responses: tuple[Response, ...] = ()
-        seen, number = None, request.repeat
+        # A further sample of the question begins with the next response, unless the seed draws which one is first.
+        seen, number = None, request.repeat + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
             # Live workers were asked again only if they were sent the same messages again.
             number = request.duplicate
