@@ -69,13 +69,30 @@ class Planner(Protocol):
     """Writes plans. It does not know how they are run.
 
     One whose method needs more than one round, or tools in its pool, says so in further attributes: `rounds`, a number,
-    and `tools`, their names (`rounds_of`, `tools_of`).
+    and `tools`, their names (`rounds_of`, `tools_of`). The smallest one::
+
+        @dataclass(frozen=True)
+        class Cheapest:
+            name: str = "cheapest"
+
+            async def plan(self, request: PlanRequest) -> Plan:
+                prices = [profile.price.output for profile in request.pool]
+                step = Step(worker=prices.index(min(prices)), subtask="Answer the whole question.")
+                return Plan("the cheapest worker alone", Workflow((step,)))
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """Its name in traces and tables."""
+        ...
 
-    async def plan(self, request: PlanRequest) -> Plan: ...
+    async def plan(self, request: PlanRequest) -> Plan:
+        """Decide on the next round: a workflow, an acceptance of the answer so far, or an error.
+
+        Raises:
+            WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
+        """
+        ...
 
 
 def tools_of(planner: Planner) -> tuple[str, ...]:

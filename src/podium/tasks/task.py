@@ -34,7 +34,14 @@ class Grade:
 
 
 class Grader(Protocol):
-    """Grades a response: extracts the answer, then compares it. Merely containing the gold answer earns nothing."""
+    """Grades a response: extracts the answer, then compares it. Merely containing the gold answer earns nothing.
+
+    The smallest one::
+
+        async def same_last_line(response: str, gold: str) -> Grade:
+            found = response.strip().rpartition("\\n")[2]
+            return Grade(float(found == gold), found)
+    """
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """Grade a response.

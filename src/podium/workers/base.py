@@ -79,7 +79,20 @@ class Worker(Protocol):
     """Answers messages. A call is one attempt; the executor retries.
 
     One that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
-    (`podium.workers.traits`).
+    (`podium.workers.traits`). The smallest one::
+
+        @dataclass(frozen=True)
+        class Echo:
+            profile: Profile = Profile(name="echo", description="Repeats what it is told.")
+            limits: Limits = Limits()
+            fallback: str | None = None
+            identity: Mapping[str, Any] | None = None
+
+            async def answer(self, request: Request) -> Reply:
+                return Reply(request.messages[-1].content, NO_USAGE)
+
+            async def close(self) -> None:
+                pass
     """
 
     @property
