@@ -36,7 +36,7 @@ from rows import Row, write
 
 from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters, write_cursor
+from podium.trace.query import TraceFilters, write_cursor
 from podium.trace.schema import TRACES
 from podium.trace.serialization import read_jsonl, to_json, to_row
 from podium.trace.spend import SPEND_BY, SpendQuery
@@ -165,22 +165,22 @@ async def measure_reads(store: AsyncTraceStore, name: str, count: int) -> list[R
     end = write_cursor((START + timedelta(seconds=60)).timestamp(), "")
     measured = []
     for filtered, filters in {
-        "all": Filters(),
-        "of one key": Filters(owner="shop"),
-        "of one key, failed": Filters(owner="shop", status="failed"),
-        "of one key, a worker (0.1 %)": Filters(owner="shop", worker="seldom"),
-        "of one hour": Filters(since=START + timedelta(hours=12), until=START + timedelta(hours=13)),
-        "a planner (33 %)": Filters(planner="conductor"),
-        "a planner (none)": Filters(planner="nobody"),
-        "failed (0.1 %)": Filters(status="failed"),
-        "a worker (75 %)": Filters(worker="ada"),
-        "a worker (0.1 %)": Filters(worker="seldom"),
-        "a worker (none)": Filters(worker="nobody"),
-        "cost (4 %)": Filters(min_cost=0.02, max_cost=0.021),
-        "cost (none)": Filters(min_cost=5.0),
-        "words (all)": Filters(q="the"),
-        "words (none)": Filters(q="zebra"),
-        "a worker (75 %), words (none)": Filters(worker="ada", q="zebra"),
+        "all": TraceFilters(),
+        "of one key": TraceFilters(owner="shop"),
+        "of one key, failed": TraceFilters(owner="shop", status="failed"),
+        "of one key, a worker (0.1 %)": TraceFilters(owner="shop", worker="seldom"),
+        "of one hour": TraceFilters(since=START + timedelta(hours=12), until=START + timedelta(hours=13)),
+        "a planner (33 %)": TraceFilters(planner="conductor"),
+        "a planner (none)": TraceFilters(planner="nobody"),
+        "failed (0.1 %)": TraceFilters(status="failed"),
+        "a worker (75 %)": TraceFilters(worker="ada"),
+        "a worker (0.1 %)": TraceFilters(worker="seldom"),
+        "a worker (none)": TraceFilters(worker="nobody"),
+        "cost (4 %)": TraceFilters(min_cost=0.02, max_cost=0.021),
+        "cost (none)": TraceFilters(min_cost=5.0),
+        "words (all)": TraceFilters(q="the"),
+        "words (none)": TraceFilters(q="zebra"),
+        "a worker (75 %), words (none)": TraceFilters(worker="ada", q="zebra"),
     }.items():
         slowest, shown = 0.0, []
         for place, cursor in {"first, counted": None, "middle": middle, "end": end}.items():

@@ -19,7 +19,7 @@ import warnings
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 
-from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.inside.allowance import RunLimits
 from podium.sandbox.isolation import PlainProcess
 from podium.sandbox.pool import SandboxPool
 from podium.tasks.graders.code_grader import Submission
@@ -74,7 +74,7 @@ def graded(pool: SandboxPool, form: str) -> Callable[[], Awaitable[None]]:
     """One grading of a right program."""
     source, gold, _ = FORMS[form]
     tests = parse_tests(json.dumps(gold))
-    free = Allowance(cpu_s=60, wall_s=180)
+    free = RunLimits(cpu_s=60, wall_s=180)
 
     async def grade() -> None:
         assert await Submission(source, free, free).passes(tests, pool, allow_weak=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from postgres_server import PostgresServer
 
 __all__ = ["pytest_collection_finish"]
@@ -23,7 +23,7 @@ def make_recording(tmp_path: Path) -> MakeRecording:
     """`make_recording({question: [response, ...]}, ...)`: question k has the id "q<k>" and, if told, a gold answer."""
 
     def make(
-        given: Mapping[str, Sequence[Response]],
+        given: Mapping[str, Sequence[RecordedResponse]],
         *,
         name: str = "small",
         golds: Mapping[str, str] | None = None,

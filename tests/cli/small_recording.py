@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 
 
 def record_small(
@@ -26,7 +26,7 @@ def record_small(
                 text = f"Answer: {'yes' if right else f'no {worker}'}"
                 writer.add(
                     f"q{number}",
-                    Response(
+                    RecordedResponse(
                         worker,
                         0,
                         text,

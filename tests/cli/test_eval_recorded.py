@@ -12,7 +12,7 @@ from small_recording import record_small
 
 from podium.evals import Comparison
 from podium.evals.comparison import RECORDED
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.trace import Trace
 from tiny_policy import write_policy
 
@@ -123,7 +123,7 @@ def write(*, judged: int = 12, bob: int = 12, text: bool = True, gold: str | Non
             for worker in ("ada", "bob") if number < bob else ("ada",):
                 right = number % (3 if worker == "ada" else 4) == 0
                 said = "yes" if right else f"no {worker} {number}"
-                response = Response(
+                response = RecordedResponse(
                     worker,
                     0,
                     f"Let me see.\nAnswer: {said}" if text else f"<answer>{said}</answer>",
@@ -296,7 +296,7 @@ def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))
         for worker in ("ada", "bob"):
-            writer.add("q", Response(worker, 0, "Answer: yes", score=1.0))
+            writer.add("q", RecordedResponse(worker, 0, "Answer: yes", score=1.0))
         writer.write(Path("rec.parquet"), name="rec")
     asked = podium(
         "ask", "Is 6 right?\n", "--pool", "replay.toml", "--planner", "single:ada", "--no-store", "--json"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.trace import Trace
 from scripted_team import write_sums
 
@@ -47,7 +47,7 @@ def _pool() -> None:
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q0", QUESTION, None, None, "test"))
         for worker, text in SAID.items():
-            writer.add("q0", Response(worker, 0, text, output_tokens=40))
+            writer.add("q0", RecordedResponse(worker, 0, text, output_tokens=40))
         writer.write(Path("rec.parquet"), name="rec")
     replayed = (f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "rec.parquet"\n' for name in SAID)
     Path("tools.toml").write_text("\n".join(replayed) + TOOLS)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.ratings import Ratings, Tally
@@ -47,7 +47,7 @@ def _recording() -> None:
             writer.add_question(RecordedQuestion(f"q{number}", text, "yes", None, split))
             for worker, right in (("ada", is_sum), ("bob", not is_sum), ("cy", number % 4 < 2)):
                 said = f"Answer: {'yes' if right else f'no {worker}'}"
-                response = Response(worker, 0, said, score=float(right), output_tokens=TOKENS)
+                response = RecordedResponse(worker, 0, said, score=float(right), output_tokens=TOKENS)
                 writer.add(f"q{number}", response)
         writer.write(Path("rec.parquet"), name="rec")
     Path("replay.toml").write_text(pool_text("ada", "bob"))
@@ -105,7 +105,9 @@ def test_ungraded_questions_are_not_counted_and_are_reported(podium: Podium) -> 
             writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", None, None, "train"))
             for worker in ("ada", "bob"):
                 judged = 1.0 if number < 6 else None
-                writer.add(f"q{number}", Response(worker, 0, f"Answer: {worker} {number}", score=judged))
+                writer.add(
+                    f"q{number}", RecordedResponse(worker, 0, f"Answer: {worker} {number}", score=judged)
+                )
         writer.write(Path("rec.parquet"), name="rec")
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
@@ -122,7 +124,7 @@ def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) ->
         for number in range(4):
             writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train"))
             for worker in ("ada", "bob"):
-                writer.add(f"q{number}", Response(worker, 0, "<answer>1</answer>", "1", 1.0))
+                writer.add(f"q{number}", RecordedResponse(worker, 0, "<answer>1</answer>", "1", 1.0))
         writer.write(Path("rec.parquet"), name="rec")
     made = podium(*RATE[:-1], "1")
     assert made.status == 0
@@ -208,7 +210,7 @@ def test_a_calculator_computes_questions_whose_golds_tell_its_accuracy(
             )
             known = str(right) if number < golds else None
             writer.add_question(RecordedQuestion(f"q{number}", asked, known, None, "train"))
-            writer.add(f"q{number}", Response("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
+            writer.add(f"q{number}", RecordedResponse("ada", 0, "Answer: x", score=0.0, output_tokens=TOKENS))
         writer.write(Path("rec.parquet"), name="rec")
     calculator = '\n[[worker]]\nname = "abacus"\nkind = "calculator"\n'
     Path("replay.toml").write_text(calculator + pool_text("ada"))

@@ -12,7 +12,7 @@ import pytest
 from refusal import one_sentence
 
 from podium.evals import Comparison
-from podium.recordings import RecordedQuestion, Recording, RecordingHeader, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingHeader, RecordingWriter
 
 Podium = Callable[..., Any]
 SIMULATED = """
@@ -154,7 +154,7 @@ def uneven(*splits: str) -> None:
     with RecordingWriter() as writer:
         for number, split in enumerate(splits):
             writer.add_question(RecordedQuestion(f"q{number}", f"Is {number} even?", "yes", None, split))
-            writer.add(f"q{number}", Response("ada", 0, "Answer: yes", score=1.0))
+            writer.add(f"q{number}", RecordedResponse("ada", 0, "Answer: yes", score=1.0))
         writer.write(Path("uneven.parquet"), name="uneven")
     Path("echo.toml").write_text(
         '[[worker]]\nname = "echo"\nkind = "scripted"\nreplies = { "" = "Answer: yes" }\n'
@@ -222,7 +222,7 @@ def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Pod
 def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q", "Is it?", "yes", None, "dev"))
-        writer.add("q", Response("ada", 0, "Answer: yes", score=1.0))
+        writer.add("q", RecordedResponse("ada", 0, "Answer: yes", score=1.0))
         writer.write(Path("dev.parquet"), name="dev")
     record = ("record", "r.parquet", "--tasks", "dev.parquet", "--pool", "simulated.toml")
     assert (

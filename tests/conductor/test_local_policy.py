@@ -12,7 +12,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.engine import Logits, Passage
+from podium.conductor.engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
@@ -155,7 +155,7 @@ class Scripted:
 
     def start(self, capacity: int) -> None: ...
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         time.sleep(self.pause)
         self.seen += [list(passage.tokens) for passage in passages]
         return [np.eye(10, dtype=np.float32)[[next(self.wanted, 0)]] for _ in passages]

@@ -17,7 +17,7 @@ from podium.team.opening import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.traits import has_paid_workers, has_real_workers
-from podium.workers.view import EarlierStep, View
+from podium.workers.view import EarlierStep, WorkerView
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
 
@@ -115,7 +115,7 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
     file = tmp_path / "pool.toml"
     file.write_text(file.read_text().replace('path = "model"', 'path = "model"\nreads = "view"'))
     reader = open_pool(str(file)).named("small")
-    view = View("Who?", "Find it.", (EarlierStep(0, "Where?", "There."),), previous="Nobody.")
+    view = WorkerView("Who?", "Find it.", (EarlierStep(0, "Where?", "There."),), previous="Nobody.")
     prompt = prompt_of(view)
     assert prompt == (
         "Question: Who?\nBefore: Nobody.\nStep 0: Where?\nResponse: There.\nSubtask: Find it.\nResponse: "

@@ -21,7 +21,7 @@ from reader import Reader
 from shown_commands import ROOT, Block, blocks
 
 from podium.planners import Single
-from podium.recordings import RecordedQuestion, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.rollout.run_folder import RunFolder
 from podium.team import Runner
 from podium.trace.store import TraceStore
@@ -148,7 +148,9 @@ def _recording(ground: Ground, name: str, workers: Iterable[str]) -> None:
             writer.add_question(RecordedQuestion(f"q{number}", text, "yes", f"kind {number % 3}", split))
             for every, worker in enumerate(names, 2):
                 said = "Answer: yes" if number % every == 0 else f"Answer: no {worker}"
-                response = Response(worker, 0, said, score=float(number % every == 0), output_tokens=40)
+                response = RecordedResponse(
+                    worker, 0, said, score=float(number % every == 0), output_tokens=40
+                )
                 writer.add(f"q{number}", response)
         writer.write(path, name=path.stem)
 

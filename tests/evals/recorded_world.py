@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.task import Task
 from podium.types import Price, Profile
@@ -23,7 +23,7 @@ SAMPLES = 3
 TRAIN, TEST = range(12), range(12, 20)
 """Numbers of the questions, in each family."""
 Right = Callable[[str, str, int, int], bool]
-Row = tuple[RecordedQuestion, Sequence[Response]]
+Row = tuple[RecordedQuestion, Sequence[RecordedResponse]]
 
 
 def write_recording(path: Path, rows: Iterable[Row], *, name: str = "made") -> Recording:
@@ -85,7 +85,7 @@ def world(is_right: Right = right, *, flipped: Sequence[str] = (), train_tokens:
                     for sample in range(SAMPLES):
                         good = is_right(worker, family, number, sample)
                         responses.append(
-                            Response(
+                            RecordedResponse(
                                 worker,
                                 sample,
                                 f"Answer: {'yes' if good else f'no {worker}'}",
@@ -120,7 +120,7 @@ def random_rows(random: Random, samples: Mapping[str, int], *, questions: int) -
                 answer = random.choice([*verdicts, ""])
                 text, found = _dressed(random, answer)
                 score = float(verdicts.get(answer, False))
-                responses.append(Response(worker, sample, text, found, score, 0, tokens))
+                responses.append(RecordedResponse(worker, sample, text, found, score, 0, tokens))
         rows.append((RecordedQuestion(f"q{number}", f"Question {number}?", None, None, "train"), responses))
     return rows
 

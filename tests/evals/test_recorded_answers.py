@@ -17,7 +17,7 @@ from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.ratings.answers import Answers, committee_cost, measurable, read_answers
-from podium.recordings import RecordedQuestion, Recording, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording
 from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -100,7 +100,7 @@ async def test_the_cheapest_worker_of_a_cluster_is_called_first(tmp_path: Path) 
     rows = [
         (
             RecordedQuestion(f"q{n}", f"Question {n}?", None, None, "train"),
-            [Response(w, 0, "Answer: a", score=1.0) for w in WORKERS[:3]],
+            [RecordedResponse(w, 0, "Answer: a", score=1.0) for w in WORKERS[:3]],
         )
         for n in range(2)
     ]
@@ -120,7 +120,7 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_rarely_asks(tmp_path:
     for number in range(20):
         wrong = {WORKERS[number % 2]} if number % 10 < 4 else set()
         said = [
-            Response(w, 0, f"Answer: {w if w in wrong else 'yes'}", score=float(w not in wrong))
+            RecordedResponse(w, 0, f"Answer: {w if w in wrong else 'yes'}", score=float(w not in wrong))
             for w in WORKERS[:3]
         ]
         rows.append((RecordedQuestion(f"q{number}", f"Question {number}?", "yes", None, "train"), said))
@@ -177,7 +177,7 @@ async def test_a_calculator_beside_recorded_workers_votes_in_numbers(
         gold = str(number * 3 if number % 2 else number + 1)
         said = {"ada": gold if number % 3 else "7", "bob": gold if number % 4 < 2 else "8"}
         responses = [
-            Response(name, 0, f"Answer: {answer}", score=float(answer == gold))
+            RecordedResponse(name, 0, f"Answer: {answer}", score=float(answer == gold))
             for name, answer in said.items()
         ]
         rows.append((RecordedQuestion(f"q{number}", text, gold, None, "train"), responses))
@@ -201,9 +201,9 @@ def test_without_gold_answers_only_recorded_workers_are_measured(tmp_path: Path)
 async def test_weights_of_many_digits_weigh_in_numbers_as_they_do_in_the_vote(tmp_path: Path) -> None:
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
     responses = [
-        Response("ada", 0, "Answer: a", score=0.0),
-        Response("bob", 0, "Answer: a", score=0.0),
-        Response("cy", 0, "Answer: b", score=1.0),
+        RecordedResponse("ada", 0, "Answer: a", score=0.0),
+        RecordedResponse("bob", 0, "Answer: a", score=0.0),
+        RecordedResponse("cy", 0, "Answer: b", score=1.0),
     ]
     recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
     answers, weights = await answers_of(recording), (1.172, 1.171, 2.344)
@@ -218,7 +218,9 @@ async def test_a_vote_is_judged_by_most_verdicts_where_those_differ(
 ) -> None:
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
     scores = {"ada": 1.0, "bob": 0.0, "cy": 0.0}
-    responses = [Response(name, 0, f"{name} says\nAnswer: a", score=score) for name, score in scores.items()]
+    responses = [
+        RecordedResponse(name, 0, f"{name} says\nAnswer: a", score=score) for name, score in scores.items()
+    ]
     recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
     for members in ((0,), (1,), (0, 1), (1, 2), (0, 1, 2)):
@@ -248,7 +250,9 @@ async def test_a_vote_in_numbers_is_judged_by_the_words_of_the_tool(
     tmp_path: Path, answers_given: dict[str, tuple[str, float]], gold: str | None
 ) -> None:
     question = RecordedQuestion("q", "Which name?", gold, None, "train")
-    responses = [Response(name, 0, text, score=score) for name, (text, score) in answers_given.items()]
+    responses = [
+        RecordedResponse(name, 0, text, score=score) for name, (text, score) in answers_given.items()
+    ]
     recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
     assert answers.voted((0, 1)).tolist() == await run(committee(answers, (0, 1)), pool, tasks) == [1.0]
@@ -270,7 +274,7 @@ async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path
 
 async def test_an_empty_committee_is_not_unanimous_and_is_wrong(tmp_path: Path) -> None:
     question = RecordedQuestion("q", "Who speaks?", None, None, "train")
-    rows = [(question, [Response(name, 0, " \n", score=0.0) for name in WORKERS])]
+    rows = [(question, [RecordedResponse(name, 0, " \n", score=0.0) for name in WORKERS])]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
     assert answers.unanimous((0, 1)).tolist() == [False]
     assert answers.voted((0, 1, 2)).tolist() == [0.0]
@@ -349,7 +353,7 @@ async def test_workers_wrong_in_their_own_ways_all_count_in_a_weighted_vote(
         (
             RecordedQuestion(f"q{number:02}", f"Question {number}?", None, None, "train"),
             [
-                Response(
+                RecordedResponse(
                     name,
                     0,
                     f"Answer: {'yes' if number in hits else f'{name} {number}'}",
@@ -374,7 +378,7 @@ async def test_workers_wrong_in_their_own_ways_all_count_in_a_weighted_vote(
 async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(tmp_path: Path) -> None:
     scores = {"ada": 1.0, "bob": 0.0}
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
-    responses = [Response(name, 0, f"Answer: {name}", score=score) for name, score in scores.items()]
+    responses = [RecordedResponse(name, 0, f"Answer: {name}", score=score) for name, score in scores.items()]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
     assert best_vote(answers, weighted=True) == Committee(("ada",), (4.595,))
 
@@ -408,7 +412,8 @@ async def test_of_equally_good_fixed_plans_the_cheapest_is_taken(tmp_path: Path)
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
     tokens = {"ada": 30, "bob": 10, "cy": 20}
     responses = [
-        Response(name, 0, "Answer: a", score=1.0, output_tokens=count) for name, count in tokens.items()
+        RecordedResponse(name, 0, "Answer: a", score=1.0, output_tokens=count)
+        for name, count in tokens.items()
     ]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", [(question, responses)]))
     assert best_fixed_plan(answers) == Committee(("bob",))

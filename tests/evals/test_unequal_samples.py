@@ -12,7 +12,7 @@ import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
 from podium.ratings.answers import Answers, committee_accuracy, committee_cost, read_answers
-from podium.recordings import RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordedResponse
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""
@@ -22,7 +22,9 @@ async def answers_of(folder: Path, given: Given) -> Answers:
     rows = []
     for number, by_worker in enumerate(given):
         said = [
-            Response(worker, sample, f"Answer: {letter}", score=float(letter.isupper()), output_tokens=100)
+            RecordedResponse(
+                worker, sample, f"Answer: {letter}", score=float(letter.isupper()), output_tokens=100
+            )
             for worker, letters in by_worker.items()
             for sample, letter in enumerate(letters)
         ]

@@ -12,7 +12,7 @@ from podium.evals.plan_selection import VoterPrices
 from podium.executor import ExecutionSettings
 from podium.planners import Committee
 from podium.ratings.answers import committee_cost, read_answers
-from podium.recordings import RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordedResponse
 from podium.team import Runner
 from podium.types import Price, Profile, Rating
 from podium.workers import Pool, VoteWorker
@@ -49,7 +49,7 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
         (
             RecordedQuestion(f"q{n}", f"Question {n}?", None, None, "train"),
             [
-                Response(name, 0, f"Answer: {random.choice('ab')}", score=1.0, output_tokens=TOKENS)
+                RecordedResponse(name, 0, f"Answer: {random.choice('ab')}", score=1.0, output_tokens=TOKENS)
                 for name in LISTED
             ],
         )

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.rate_limiter import RateLimiter, Window
+from podium.executor.rate_limiter import RateLimiter, SlidingWindow
 from podium.types import Limits
 
 
@@ -115,7 +115,7 @@ steps = st.lists(st.tuples(st.floats(0, 30), st.floats(0.5, 40)), max_size=60)
 
 @given(steps)
 def test_no_stretch_as_long_as_the_window_holds_more_than_the_limit(waits_and_amounts):
-    window, now, admitted = Window(100, 60), 0.0, []
+    window, now, admitted = SlidingWindow(100, 60), 0.0, []
     for wait, amount in waits_and_amounts:
         now += wait
         now += window.wait(amount, now)
@@ -128,7 +128,7 @@ def test_no_stretch_as_long_as_the_window_holds_more_than_the_limit(waits_and_am
 
 
 def test_it_says_how_long_to_wait():
-    window = Window(10, 60)
+    window = SlidingWindow(10, 60)
     window.add(6, 0.0)
     window.add(3, 20.0)
     assert window.wait(1, 30.0) == 0
@@ -138,7 +138,7 @@ def test_it_says_how_long_to_wait():
 
 
 def test_what_is_larger_than_the_limit_waits_for_an_empty_window():
-    window = Window(10, 60)
+    window = SlidingWindow(10, 60)
     assert window.wait(50, 0.0) == 0
     window.add(50, 0.0)
     assert window.wait(1, 1.0) == 59.0
@@ -146,7 +146,7 @@ def test_what_is_larger_than_the_limit_waits_for_an_empty_window():
 
 
 def test_an_entry_that_took_less_makes_room_one_that_took_more_takes_it():
-    window = Window(10, 60)
+    window = SlidingWindow(10, 60)
     entry = window.add(8, 0.0)
     window.correct(entry, 2)
     assert window.total(1.0) == 2
@@ -158,14 +158,14 @@ def test_an_entry_that_took_less_makes_room_one_that_took_more_takes_it():
 
 
 def test_a_window_without_a_limit_counts():
-    window = Window(math.inf, 60)
+    window = SlidingWindow(math.inf, 60)
     for at in range(100):
         window.add(1, float(at))
     assert window.total(99.0) == 60
 
 
 def test_a_window_drops_old_entries_without_being_read():
-    window = Window(math.inf, 60)
+    window = SlidingWindow(math.inf, 60)
     for at in range(1000):
         window.add(1, float(at))
     assert len(window._entries) <= 61

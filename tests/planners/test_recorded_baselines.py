@@ -11,7 +11,7 @@ from podium.planner import PastRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
-from podium.recordings import Recording, Response
+from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
@@ -183,20 +183,20 @@ async def test_the_vote_gets_the_very_weights_that_were_chosen(weights: tuple[fl
 AGREED, SPLIT, SILENT = "Do ada and bob agree?", "Do they differ?", "Does bob say nothing?"
 GIVEN = {
     AGREED: [
-        Response("ada", 0, "Answer: Yes."),
-        Response("bob", 0, "I think\nAnswer: yes"),
-        Response("cy", 0, "Answer: no"),
+        RecordedResponse("ada", 0, "Answer: Yes."),
+        RecordedResponse("bob", 0, "I think\nAnswer: yes"),
+        RecordedResponse("cy", 0, "Answer: no"),
     ],
     SPLIT: [
-        Response("ada", 0, "Answer: 1"),
-        Response("bob", 0, "Answer: 2"),
-        Response("cy", 0, "Answer: 3"),
-        Response("cy", 1, "Answer: 4"),
+        RecordedResponse("ada", 0, "Answer: 1"),
+        RecordedResponse("bob", 0, "Answer: 2"),
+        RecordedResponse("cy", 0, "Answer: 3"),
+        RecordedResponse("cy", 1, "Answer: 4"),
     ],
     SILENT: [
-        Response("ada", 0, "Answer: 1"),
-        Response("bob", 0, ""),
-        Response("cy", 0, "Answer: 3"),
+        RecordedResponse("ada", 0, "Answer: 1"),
+        RecordedResponse("bob", 0, ""),
+        RecordedResponse("cy", 0, "Answer: 3"),
     ],
 }
 

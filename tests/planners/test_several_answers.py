@@ -9,7 +9,7 @@ from teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
 from podium.planners.cascade import Escalation
-from podium.planners.judged import BEST, MOST_CONSISTENT, Judged, read_verdict
+from podium.planners.judged import BEST, MOST_CONSISTENT, JudgedPlanner, read_verdict
 from podium.planners.scored import ScoredAnswers
 from podium.planners.voting import vote_weight
 from podium.types import Profile
@@ -28,13 +28,13 @@ ANSWERS = ["Because.\nAnswer: 4", "Answer: 5", "Answer: 4."]
 )
 async def test_the_judge_names_the_answer_or_the_vote_decides_if_unreadable(verdict, answer):
     judge = {BEST: verdict}
-    trace = await answered(Judged("best-of-n", ("ada",) * 3, "bo", BEST), team(ada=ANSWERS, bo=judge))
+    trace = await answered(JudgedPlanner("best-of-n", ("ada",) * 3, "bo", BEST), team(ada=ANSWERS, bo=judge))
     assert trace.answer == answer
     assert called(trace) == [["ada", "ada", "ada", "bo"]]
 
 
 async def test_universal_self_consistency_may_choose_by_the_worker_itself():
-    planner = Judged("universal-self-consistency", ("ada", "ada"), "ada", MOST_CONSISTENT)
+    planner = JudgedPlanner("universal-self-consistency", ("ada", "ada"), "ada", MOST_CONSISTENT)
     trace = await answered(planner, team(ada=["A poem.", "An ode.", "Best: 1\nAnswer: An ode."]))
     assert (trace.answer, called(trace)) == ("An ode.", [["ada"] * 3])
 

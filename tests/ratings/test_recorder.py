@@ -15,7 +15,7 @@ from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
 from podium.planners import Single
 from podium.ratings.recorder import RecordingProgress, record
-from podium.recordings import Recording, RecordingWriter, Response
+from podium.recordings import RecordedResponse, Recording, RecordingWriter
 from podium.rollout import roll
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
@@ -387,7 +387,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
 
 
 async def test_what_was_recorded_of_a_recording_replays_alike(make_recording: MakeRecording) -> None:
-    source = make_recording({"Q?": [Response("ada", 0, "Answer: 4", "4", 0.5)]})
+    source = make_recording({"Q?": [RecordedResponse("ada", 0, "Answer: 4", "4", 0.5)]})
     worker = ScriptedWorker("live", ["Answer: 4"])
     with RecordingWriter() as writer:
         await record(Pool([worker]), RecordedTasks(source, "test"), writer, split=to_test)

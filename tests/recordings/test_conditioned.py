@@ -9,7 +9,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor.context import Context, Style, build_messages
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, ShownContext
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
 from podium.recordings.files import COLUMNS
 from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
 from podium.workers.base import Request
@@ -24,12 +24,12 @@ MENDED = ShownContext("Mend it.", ((ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find 
 def made(folder: Path, *, conditioned: bool = True) -> Recording:
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q0", FOUR, "4", None, "test"))
-        writer.add("q0", Response("ada", 0, "Answer: 5", "5", 0.0))
+        writer.add("q0", RecordedResponse("ada", 0, "Answer: 5", "5", 0.0))
         if conditioned:
             for sample, text in enumerate(("It is 4.", "You added wrongly.")):
-                assert writer.add("q0", Response("judge", 7 + sample, text), seen=CRITIC)
-            assert not writer.add("q0", Response("judge", 7, "Again."), seen=CRITIC)
-            writer.add("q0", Response("ada", 0, "Answer: 4", "4", 1.0, input_tokens=60), seen=MENDED)
+                assert writer.add("q0", RecordedResponse("judge", 7 + sample, text), seen=CRITIC)
+            assert not writer.add("q0", RecordedResponse("judge", 7, "Again."), seen=CRITIC)
+            writer.add("q0", RecordedResponse("ada", 0, "Answer: 4", "4", 1.0, input_tokens=60), seen=MENDED)
         writer.write(folder / "r.parquet", name="r")
     return Recording.open(folder / "r.parquet")
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import ConfigError
-from podium.recordings import Recording, Response, header_path
+from podium.recordings import RecordedResponse, Recording, header_path
 from podium.recordings.files import COLUMNS
 from podium.recordings.recording import RecordingLoader
 from podium.types import Profile
@@ -24,8 +24,11 @@ from podium.workers.replay import ReplayWorker
 
 MakeRecording = Callable[..., Recording]
 GIVEN = {
-    "What is 2 + 2?": [Response("ada", 0, "Answer: 4", "4", 1.0), Response("bob", 0, "Answer: 5", "5", 0.0)],
-    "What is 3 + 3?": [Response("ada", 0, "Answer: 6"), Response("ada", 1, "Answer: 7")],
+    "What is 2 + 2?": [
+        RecordedResponse("ada", 0, "Answer: 4", "4", 1.0),
+        RecordedResponse("bob", 0, "Answer: 5", "5", 0.0),
+    ],
+    "What is 3 + 3?": [RecordedResponse("ada", 0, "Answer: 6"), RecordedResponse("ada", 1, "Answer: 7")],
 }
 
 

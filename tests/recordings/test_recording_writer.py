@@ -22,11 +22,11 @@ from hypothesis import strategies as st
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings import (
     RecordedQuestion,
+    RecordedResponse,
     RecordedWorker,
     Recording,
     RecordingHeader,
     RecordingWriter,
-    Response,
     header_path,
     split_by_hash,
 )
@@ -49,7 +49,7 @@ QUESTIONS = st.lists(
 )
 RESPONSES = st.lists(
     st.builds(
-        Response,
+        RecordedResponse,
         worker=st.sampled_from(["a", "b/c", "ß \U0001f600", ""]),
         sample=st.integers(0, 3),
         text=TEXTS,
@@ -70,7 +70,7 @@ def question(id_: str, text: str | None = None) -> RecordedQuestion:
     return RecordedQuestion(id_, f"What is {id_}?" if text is None else text, "4", "sums", "test")
 
 
-def numbered(responses: Sequence[Response]) -> list[Response]:
+def numbered(responses: Sequence[RecordedResponse]) -> list[RecordedResponse]:
     """With samples counted from 0 for each worker, in the order of the numbers that they have."""
     count: Counter[str] = Counter()
     after = []
@@ -83,7 +83,7 @@ def numbered(responses: Sequence[Response]) -> list[Response]:
 def gather(writer: RecordingWriter, *ids: str, text: str = "Answer: 4") -> None:
     for id_ in ids:
         writer.add_question(question(id_))
-        writer.add(id_, Response("ada", 0, text, "4", 1.0))
+        writer.add(id_, RecordedResponse("ada", 0, text, "4", 1.0))
 
 
 @settings(max_examples=60, deadline=None)
@@ -125,7 +125,7 @@ def test_many_more_rows_than_one_batch_are_read_back(tmp_path: Path) -> None:
         for number in range(900):
             writer.add_question(question(f"{number:04}"))
             for sample in range(5):
-                writer.add(f"{number:04}", Response("ada", sample, f"{number}/{sample}"))
+                writer.add(f"{number:04}", RecordedResponse("ada", sample, f"{number}/{sample}"))
         writer.write(tmp_path / "many.parquet", name="many")
     recording = Recording.open(tmp_path / "many.parquet")
     assert len(recording.questions) == 900
@@ -138,8 +138,8 @@ def test_the_first_question_of_an_id_and_response_of_a_sample_stay(tmp_path: Pat
     with RecordingWriter() as writer:
         writer.add_question(question("a", "one?"))
         writer.add_question(question("a", "two?"))
-        assert writer.add("a", Response("ada", 0, "first"))
-        assert not writer.add("a", Response("ada", 0, "second"))
+        assert writer.add("a", RecordedResponse("ada", 0, "first"))
+        assert not writer.add("a", RecordedResponse("ada", 0, "second"))
         assert writer.has("a", "ada", 0)
         assert not writer.has("a", "ada", 1)
         writer.write(tmp_path / "r.parquet", name="r")
@@ -152,7 +152,7 @@ def test_repeated_wordings_and_unanswered_questions_are_left_out_counted(tmp_pat
         gather(writer, "a", "b")
         for id_ in ("x", "y"):
             writer.add_question(question(id_, "What is a?"))
-            writer.add(id_, Response("ada", 0, "Answer: 9", "9", 0.0))
+            writer.add(id_, RecordedResponse("ada", 0, "Answer: 9", "9", 0.0))
         writer.add_question(question("z"))
         header = writer.write(tmp_path / "r.parquet", name="r", left_out=["3 rows of old."])
     assert (header.questions, header.responses, header.workers[0].accuracy) == (2, 2, 1.0)
@@ -202,7 +202,7 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
     path = tmp_path / "r.parquet"
     with RecordingWriter() as writer:
         gather(writer, "a")
-        writer.add("a", Response("bob", 0, "", None, None))
+        writer.add("a", RecordedResponse("bob", 0, "", None, None))
         header = writer.write(path, name="r", source="here", licence="MIT", known=known)
     ada, bob = header.workers
     assert ada == known["ada"].model_copy(update={"responses": 1, "judged": 1, "accuracy": 1.0})
@@ -218,7 +218,9 @@ def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) 
         gather(writer, "a")
         header = writer.write(path, name="r")
         before = path.read_bytes()
-        writer.add("a", Response("ada", 1, "more tokens than the file's column can hold", input_tokens=2**40))
+        writer.add(
+            "a", RecordedResponse("ada", 1, "more tokens than the file's column can hold", input_tokens=2**40)
+        )
         with pytest.raises((ValueError, OverflowError)):
             writer.write(path, name="r")
         assert path.read_bytes() == before
@@ -292,7 +294,7 @@ def test_writing_takes_nothing_from_an_unfinished_recording_that_goes_on(tmp_pat
     with RecordingWriter(file) as writer:
         gather(writer, "a")
         writer.add_question(question("b", "What is a?"))
-        writer.add("b", Response("ada", 0, "again"))
+        writer.add("b", RecordedResponse("ada", 0, "again"))
         writer.commit()
         writer.write(tmp_path / "r.parquet", name="r")
     with RecordingWriter(file) as writer:

@@ -14,7 +14,7 @@ import pytest
 from sources import imported, refused
 
 from podium.errors import ConfigError
-from podium.recordings import RecordingWriter, Response
+from podium.recordings import RecordedResponse, RecordingWriter
 from podium.recordings.importers import ImportReport, import_table, read_mapping
 
 QUESTIONS = [
@@ -143,8 +143,8 @@ def test_a_table_becomes_the_recording_that_its_mapping_describes(
     assert (which.id, which.gold, which.family, which.split) == ("1", "B", "hard", "validation")
     assert recording.questions[1].split == "test"  # By the hash of its id.
     right, wrong = recording.responses(shown)["wise"]
-    assert right == Response("wise", 0, "It is B.", "B", 1.0, None, 11, True, 1.5)
-    assert wrong == Response("wise", 1, "It is A.", "A", 0.0, None, 70, False, None)
+    assert right == RecordedResponse("wise", 0, "It is B.", "B", 1.0, None, 11, True, 1.5)
+    assert wrong == RecordedResponse("wise", 1, "It is A.", "A", 0.0, None, 70, False, None)
     (quick,) = recording.responses(recording.questions[1].text)["quick"]
     assert (quick.text, quick.answer or None, quick.score, quick.seconds) == ("", None, None, 0.25)
     assert set(import_report.sentences) == {

@@ -14,7 +14,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.recordings import Recording, RecordingWriter, Response
+from podium.recordings import RecordedResponse, Recording, RecordingWriter
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
@@ -113,7 +113,7 @@ async def test_traces_of_replays_and_of_questions_with_a_past_are_left_out(
 ) -> None:
     bare = Question(text="What is 2 + 2?")
     late = Question(text="And 3?", history=(Message(role="user", content="Hello"),))
-    recording = make_recording({bare.text: [Response("old", 0, "Answer: 9")]})
+    recording = make_recording({bare.text: [RecordedResponse("old", 0, "Answer: 9")]})
     live = ScriptedWorker("ada", ["Answer: 4", "Answer: 3"])
     pool = Pool([ReplayWorker(live.profile.model_copy(update={"name": "old"}), recording, "old"), live])
     traces = await store_of(

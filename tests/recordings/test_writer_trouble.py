@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import StoreError, UsageError
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response, header_path
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, header_path
 
 PREAMBLE = """
 import json, os, resource, sys, time
@@ -138,7 +138,7 @@ def test_a_place_that_cannot_be_written_is_reported_and_its_files_stay(tmp_path:
     path = tmp_path / "r.parquet"
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("a", "What is a?"))
-        writer.add("a", Response("ada", 0, "Answer: 4"))
+        writer.add("a", RecordedResponse("ada", 0, "Answer: 4"))
         header_path(path).write_text("ratings")
         path.mkdir()
         with pytest.raises(StoreError, match=r"r\.parquet cannot be written \(Is a directory\)"):
@@ -182,7 +182,7 @@ def test_wordings_that_differ_in_the_space_around_them_alone_are_one(tmp_path: P
     with RecordingWriter() as writer:
         for id_, text in (("a", "What?"), ("b", "What?\n"), ("c", "What ?")):
             writer.add_question(RecordedQuestion(id_, text))
-            writer.add(id_, Response("ada", 0, f"to {id_}"))
+            writer.add(id_, RecordedResponse("ada", 0, f"to {id_}"))
         header = writer.write(tmp_path / "r.parquet", name="r")
     assert header.left_out == ("questions whose wording another one has too (1)",)
     recording = Recording.open(tmp_path / "r.parquet")
@@ -194,7 +194,7 @@ def test_long_texts_are_written_in_groups_that_fit_the_memory(tmp_path: Path) ->
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("a", "What?"))
         for sample in range(20):
-            writer.add("a", Response("ada", sample, f"{sample}" * 2**21))
+            writer.add("a", RecordedResponse("ada", sample, f"{sample}" * 2**21))
         writer.write(tmp_path / "r.parquet", name="r")
     assert pq.ParquetFile(tmp_path / "r.parquet").num_row_groups == 2
     (samples,) = Recording.open(tmp_path / "r.parquet").responses("What?").values()

@@ -24,14 +24,14 @@ from attacks import ATTACKS, Attack
 from bombs import BOMBS
 
 from podium.sandbox import interpreter
-from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.pool import SandboxPool
 
 TABLE = (*ATTACKS, *BOMBS)
 ANONYMOUS = 65534
 AT_ONCE = 8
-LONG = Allowance(
+LONG = RunLimits(
     cpu_s=60, wall_s=120, memory_bytes=256 * MIB, output_bytes=MIB, file_bytes=16 * MIB, processes=16
 )
 SHORT = LONG._replace(cpu_s=0.2, wall_s=0.8)

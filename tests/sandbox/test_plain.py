@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.plain import DEEPEST, MOST, Reference, pack, unpack
+from podium.sandbox.inside.plain import DEEPEST, MOST, ObjectReference, pack, unpack
 
 SCALARS = st.one_of(
     st.none(),
@@ -163,7 +163,7 @@ def test_objects_cross_by_reference_and_come_back() -> None:
     thing = object()
     there = unpack(pack([thing, 1], lambda value: kept.append(value) or 0))  # type: ignore[func-returns-value]
     assert there[0] != thing
-    assert there[0] != unpack(pack(Reference(0)))
+    assert there[0] != unpack(pack(ObjectReference(0)))
     assert unpack(pack(there[0]), kept.__getitem__) is thing
 
 

@@ -16,13 +16,13 @@ import pytest
 from siege import isolations_here, left
 
 from podium.errors import ConfigError, GraderError
-from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.pool import SandboxPool, SandboxPools
-from podium.sandbox.sandbox import Exit, Output
+from podium.sandbox.sandbox import ProgramExit, ProgramOutput
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
-FREE = Allowance(cpu_s=60, wall_s=60)
+FREE = RunLimits(cpu_s=60, wall_s=60)
 
 
 @pytest.fixture(params=isolations_here(), ids=lambda isolation: isolation.name)
@@ -119,18 +119,18 @@ async def test_a_message_sent_right_before_the_end_is_received(pool: SandboxPool
     async with pool.acquire(allow_weak=True) as (sandbox,):
         for _ in range(100):  # it ends at once, perhaps before its message is read
             await sandbox.open("program", given, FREE)
-            assert await sandbox.send(b'{"call": "leave", "given": [], "named": {"dict": []}}') == Output(
-                b"bye"
-            )
+            assert await sandbox.send(
+                b'{"call": "leave", "given": [], "named": {"dict": []}}'
+            ) == ProgramOutput(b"bye")
 
 
 async def test_a_conversation_ends_with_the_program(pool: SandboxPool) -> None:
     given = {"source": "import os\ndef leave(): os._exit(3)", "prelude": "", "names": ["leave", "stay"]}
     call = b'{"call": "leave", "given": [], "named": {"dict": []}}'
     async with pool.acquire(allow_weak=True) as (sandbox,):
-        assert await sandbox.open("program", given, FREE) == Output(b'["leave"]')
-        assert await sandbox.send(call) == Exit("failed")
-        assert await sandbox.send(call) == Exit("gone")
+        assert await sandbox.open("program", given, FREE) == ProgramOutput(b'["leave"]')
+        assert await sandbox.send(call) == ProgramExit("failed")
+        assert await sandbox.send(call) == ProgramExit("gone")
 
 
 async def test_a_program_that_leaves_its_input_unread_ends(pool: SandboxPool) -> None:
@@ -176,14 +176,14 @@ async def _used(pools: SandboxPools) -> str:
 KILLED = """
 import asyncio, sys, warnings
 from podium.sandbox.isolation import PlainProcess
-from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.pool import SandboxPool
 
 async def main():
     pool = SandboxPool(PlainProcess() if sys.argv[1] == "no isolation" else None)
     async with pool.acquire(allow_weak=True) as (sandbox,):
         print("begun", flush=True)
-        await sandbox.run("import os\\nos.execvp('sleep', ['sleep', '86398'])", "", Allowance(wall_s=600))
+        await sandbox.run("import os\\nos.execvp('sleep', ['sleep', '86398'])", "", RunLimits(wall_s=600))
 
 warnings.simplefilter("ignore")
 asyncio.run(main())

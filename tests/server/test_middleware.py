@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podium.server.body_limits import JsonShape
 from podium.testing import FaultServer, Rule, SlowFirstByte
-from podium.trace.query import Filters
+from podium.trace.query import TraceFilters
 from podium.workers.pool import load_pool
 
 CHAT = "/v1/chat/completions"
@@ -330,7 +330,7 @@ async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ad
         assert (late.status_code, error["type"], error["code"]) == (504, "timeout_error", "request_timeout")
         assert json.loads(told[-1].removeprefix("data: "))["error"]["code"] == "request_timeout"
         store = serve.service(url).store
-        page = await asyncio.to_thread(lambda: asyncio.run(store.page(Filters())))
+        page = await asyncio.to_thread(lambda: asyncio.run(store.page(TraceFilters())))
         assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]
 
 

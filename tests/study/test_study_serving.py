@@ -15,7 +15,7 @@ from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.planners import open_baseline
 from podium.ratings.answers import read_answers
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.crossfit import MethodResult
 from podium.study.methods import TrainingAnswers, methods_for
 from podium.study.result import Study
@@ -67,7 +67,9 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
             for name, known in KNOWS.items():
                 answer = 1 if known == subject or random.random() < 0.5 else random.randint(2, 4)
                 text = f"Answer: {answer}"
-                response = Response(name, 0, text, f"{answer}", float(answer == 1), 10, random.randint(5, 50))
+                response = RecordedResponse(
+                    name, 0, text, f"{answer}", float(answer == 1), 10, random.randint(5, 50)
+                )
                 writer.add(f"q{n}", response)
         writer.write(Path("made/r.parquet"), name="made")
     Path("my.toml").write_text(POOL)

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from podium.errors import ConfigError
 from podium.planners import SelfConsistency, Single
-from podium.recordings import Recording, Response
+from podium.recordings import RecordedResponse, Recording
 from podium.recordings.files import to_batch
 from podium.recordings.model import RecordedWorker, RecordingHeader
 from podium.rollout import roll
@@ -39,10 +39,12 @@ def many(make_recording: MakeRecording, **options: object) -> Recording:
     for number in range(24):
         score = 1.0 if number % 2 else 0.25
         responses = [
-            Response("ada", 0, f"I think {number}, or so.", None if number % 5 else f"n{number}", score)
+            RecordedResponse(
+                "ada", 0, f"I think {number}, or so.", None if number % 5 else f"n{number}", score
+            )
         ]
         if number % 3:
-            responses.append(Response("bob", 0, "", "7", float(number % 4 == 0)))
+            responses.append(RecordedResponse("bob", 0, "", "7", float(number % 4 == 0)))
         given[f"Question {number}?"] = responses
     return make_recording(given, **options)
 
@@ -71,10 +73,10 @@ async def test_the_votes_answer_has_the_verdict_of_responses_with_that_answer(
     make_recording: MakeRecording,
 ) -> None:
     samples = [
-        Response("ada", 0, "Answer: 1/2", "1/2", 1.0),
-        Response("ada", 1, "So it is 0.5, or", "1/2", 1.0),
-        Response("ada", 2, "Answer: 3", "3", 0.0),
-        Response("ada", 3, "Answer: 1/2.", "1/2.", 0.0),
+        RecordedResponse("ada", 0, "Answer: 1/2", "1/2", 1.0),
+        RecordedResponse("ada", 1, "So it is 0.5, or", "1/2", 1.0),
+        RecordedResponse("ada", 2, "Answer: 3", "3", 0.0),
+        RecordedResponse("ada", 3, "Answer: 1/2.", "1/2.", 0.0),
     ]
     recording = make_recording({"A half?": samples}, golds={"A half?": "0.5"})
     pool = Pool([replay(recording, "ada"), VoteWorker()])
@@ -104,10 +106,10 @@ async def test_a_response_is_judged_by_itself_then_its_answer_then_the_gold_one(
     recording = make_recording(
         {
             "Q?": [
-                Response("ada", 0, "Answer: 5", "5", 0.5),
-                Response("ada", 1, "Answer: 6.", "6", 0.0),
-                Response("bob", 0, "I say 6\nAnswer: 6", "6", 0.75),
-                Response("bob", 1, "Answer: 8", "8", None),
+                RecordedResponse("ada", 0, "Answer: 5", "5", 0.5),
+                RecordedResponse("ada", 1, "Answer: 6.", "6", 0.0),
+                RecordedResponse("bob", 0, "I say 6\nAnswer: 6", "6", 0.75),
+                RecordedResponse("bob", 1, "Answer: 8", "8", None),
             ],
         },
         golds={"Q?": "Seven"},
@@ -118,7 +120,7 @@ async def test_a_response_is_judged_by_itself_then_its_answer_then_the_gold_one(
 async def test_without_a_gold_answer_an_unseen_one_is_not_graded(
     make_recording: MakeRecording,
 ) -> None:
-    recording = make_recording({"Q?": [Response("ada", 0, "Answer: 5", "5", 1.0)]})
+    recording = make_recording({"Q?": [RecordedResponse("ada", 0, "Answer: 5", "5", 1.0)]})
     (task,) = RecordedTasks(recording, "test")
     assert task.gold == ""
     assert await task.grade("Answer: 5") == Grade(1.0, "5")
@@ -169,7 +171,9 @@ def test_questions_that_were_left_out_are_counted_by_reason_and_worker(make_reco
 def test_of_many_workers_a_note_names_those_that_lack_most(make_recording: MakeRecording) -> None:
     given = {
         f"Question {number}?": [
-            Response(f"w{worker}", 0, "Answer: 1", "1", 1.0) for worker in range(6) if number >= worker
+            RecordedResponse(f"w{worker}", 0, "Answer: 1", "1", 1.0)
+            for worker in range(6)
+            if number >= worker
         ]
         for number in range(8)
     }
@@ -184,8 +188,8 @@ def unjudged(make_recording: MakeRecording, **options: object) -> Recording:
     """6 questions without a verdict on the last two of bob's responses, to the last of which ada said the same."""
     given = {
         f"Question {number}?": [
-            Response("ada", 0, f"Answer: {number}", score=1.0),
-            Response("bob", 0, "Answer: 5", score=0.0 if number < 4 else None),
+            RecordedResponse("ada", 0, f"Answer: {number}", score=1.0),
+            RecordedResponse("bob", 0, "Answer: 5", score=0.0 if number < 4 else None),
         ]
         for number in range(6)
     }
@@ -212,7 +216,7 @@ def test_a_gold_answer_grades_what_the_source_did_not(make_recording: MakeRecord
 
 
 def test_a_recording_of_which_nothing_can_be_graded_is_refused(make_recording: MakeRecording) -> None:
-    recording = make_recording({"One?": [Response("ada", 0, "Answer: 1")]})
+    recording = make_recording({"One?": [RecordedResponse("ada", 0, "Answer: 1")]})
     with pytest.raises(ConfigError, match=r"whose answers can be graded: it has neither verdicts nor gold"):
         RecordedTasks(recording, "test", pool=[replay(recording, "ada")])
 
@@ -252,7 +256,9 @@ def test_of_questions_that_differ_only_in_outer_space_the_first_is_used(tmp_path
 
 
 def test_workers_that_answered_no_question_in_common_are_refused(make_recording: MakeRecording) -> None:
-    recording = make_recording({"One?": [Response("ada", 0, "1")], "Two?": [Response("bob", 0, "2")]})
+    recording = make_recording(
+        {"One?": [RecordedResponse("ada", 0, "1")], "Two?": [RecordedResponse("bob", 0, "2")]}
+    )
     with pytest.raises(
         ConfigError, match=r"no question of the split 'test' that every recorded worker of the pool"
     ):

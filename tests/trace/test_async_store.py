@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 from podium.errors import StoreError, UnknownTraceError, UsageError
 from podium.trace import Plan, RoundTrace, Span, Trace, async_store
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters
+from podium.trace.query import TraceFilters
 from podium.trace.serialization import read_jsonl
 from podium.trace.store import open_store
 from podium.types import Spent
 from podium.workflow import Acceptance
 
 MakeTrace = Callable[..., Trace]
-ALL = Filters()
+ALL = TraceFilters()
 DAY = "2026-03-{:02}T00:00:00+00:00"
 
 
@@ -32,7 +32,7 @@ def at(day: int) -> datetime:
     return datetime(2026, 3, day, tzinfo=UTC)
 
 
-async def ids(store: AsyncTraceStore, filters: Filters = ALL) -> list[str]:
+async def ids(store: AsyncTraceStore, filters: TraceFilters = ALL) -> list[str]:
     return [trace.id for trace in (await store.page(filters)).traces]
 
 
@@ -57,7 +57,7 @@ async def test_traces_outlive_the_store_that_wrote_them(place, make_trace: MakeT
     await first.close()
     await first.close()
     again = place.open()
-    assert (await again.page(Filters())).total == 1000
+    assert (await again.page(TraceFilters())).total == 1000
     assert await again.get("t999") == make_trace("t999")
     await again.close()
 
@@ -74,7 +74,7 @@ async def test_a_trace_with_the_same_id_replaces_the_one_there(
 ) -> None:
     kept.add(make_trace())
     kept.add(make_trace(answer="6", status="degraded"))
-    (summary,) = (await kept.page(Filters())).traces
+    (summary,) = (await kept.page(TraceFilters())).traces
     assert summary.status == "degraded"
     assert (await kept.get("t1")).answer == "6"
 
@@ -88,7 +88,7 @@ async def test_a_summary_says_who_worked_for_whom(kept: AsyncTraceStore, make_tr
     rounds = (RoundTrace(plan=Plan("", Acceptance()), spans=spans),)
     kept.add(make_trace("new", text="x" * 500, rounds=rounds, owner="shop", started_at=DAY.format(3)))
     kept.add(make_trace("old"))
-    new, old = (await kept.page(Filters())).traces
+    new, old = (await kept.page(TraceFilters())).traces
     assert (new.workers, new.owner, new.question, new.started) == (("bob", "ada"), "shop", "x" * 200, at(3))
     assert (old.workers, old.owner, old.cost_usd, old.calls, old.seconds) == (
         ("ada", "bob"),
@@ -125,7 +125,7 @@ async def test_an_owner_sees_and_deletes_its_own_traces_alone(
     assert (await kept.get("a", "ada")).id == "a1"
     with pytest.raises(UnknownTraceError):
         await kept.get("a2", "ada")
-    assert await ids(kept, Filters(owner="ada")) == ["a1"]
+    assert await ids(kept, TraceFilters(owner="ada")) == ["a1"]
     assert not await kept.delete("a2", "ada")
     assert not await kept.delete("a", "ada")
     assert await kept.delete("a1", "ada")
@@ -146,27 +146,27 @@ async def test_each_filter_narrows_the_list_its_count_and_the_export(
     kept.add(make_trace("3", started_at=DAY.format(3), planner="random", rounds=paid(2.0, 'a"b\\ü')))
     kept.add(make_trace("4", started_at=DAY.format(4), text="a" * 5000 + " the end", rounds=paid(0.0, "ab")))
     for filters, expected in [
-        (Filters(), "4321"),
-        (Filters(since=at(2)), "432"),
-        (Filters(until=at(2)), "1"),
-        (Filters(since=at(2), until=at(4)), "32"),
-        (Filters(planner="random"), "3"),
-        (Filters(status="failed"), "2"),
-        (Filters(worker="a"), "2"),
-        (Filters(worker="b"), ""),
-        (Filters(worker="bob"), "1"),
-        (Filters(worker='a"b\\ü'), "3"),
-        (Filters(min_cost=0.1), "321"),
-        (Filters(min_cost=0.1, max_cost=0.5), "21"),
-        (Filters(q="äsop"), "1"),
-        (Filters(q="100% FOX_"), "1"),
-        (Filters(q="0%_"), ""),
-        (Filters(q="THE END"), "4"),
-        (Filters(q="2 + 3"), "32"),
-        (Filters(owner="shop"), "1"),
-        (Filters(owner="shop", status="failed"), ""),
-        (Filters(q="\0"), ""),
-        (Filters(worker="\ud800", planner="\0", owner="\0"), ""),
+        (TraceFilters(), "4321"),
+        (TraceFilters(since=at(2)), "432"),
+        (TraceFilters(until=at(2)), "1"),
+        (TraceFilters(since=at(2), until=at(4)), "32"),
+        (TraceFilters(planner="random"), "3"),
+        (TraceFilters(status="failed"), "2"),
+        (TraceFilters(worker="a"), "2"),
+        (TraceFilters(worker="b"), ""),
+        (TraceFilters(worker="bob"), "1"),
+        (TraceFilters(worker='a"b\\ü'), "3"),
+        (TraceFilters(min_cost=0.1), "321"),
+        (TraceFilters(min_cost=0.1, max_cost=0.5), "21"),
+        (TraceFilters(q="äsop"), "1"),
+        (TraceFilters(q="100% FOX_"), "1"),
+        (TraceFilters(q="0%_"), ""),
+        (TraceFilters(q="THE END"), "4"),
+        (TraceFilters(q="2 + 3"), "32"),
+        (TraceFilters(owner="shop"), "1"),
+        (TraceFilters(owner="shop", status="failed"), ""),
+        (TraceFilters(q="\0"), ""),
+        (TraceFilters(worker="\ud800", planner="\0", owner="\0"), ""),
     ]:
         page = await kept.page(filters)
         assert "".join(trace.id for trace in page.traces) == expected, filters
@@ -188,7 +188,7 @@ async def test_pages_follow_one_another_whatever_comes_between(
     cursor: str | None = None
     totals = []
     while True:
-        page = await kept.page(Filters(), cursor, 3)
+        page = await kept.page(TraceFilters(), cursor, 3)
         found += [trace.id for trace in page.traces]
         totals.append(page.total)
         kept.add(make_trace(f"new{len(found)}", started_at=DAY.format(9)))
@@ -203,13 +203,13 @@ async def test_pages_follow_one_another_whatever_comes_between(
 @pytest.mark.parametrize("cursor", ["", "x", "bm9uZQ", "W10", "WzEsMl0", "ü", "W05hTiwgIngiXQ=", "A" * 5000])
 async def test_a_cursor_that_is_none_of_ours_is_refused(kept: AsyncTraceStore, cursor: str) -> None:
     with pytest.raises(UsageError, match="is not a cursor"):
-        await kept.page(Filters(), cursor)
+        await kept.page(TraceFilters(), cursor)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201])
 async def test_a_page_has_bounds(kept: AsyncTraceStore, limit: int) -> None:
     with pytest.raises(UsageError, match="from 1 to 200"):
-        await kept.page(Filters(), limit=limit)
+        await kept.page(TraceFilters(), limit=limit)
 
 
 async def test_the_newest_traces_are_had_whole(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
@@ -225,7 +225,7 @@ async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace:
     traces = [make_trace(f"t{number:02}", text=f"line\n{number}\u2028\0") for number in range(50)]
     for trace in traces:
         kept.add(trace)
-    lines = [line async for line in kept.export(Filters())]
+    lines = [line async for line in kept.export(TraceFilters())]
     assert list(read_jsonl(lines, "here")) == traces
     assert not any("\n" in line for line in lines)
 
@@ -240,7 +240,7 @@ def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str
         store.add(trace)
         whole = await store.get(id_)
         assert whole.question.text == text.encode("utf-8", "replace").decode()
-        assert [row.id for row in (await store.page(Filters(owner=name, q=text[:1]))).traces] == [id_]
+        assert [row.id for row in (await store.page(TraceFilters(owner=name, q=text[:1]))).traces] == [id_]
         await store.delete(id_)
         await store.close()
 
@@ -269,7 +269,7 @@ async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
     finally:
         place.back()
     await until(lambda: store.trouble is None)
-    assert (await store.page(Filters())).total == 101
+    assert (await store.page(TraceFilters())).total == 101
     await store.close()
 
 
@@ -352,7 +352,7 @@ async def test_many_threads_and_loops_may_use_one_store(kept: AsyncTraceStore, m
         thread.start()
     for thread in threads:
         await asyncio.to_thread(thread.join)
-    assert (await kept.page(Filters(), limit=200)).total == 100
+    assert (await kept.page(TraceFilters(), limit=200)).total == 100
 
 
 async def test_two_stores_over_one_database_see_the_same(place, make_trace: MakeTrace) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import text
 
 from podium.errors import UsageError
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters
+from podium.trace.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
 from podium.trace.soundness import MOST
 from podium.trace.store import TraceStore
@@ -148,19 +148,19 @@ async def damage(store: AsyncTraceStore, make_trace: Any, way: Callable[[str], t
 
 
 async def check(store: AsyncTraceStore, column: str) -> None:
-    page = await store.page(Filters())
+    page = await store.page(TraceFilters())
     listed = {trace.id for trace in page.traces}
     assert {"t1", "t3"} <= listed
     assert len(listed) + page.damaged == 3
     pages, cursor = [], None
     while True:
-        one = await store.page(Filters(), cursor, 1)
+        one = await store.page(TraceFilters(), cursor, 1)
         pages += [trace.id for trace in one.traces]
         cursor = one.next
         if cursor is None:
             break
     assert {"t1", "t3"} <= set(pages)
-    exported = [json.loads(line)["id"] async for line in store.export(Filters())]
+    exported = [json.loads(line)["id"] async for line in store.export(TraceFilters())]
     assert {"t1", "t3"} <= set(exported)
     assert {trace.id for trace in await store.newest(3)} >= {"t1", "t3"}
     if column == "document":

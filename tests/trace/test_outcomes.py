@@ -10,7 +10,7 @@ import pytest
 from podium.errors import UnknownTraceError
 from podium.trace import Feedback, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters, OutcomeFilter
+from podium.trace.query import OutcomeFilter, TraceFilters
 from podium.trace.serialization import read_jsonl
 
 MakeTrace = Callable[..., Trace]
@@ -20,7 +20,7 @@ NOTE = Feedback(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
 
 
 async def passing(store: AsyncTraceStore, outcome: OutcomeFilter, owner: str | None = None) -> str:
-    page = await store.page(Filters(outcome=outcome, owner=owner))
+    page = await store.page(TraceFilters(outcome=outcome, owner=owner))
     assert page.total == len(page.traces)
     return "".join(row.id for row in page.traces)
 
@@ -36,12 +36,17 @@ async def test_an_outcome_is_kept_listed_filtered_and_exported(
     assert await kept.get("a") == make_trace("a", owner="ada", outcome=RIGHT)
     stored = (await kept.get("b")).outcome
     assert stored == WRONG.model_copy(update={"note": "It is \0 7 ?."})
-    assert [row.outcome for row in (await kept.page(Filters())).traces] == [None, "note", "wrong", "right"]
+    assert [row.outcome for row in (await kept.page(TraceFilters())).traces] == [
+        None,
+        "note",
+        "wrong",
+        "right",
+    ]
     for outcome, found in [("right", "a"), ("wrong", "b"), ("note", "c"), ("none", "d")]:
         assert await passing(kept, outcome) == found
     assert await passing(kept, "wrong", owner="ada") == "b"
     assert await passing(kept, "none", owner="ada") == ""
-    exported = [line async for line in kept.export(Filters(outcome="right"))]
+    exported = [line async for line in kept.export(TraceFilters(outcome="right"))]
     assert [json.loads(line)["outcome"]["right"] for line in exported] == [True]
     (trace,) = read_jsonl(exported, "export")
     kept.add(trace.model_copy(update={"id": "e"}))

@@ -15,7 +15,7 @@ import pytest
 from podium.errors import StoreError, UsageError
 from podium.trace import Trace
 from podium.trace.database import PostgresAddress
-from podium.trace.query import Filters
+from podium.trace.query import TraceFilters
 from podium.trace.store import open_store
 from postgres_server import PASSWORD, PostgresServer
 
@@ -35,7 +35,7 @@ def test_servers_that_start_together_make_the_tables_once(postgres_url: str, mak
             store.add(make_trace(f"t{number}"))
         await asyncio.gather(*(store.close() for store in stores))
         last = open_store(postgres_url)
-        assert (await last.page(Filters())).total == 6
+        assert (await last.page(TraceFilters())).total == 6
         await last.close()
 
     asyncio.run(use())
@@ -112,7 +112,7 @@ async def test_a_connection_that_is_cut_costs_no_trace(
         )
     await store.close()
     last = open_store(postgres_url)
-    assert (await last.page(Filters())).total == 1000
+    assert (await last.page(TraceFilters())).total == 1000
     await last.close()
 
 

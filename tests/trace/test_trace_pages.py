@@ -11,7 +11,7 @@ from sqlalchemy import create_engine
 
 from podium.trace import Feedback, Plan, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import Filters, Page, count_statement, end_of_scan, leading, page_statement
+from podium.trace.query import TraceFilters, TracePage, count_statement, end_of_scan, leading, page_statement
 from podium.types import Spent
 from podium.workflow import Acceptance
 
@@ -25,7 +25,7 @@ def worked(name: str, usd: float = 0.0) -> tuple[RoundTrace, ...]:
     return (RoundTrace(plan=Plan("", Acceptance()), spans=(span,)),)
 
 
-async def pages(store: AsyncTraceStore, filters: Filters, limit: int) -> list[Page]:
+async def pages(store: AsyncTraceStore, filters: TraceFilters, limit: int) -> list[TracePage]:
     found = [await store.page(filters, None, limit)]
     while found[-1].next is not None:
         found.append(await store.page(filters, found[-1].next, limit))
@@ -58,7 +58,7 @@ async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
         "q": ("number 3", lambda trace: trace.question.text == "number 3"),
     }
     for names in (*combinations(passing, 1), *combinations(passing, 2), *combinations(passing, 3)):
-        filters = Filters(**{name: passing[name][0] for name in names})  # type: ignore[arg-type]
+        filters = TraceFilters(**{name: passing[name][0] for name in names})  # type: ignore[arg-type]
         expected = [trace.id for trace in newest if all(passing[name][1](trace) for name in names)]
         for limit in (1, 5):
             found = await pages(kept, filters, limit)
@@ -73,13 +73,13 @@ async def test_a_page_that_found_nothing_says_where_to_read_on(
     for number in range(7):
         text = "needle" if number == 0 else "hay"
         kept.add(make_trace(f"t{number}", started_at=f"2026-03-0{1 + number}T00:00:00Z", text=text))
-    found = await pages(kept, Filters(q="needle"), 50)
+    found = await pages(kept, TraceFilters(q="needle"), 50)
     assert [[row.id for row in page.traces] for page in found] == [[], [], ["t0"]]
     assert [page.total for page in found] == [None, None, None]
     # What is added meanwhile must not make the next page repeat a trace.
-    first = await kept.page(Filters(q="hay"), None, 3)
+    first = await kept.page(TraceFilters(q="hay"), None, 3)
     kept.add(make_trace("t9", started_at="2026-03-09T00:00:00Z", text="hay"))
-    second = await kept.page(Filters(q="hay"), first.next, 3)
+    second = await kept.page(TraceFilters(q="hay"), first.next, 3)
     assert [row.id for row in (*first.traces, *second.traces)] == ["t6", "t5", "t4", "t3", "t2", "t1"]
 
 
@@ -90,25 +90,27 @@ async def test_a_replaced_or_deleted_trace_is_not_found_by_its_workers(
     await kept.wait_until_flushed()
     kept.add(make_trace("a", rounds=worked("bob"), started_at="2026-03-02T00:00:00Z"))
     for worker, ids in [("ada", []), ("bob", ["a"])]:
-        assert [row.id for row in (await kept.page(Filters(worker=worker))).traces] == ids
+        assert [row.id for row in (await kept.page(TraceFilters(worker=worker))).traces] == ids
     assert await kept.delete("a")
-    assert (await kept.page(Filters(worker="bob"))).total == 0
+    assert (await kept.page(TraceFilters(worker="bob"))).total == 0
 
 
 @pytest.mark.parametrize(
     "filters",
     [
-        Filters(),
-        Filters(owner="shop"),
-        Filters(planner="random"),
-        Filters(status="failed"),
-        Filters(outcome="wrong"),
-        Filters(worker="ada"),
-        Filters(worker="ada", q="sum"),
-        Filters(min_cost=1.0, q="sum"),
+        TraceFilters(),
+        TraceFilters(owner="shop"),
+        TraceFilters(planner="random"),
+        TraceFilters(status="failed"),
+        TraceFilters(outcome="wrong"),
+        TraceFilters(worker="ada"),
+        TraceFilters(worker="ada", q="sum"),
+        TraceFilters(min_cost=1.0, q="sum"),
     ],
 )
-async def test_sqlite_reads_a_page_from_an_index_without_sorting(tmp_path: Path, filters: Filters) -> None:
+async def test_sqlite_reads_a_page_from_an_index_without_sorting(
+    tmp_path: Path, filters: TraceFilters
+) -> None:
     path = tmp_path / "traces.sqlite"
     await AsyncTraceStore(path).close()
     cursor = "WzE3NzIzNTkyMDAuMCwgImEiXQ"

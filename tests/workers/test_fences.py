@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from podium.workers.fences import Block, blocks, is_program, last_block, last_program
+from podium.workers.fences import FencedBlock, blocks, is_program, last_block, last_program
 
 B = "```"
 P = "a = input()\nprint(a)\n"
@@ -15,32 +15,35 @@ P = "a = input()\nprint(a)\n"
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (f"{B}python\n{P}{B}", [Block("python", P)]),
-        (f'{B} Python3 title="a.py"\n{P}{B}', [Block("python3", P)]),
-        (f"{B}{{.python .numberLines}}\n{P}{B}", [Block("python", P)]),
-        (f"{B}\n{P}{B}\n", [Block("", P)]),
-        (f"~~~py\n{P}~~~", [Block("py", P)]),
-        (f"~~~ py `x`\n{P}~~~", [Block("py", P)]),
-        (f"~~~\n{B}\n{P}{B}\n~~~", [Block("", f"{B}\n{P}{B}\n")]),
-        (f"`{B}md\n{B}python\n{P}{B}\n`{B}", [Block("md", f"{B}python\n{P}{B}\n")]),
-        (f"{B}py\n{P}{B}``", [Block("py", P)]),
-        (f"{B}py\n{P}", [Block("py", P)]),
-        (f"   {B}py\n   a()\n     b\n c\n   {B}", [Block("py", "a()\n  b\nc\n")]),
+        (f"{B}python\n{P}{B}", [FencedBlock("python", P)]),
+        (f'{B} Python3 title="a.py"\n{P}{B}', [FencedBlock("python3", P)]),
+        (f"{B}{{.python .numberLines}}\n{P}{B}", [FencedBlock("python", P)]),
+        (f"{B}\n{P}{B}\n", [FencedBlock("", P)]),
+        (f"~~~py\n{P}~~~", [FencedBlock("py", P)]),
+        (f"~~~ py `x`\n{P}~~~", [FencedBlock("py", P)]),
+        (f"~~~\n{B}\n{P}{B}\n~~~", [FencedBlock("", f"{B}\n{P}{B}\n")]),
+        (f"`{B}md\n{B}python\n{P}{B}\n`{B}", [FencedBlock("md", f"{B}python\n{P}{B}\n")]),
+        (f"{B}py\n{P}{B}``", [FencedBlock("py", P)]),
+        (f"{B}py\n{P}", [FencedBlock("py", P)]),
+        (f"   {B}py\n   a()\n     b\n c\n   {B}", [FencedBlock("py", "a()\n  b\nc\n")]),
         (f"    {B}py\n    a()\n    {B}", []),
-        (f"1. So:\n\n   - As here:\n\n        {B}py\n        a()\n        {B}", [Block("py", "a()\n")]),
-        (f"- {B}py\n  a()\n  {B}\nEnd.", [Block("py", "a()\n")]),
+        (f"1. So:\n\n   - As here:\n\n        {B}py\n        a()\n        {B}", [FencedBlock("py", "a()\n")]),
+        (f"- {B}py\n  a()\n  {B}\nEnd.", [FencedBlock("py", "a()\n")]),
         (f"* x\n\nNo list.\n\n    {B}py\n    a()\n    {B}", []),
-        (f"<answer>{B}py\n{P}{B}</answer>", [Block("py", P)]),
-        (f"{B}py\r\na()\r\n{B}\r\n", [Block("py", "a()\r\n")]),
-        (f"{B}py\n'''\n{B}\nx\n{B}\n'''\n{P}{B}", [Block("py", f"'''\n{B}\nx\n{B}\n'''\n{P}")]),
-        (f"{B}py\n(\n{B}\nIt prints\n{B}text\n5\n{B}", [Block("py", "(\n"), Block("text", "5\n")]),
-        (f"{B}py\n(\n{B}\nIt prints\n{B}\n5\n{B}", [Block("py", "(\n"), Block("", "5\n")]),
+        (f"<answer>{B}py\n{P}{B}</answer>", [FencedBlock("py", P)]),
+        (f"{B}py\r\na()\r\n{B}\r\n", [FencedBlock("py", "a()\r\n")]),
+        (f"{B}py\n'''\n{B}\nx\n{B}\n'''\n{P}{B}", [FencedBlock("py", f"'''\n{B}\nx\n{B}\n'''\n{P}")]),
+        (
+            f"{B}py\n(\n{B}\nIt prints\n{B}text\n5\n{B}",
+            [FencedBlock("py", "(\n"), FencedBlock("text", "5\n")],
+        ),
+        (f"{B}py\n(\n{B}\nIt prints\n{B}\n5\n{B}", [FencedBlock("py", "(\n"), FencedBlock("", "5\n")]),
         (f"Say {B}a{B} or\n{B}b{B}\n", []),
         (f"{B}\n \n{B}", []),
         ("", []),
     ],
 )
-def test_blocks_are_read_as_commonmark_says(text: str, found: list[Block]) -> None:
+def test_blocks_are_read_as_commonmark_says(text: str, found: list[FencedBlock]) -> None:
     assert blocks(text) == found
 
 

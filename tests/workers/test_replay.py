@@ -16,7 +16,7 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.planner import PlanRequest
 from podium.planners import SelfConsistency
-from podium.recordings import Recording, Response
+from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.trace import Plan
@@ -33,13 +33,13 @@ FOUR, FIVE = "What is 2 + 2?", "What is\n2 + 3?\n"
 TOKENS = {"input_tokens": 7, "output_tokens": 30}
 GIVEN = {
     FOUR: [
-        Response("ada", 0, "Answer: 4", "4", 1.0, **TOKENS, seconds=2.5),
-        Response("ada", 1, "Answer: 5", "5", 0.0, output_tokens=9, estimated=True),
-        Response("ada", 2, "It is 4.", "4", 1.0),
-        Response("bob", 0, "Answer: 4", "4", 1.0, **TOKENS),
+        RecordedResponse("ada", 0, "Answer: 4", "4", 1.0, **TOKENS, seconds=2.5),
+        RecordedResponse("ada", 1, "Answer: 5", "5", 0.0, output_tokens=9, estimated=True),
+        RecordedResponse("ada", 2, "It is 4.", "4", 1.0),
+        RecordedResponse("bob", 0, "Answer: 4", "4", 1.0, **TOKENS),
     ],
-    FIVE: [Response("ada", 0, "Answer: 5", "5", 1.0)],
-    "Nobody's?": [Response("carol", 0, "Answer: 0")],
+    FIVE: [RecordedResponse("ada", 0, "Answer: 5", "5", 1.0)],
+    "Nobody's?": [RecordedResponse("carol", 0, "Answer: 0")],
 }
 
 
@@ -89,7 +89,7 @@ async def test_the_recorded_response_is_given_and_says_which_it_is(
 async def test_recorded_thoughts_are_no_part_of_the_answer(
     make_recording: MakeRecording, thoughts: str
 ) -> None:
-    response = Response("ada", 0, f"{thoughts}Answer: 4", "4", 1.0)
+    response = RecordedResponse("ada", 0, f"{thoughts}Answer: 4", "4", 1.0)
     reply = await replay(make_recording({FOUR: [response]})).answer(request(FOUR))
     assert (reply.text, reply.reasoning) == ("Answer: 4", "Answer: 5?")
 
@@ -149,7 +149,7 @@ LIKE_CHAT = "Question:\nWhat is it?\n\nYour subtask:\nSay 3."
 async def test_a_question_that_looks_like_a_message_of_ours_is_found(
     make_recording: MakeRecording, style: Style
 ) -> None:
-    worker = replay(make_recording({LIKE_CHAT: [Response("ada", 0, "Answer: 3")]}))
+    worker = replay(make_recording({LIKE_CHAT: [RecordedResponse("ada", 0, "Answer: 3")]}))
     assert (await worker.answer(request(LIKE_CHAT, style=style))).text == "Answer: 3"
 
 
@@ -217,15 +217,15 @@ ONLY = "<answer>4</answer>"
 @pytest.mark.parametrize(
     ("response", "assumed", "tokens"),
     [
-        (Response("ada", 0, ONLY, "4", 1.0), None, 0),
-        (Response("ada", 0, "", "4", 1.0), None, 0),
-        (Response("ada", 0, ONLY, "4", 1.0), 300, 300),
-        (Response("ada", 0, ONLY, "4", 1.0, output_tokens=90), None, 90),
-        (Response("ada", 0, "It is 4.", "4", 1.0), None, 2),
+        (RecordedResponse("ada", 0, ONLY, "4", 1.0), None, 0),
+        (RecordedResponse("ada", 0, "", "4", 1.0), None, 0),
+        (RecordedResponse("ada", 0, ONLY, "4", 1.0), 300, 300),
+        (RecordedResponse("ada", 0, ONLY, "4", 1.0, output_tokens=90), None, 90),
+        (RecordedResponse("ada", 0, "It is 4.", "4", 1.0), None, 2),
     ],
 )
 async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
-    make_recording: MakeRecording, response: Response, assumed: int | None, tokens: int
+    make_recording: MakeRecording, response: RecordedResponse, assumed: int | None, tokens: int
 ) -> None:
     worker = replay(make_recording({FOUR: [response]}), assumed_output_tokens=assumed)
     assert (await worker.answer(request())).usage.output_tokens == tokens
@@ -238,7 +238,7 @@ async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
 
 
 async def test_of_a_worker_that_costs_nothing_no_length_is_wanted(make_recording: MakeRecording) -> None:
-    recording = make_recording({FOUR: [Response("ada", 0, ONLY, "4", 1.0)]})
+    recording = make_recording({FOUR: [RecordedResponse("ada", 0, ONLY, "4", 1.0)]})
     assert unknown_length_warning([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
 
 
@@ -250,7 +250,7 @@ async def test_seconds_are_the_recorded_ones_or_those_of_the_profile(recording: 
 
 
 async def test_a_recorded_call_that_took_no_time_takes_none(make_recording: MakeRecording) -> None:
-    quick = make_recording({FOUR: [Response("ada", 0, "Answer: 4", seconds=0.0)]}, name="quick")
+    quick = make_recording({FOUR: [RecordedResponse("ada", 0, "Answer: 4", seconds=0.0)]}, name="quick")
     assert (await replay(quick).answer(request())).latency_s == 0.0
 
 
@@ -278,7 +278,7 @@ async def test_a_recorded_call_that_took_no_time_takes_none(make_recording: Make
 def test_the_recorded_answer_is_added_where_it_would_not_be_found(
     text: str, answer: str | None, shown: str
 ) -> None:
-    assert with_answer(Response("ada", 0, text, answer)) == shown
+    assert with_answer(RecordedResponse("ada", 0, text, answer)) == shown
 
 
 PLAIN = st.text("abcXYZ 0123456789+-.,()[]\n", max_size=20)
@@ -287,7 +287,7 @@ PLAIN = st.text("abcXYZ 0123456789+-.,()[]\n", max_size=20)
 @settings(deadline=None)
 @given(st.text(max_size=60) | PLAIN.map("Answer: {}\n".format) | PLAIN.map("<answer>{}".format), PLAIN)
 def test_the_recorded_answer_is_the_one_that_is_found(text: str, answer: str) -> None:
-    shown = with_answer(Response("ada", 0, text, answer))
+    shown = with_answer(RecordedResponse("ada", 0, text, answer))
     if answer.strip():
         assert normalise(str(final_answer(shown))) == normalise(answer)
     else:
@@ -305,7 +305,7 @@ def test_the_recorded_answer_is_the_one_that_is_found(text: str, answer: str) ->
     ],
 )
 def test_a_recorded_answer_that_looks_like_an_answer_line_is_found_whole(answer: str) -> None:
-    found = final_answer(with_answer(Response("ada", 0, "Let me see.", answer)))
+    found = final_answer(with_answer(RecordedResponse("ada", 0, "Let me see.", answer)))
     assert found is not None
     assert normalise(found) in (normalise(answer), normalise(answer.strip("$")))
 

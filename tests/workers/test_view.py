@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from podium.executor.context import Context, build_messages, fence_token
 from podium.types import Message, Question
-from podium.workers.view import EarlierStep, View, read_view
+from podium.workers.view import EarlierStep, WorkerView, read_view
 
 PASTS = [(), (Message(role="user", content="Hi"), Message(role="assistant", content="Hello"))]
 
@@ -42,7 +42,7 @@ def test_a_packed_context_is_read_back_whole(
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
     context = Context(asked, subtask, steps, previous)
     view = read_view(build_messages(context, "packed", fence_token("0", asked)))
-    assert view == View(
+    assert view == WorkerView(
         question, subtask, tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier)), previous
     )
 
@@ -59,7 +59,9 @@ def test_a_chat_context_is_read_back_without_positions(
     steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
     context = Context(Question(text=question), subtask, steps, previous)
     view = read_view(build_messages(context, "chat", "t"))
-    assert view == View(question, subtask, tuple(EarlierStep(None, *pair) for pair in earlier), previous)
+    assert view == WorkerView(
+        question, subtask, tuple(EarlierStep(None, *pair) for pair in earlier), previous
+    )
 
 
 def test_a_fence_with_another_token_stays_text() -> None:
@@ -93,11 +95,11 @@ def test_anything_else_is_question_and_subtask_at_once(content: str) -> None:
         Message(role="assistant", content="Yes"),
         Message(role="user", content=content),
     ]
-    assert read_view(messages) == View(content, content)
+    assert read_view(messages) == WorkerView(content, content)
 
 
 def test_messages_without_a_user_are_an_empty_view() -> None:
-    assert read_view([Message(role="system", content="x")]) == View("", "")
+    assert read_view([Message(role="system", content="x")]) == WorkerView("", "")
 
 
 @given(
@@ -106,4 +108,4 @@ def test_messages_without_a_user_are_an_empty_view() -> None:
     )
 )
 def test_reading_never_fails(messages: list[Message]) -> None:
-    assert isinstance(read_view(messages), View)
+    assert isinstance(read_view(messages), WorkerView)

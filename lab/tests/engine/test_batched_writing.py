@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
-from podium.conductor.engine import Logits, Passage
+from podium.conductor.engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.errors import UsageError
 from podium.planner import PlanRequest
@@ -39,7 +39,7 @@ class CountedEngine(NumpyEngine):
         self.copied += length
         return super().copy(cache, length, capacity)
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         self.passes += 1
         self.tokens += sum(len(passage.tokens) for passage in passages)
         return super().read(passages)
@@ -115,7 +115,7 @@ async def test_texts_that_are_wanted_together_share_their_passes(make_checkpoint
     all_wanted = Event()
 
     class PatientEngine(CountedEngine):
-        def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
             all_wanted.wait(10)
             return super().read(passages)
 
@@ -173,7 +173,7 @@ async def test_a_fault_of_the_engine_reaches_every_caller_and_the_next_is_served
     class Faulty(NumpyEngine):
         broken = True
 
-        def read(self, passages: Sequence[Passage]) -> list[Logits]:
+        def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
             if self.broken:
                 raise MemoryError
             return super().read(passages)

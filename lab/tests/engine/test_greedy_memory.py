@@ -11,7 +11,7 @@ from threading import Event
 import numpy as np
 
 from podium.conductor import Checkpoint, Sampling, local_policy
-from podium.conductor.engine import Logits, Passage
+from podium.conductor.engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy
 from podium.types import Message
 from podium_lab.engine.llama import KVCache
@@ -40,7 +40,7 @@ class CountedEngine(NumpyEngine):
         self.texts += 1
         return super().start(capacity)
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         self.tokens += len(passages)
         return super().read(passages)
 
@@ -102,7 +102,7 @@ class HeldEngine(CountedEngine):
         super().__init__(checkpoint)
         self.begun, self.may_go_on = Event(), Event()
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         self.begun.set()
         assert self.may_go_on.wait(30)
         return super().read(passages)
@@ -145,7 +145,7 @@ class EchoEngine:
     def start(self, capacity: int) -> None:
         self.texts += 1
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         last = [(passage.tokens[-1] if len(passage.tokens) > 1 else 0,) for passage in passages]
         return [np.eye(12, dtype=np.float32)[tokens,] for tokens in last]
 

@@ -15,7 +15,7 @@ from podium.rollout.run_folder import RunFolder, replace_file
 from podium.team.opening import open_pool
 from podium.train.runtime import resolve_device
 from podium.workers.base import Request
-from podium.workers.view import View
+from podium.workers.view import WorkerView
 from podium_lab.small_workers import training
 from podium_lab.small_workers.lessons import fact_subtasks
 from podium_lab.small_workers.measuring import complete, generate
@@ -65,7 +65,7 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     assert [row["step"] for row in card["curve"]] == [3, 6, 9]
     pool = open_pool(str(run / "pool.toml"))
     assert pool.names == ("jory", "vote")
-    view = View("Who governs Alafield?", "Find it.")
+    view = WorkerView("Who governs Alafield?", "Find it.")
     reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", structured=view)))
     assert reply.usage.output_tokens > 0
     assert len(complete(run / "jory", ["Question: Who?\nSubtask: Say it.\nResponse: "], max_tokens=5)) == 1

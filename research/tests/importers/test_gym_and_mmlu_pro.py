@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podium.recordings import Response
+from podium.recordings import RecordedResponse
 from podium.types import estimate_tokens
 from podium_research.importers.mmlu_pro import import_mmlu_pro
 from podium_research.importers.reasoning_gym import import_reasoning_gym
@@ -64,7 +64,9 @@ def test_reasoning_gym_gives_every_completion_with_its_verdict(gym: Path) -> Non
     assert (recording.header.questions, recording.header.responses) == (4, 6)
     tokens = estimate_tokens("It is 4.")
     first, second = recording.responses("2 + 2?")["acme/wise-1.0"]
-    assert first == Response("acme/wise-1.0", 0, "It is 4.", "4", 1.0, output_tokens=tokens, estimated=True)
+    assert first == RecordedResponse(
+        "acme/wise-1.0", 0, "It is 4.", "4", 1.0, output_tokens=tokens, estimated=True
+    )
     assert (second.sample, second.answer, second.score) == (1, "5", 0.0)
     (six,) = recording.responses("3 + 3?")["acme/wise-1.0"]
     assert (six.answer, six.score) == (None, pytest.approx(0.01))
@@ -185,7 +187,7 @@ def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) ->
     assert (first.id, first.gold, first.family) == ("1", "B", "law")
     given = recording.responses(first.text)
     assert given["GPT-4o"] == (
-        Response(
+        RecordedResponse(
             "GPT-4o", 0, "Think. (B)", "B", 1.0, output_tokens=estimate_tokens("Think. (B)"), estimated=True
         ),
     )

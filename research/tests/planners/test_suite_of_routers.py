@@ -16,7 +16,7 @@ from podium.evals.suite.check import check_suite
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import evaluations_of
-from podium.recordings import RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordedResponse
 
 ROUTER = "committee-router:neighbours:0"
 NAMES = [f"worker-{number}" for number in range(5)]
@@ -32,7 +32,7 @@ def two_of_five() -> Iterator[Row]:
         yield (
             question,
             [
-                Response(
+                RecordedResponse(
                     name, 0, "Answer: yes" if w in right else f"Answer: no, {name}", score=float(w in right)
                 )
                 for w, name in enumerate(NAMES)

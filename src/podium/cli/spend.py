@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.executor.spend_limits import open_day_limit
 from podium.sqlite_files import default_path
 from podium.trace.schema import WAY_OUT
-from podium.trace.spend import Accuracy, Spend, SpendBy, SpendQuery, Sums
+from podium.trace.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums
 from podium.trace.store import open_store
 
 _DAYS = 30
@@ -69,7 +69,7 @@ def _place(store: str | None) -> str:
     return place
 
 
-async def _read(place: str, query: SpendQuery) -> Spend:
+async def _read(place: str, query: SpendQuery) -> SpendReport:
     store = open_store(place)
     try:
         return await store.spend(query)
@@ -77,7 +77,7 @@ async def _read(place: str, query: SpendQuery) -> Spend:
         await store.close()
 
 
-def _print(found: Spend) -> None:
+def _print(found: SpendReport) -> None:
     query, total = found.query, found.total
     rows: list[tuple[str, ...]] = [
         (query.by, "cost", "planning", "questions", "calls", "unpriced", "tokens", "right")

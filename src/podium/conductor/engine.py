@@ -24,7 +24,7 @@ else:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TokenChunk:
     """The tokens of one text that one pass of the model reads."""
 
     cache: Any
@@ -77,7 +77,7 @@ class Engine(Protocol):
         """Begin a text of at most `capacity` tokens."""
         ...
 
-    def read(self, passages: Sequence[Passage]) -> Sequence[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> Sequence[Logits]:
         """Read the next tokens of several texts; returns the logits (wanted, V) of each."""
         ...
 

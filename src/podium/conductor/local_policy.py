@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from podium.conductor.engine import Engine, Logits, Passage
+from podium.conductor.engine import Engine, Logits, TokenChunk
 from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
@@ -228,7 +228,7 @@ class LocalPolicy:
             return
         drafts = [self._draft(text) for text in active]
         passages = [
-            Passage(text.cache, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
+            TokenChunk(text.cache, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
             for text, draft in zip(active, drafts, strict=True)
         ]
         for text, draft, logits in zip(active, drafts, self._engine.read(passages), strict=True):

@@ -25,7 +25,7 @@ from podium.workers.base import Request, Worker
 from podium.workers.build import BuildContext
 from podium.workers.spec import LocalSpec
 from podium.workers.traits import LOCAL_MODEL
-from podium.workers.view import View
+from podium.workers.view import WorkerView
 
 _MILLION = 1_000_000
 
@@ -120,7 +120,7 @@ class LocalWorker:
         """Nothing to close: the thread that writes ends after the last text."""
 
 
-def prompt_of(view: View) -> str:
+def prompt_of(view: WorkerView) -> str:
     """What a worker is shown, in short lines for a small model: question, earlier work, subtask, and "Response:"."""
     lines = [f"Question: {view.question}"]
     if view.previous is not None:

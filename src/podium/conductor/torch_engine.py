@@ -14,7 +14,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.codec import Codec
-from podium.conductor.engine import Logits, Passage
+from podium.conductor.engine import Logits, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
 
@@ -83,7 +83,7 @@ class TorchEngine:
         return _KVCache()
 
     @torch.inference_mode()
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         rows = [passage for passage in passages if self._batches(passage)]
         logits = dict(zip(map(id, rows), self._read_rows(rows), strict=True)) if len(rows) > 1 else {}
         return [
@@ -91,7 +91,7 @@ class TorchEngine:
             for passage in passages
         ]
 
-    def _batches(self, passage: Passage) -> bool:
+    def _batches(self, passage: TokenChunk) -> bool:
         """Whether the text can be a row of the batch: one token is read, after others, and its cache can be padded."""
         cache = passage.cache
         if len(passage.tokens) != 1 or not self._places_tokens or cache.length == 0:
@@ -99,7 +99,7 @@ class TorchEngine:
         found = self._batch if cache.key_values is None else cache.key_values
         return type(found) is DynamicCache and all(type(layer) is DynamicLayer for layer in found.layers)
 
-    def _read_rows(self, passages: Sequence[Passage]) -> list[Logits]:
+    def _read_rows(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         """Read the next token of several texts in one pass."""
         self._join([passage.cache for passage in passages])
         width = max(row.length for row in self._rows)

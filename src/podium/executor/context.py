@@ -13,7 +13,7 @@ from random import Random
 from typing import Literal
 
 from podium.types import SEED_PREFIX_CHARS, Message, Question
-from podium.workers.view import EarlierStep, View
+from podium.workers.view import EarlierStep, WorkerView
 
 Style = Literal["packed", "chat", "plain"]
 
@@ -38,14 +38,14 @@ class Context:
     messages: tuple[Message, ...] | None = None
     """The messages of the plain style, in place of the question and its history."""
 
-    def view(self, style: Style) -> View | None:
+    def view(self, style: Style) -> WorkerView | None:
         """The same content as data, for workers that are programs. It says no more than the messages do.
 
         None in the plain style, which adds nothing to what the caller wrote.
         """
         if style == "plain":
             return None
-        return View(self.question.text, self.subtask, self.earlier, self.previous)
+        return WorkerView(self.question.text, self.subtask, self.earlier, self.previous)
 
 
 def fence_token(seed: str, question: Question) -> str:

@@ -62,7 +62,7 @@ class StepEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class PlanTotal:
     """All steps of a plan that would be run."""
 
     tokens: int
@@ -76,9 +76,9 @@ class PlanEstimate:
     """The steps of a plan that would be run, in order, and what they add up to."""
 
     steps: tuple[StepEstimate, ...]
-    low: Total
-    likely: Total
-    high: Total
+    low: PlanTotal
+    likely: PlanTotal
+    high: PlanTotal
     most_usd: float
     """Dollars that a budget reserves for workers that were not called yet: each response is as long as its worker may
     write, no input is cached, and input has a token for each byte."""
@@ -209,8 +209,8 @@ def _sent(
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
-def _total(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> Total:
-    return Total(
+def _total(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> PlanTotal:
+    return PlanTotal(
         tokens=sum(guess.usage.tokens for guess in forecasts.values()),
         cost_usd=sum(guess.cost_usd for guess in forecasts.values()),
         latency_s=_slowest_path_s(workflow, forecasts),

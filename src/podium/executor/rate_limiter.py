@@ -21,7 +21,7 @@ class WindowEntry:
     amount: float
 
 
-class Window:
+class SlidingWindow:
     """A sliding window: in no stretch of `seconds` does it admit more than `limit`.
 
     An amount larger than the limit is admitted when the window is empty, because a call cannot be split.
@@ -101,7 +101,7 @@ class RateLimiter:
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
-        self._tokens = None if limits.tpm is None else Window(limits.tpm, _LIMIT_MINUTE_S)
+        self._tokens = None if limits.tpm is None else SlidingWindow(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
         """Those who wait, by caller; the first is the one whose turn it is."""
@@ -190,8 +190,8 @@ class RateLimiter:
         self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant)
 
 
-def _windows(per_minute: float) -> tuple[Window, Window]:
-    return Window(per_minute, _LIMIT_MINUTE_S), Window(
+def _windows(per_minute: float) -> tuple[SlidingWindow, SlidingWindow]:
+    return SlidingWindow(per_minute, _LIMIT_MINUTE_S), SlidingWindow(
         max(1.0, 2 * per_minute / _MINUTE_PARTS), _LIMIT_MINUTE_S / _MINUTE_PARTS
     )
 

@@ -31,7 +31,7 @@ _BEST = re.compile(r"^\W*best\W[^\d\n]{0,20}(\d{1,4})\b", re.IGNORECASE | re.MUL
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedPlanner:
     """The workers `members` answer, of which one may occur several times. `judge` then names one of the answers."""
 
     rounds = 2
@@ -76,12 +76,12 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
 def _baseline(form: str, subtask: str) -> Baseline:
     whole = f"{form}:A+B>JUDGE"
 
-    def open_judged(argument: str, context: BaselineContext) -> Judged:
+    def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
         name = f"{form}:{argument}" if argument else form
         members, judge = read_layers(argument, context, name, form=whole, layers=2)
         if len(judge) > 1:
             raise ConfigError(f"The baseline {name!r} names {len(judge)} judges and has one; write {whole}.")
-        return Judged(form, members, judge[0], subtask)
+        return JudgedPlanner(form, members, judge[0], subtask)
 
     return Baseline(
         whole,

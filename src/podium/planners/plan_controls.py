@@ -84,7 +84,7 @@ Change = Callable[[Workflow, ControlInput], Workflow]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed(PlannerWrapper):
+class ChangedPlanner(PlannerWrapper):
     """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay."""
 
     control: str
@@ -108,7 +108,7 @@ class Changed(PlannerWrapper):
 
 
 @dataclass(frozen=True, slots=True)
-class Misinformed(PlannerWrapper):
+class MisinformedPlanner(PlannerWrapper):
     """A planner that is told of each worker what is true of another one: its description, skills and rating.
 
     Names, prices and the workers themselves stay. All questions get the same wrong descriptions.
@@ -211,7 +211,7 @@ def _vote(planner: Planner, context: ControlContext) -> Planner:
 
 
 def _changing(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
-    return lambda planner, context: Changed(planner, name, change, context)
+    return lambda planner, context: ChangedPlanner(planner, name, change, context)
 
 
 _ALL = (
@@ -263,7 +263,7 @@ _ALL = (
     PlanControl(
         "wrong-ratings",
         "the planner does not use what it is told of the workers",
-        Misinformed,
+        MisinformedPlanner,
         frozenset({"ability"}),
     ),
     PlanControl(

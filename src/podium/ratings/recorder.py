@@ -17,7 +17,7 @@ from podium.executor import Dispatcher, Ledger
 from podium.executor.ledger import Reservation
 from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
-from podium.recordings import RecordedQuestion, RecordingWriter, Response, split_by_hash
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, split_by_hash
 from podium.rollout.judging import grade_answer
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
@@ -240,7 +240,9 @@ class _Job:
             sample=self.sample,
         )
 
-    def keep(self, trace: Trace, writer: RecordingWriter, split: Callable[[str], str]) -> Response | None:
+    def keep(
+        self, trace: Trace, writer: RecordingWriter, split: Callable[[str], str]
+    ) -> RecordedResponse | None:
         """Save the answer to disk, before it is graded: it is paid for. Returns None if there is none."""
         span = trace.spans[0] if trace.spans else None
         if span is None or span.response is None:
@@ -251,7 +253,7 @@ class _Job:
         writer.commit()
         return response
 
-    async def grade(self, response: Response, run_budget: RunBudget, writer: RecordingWriter) -> bool:
+    async def grade(self, response: RecordedResponse, run_budget: RunBudget, writer: RecordingWriter) -> bool:
         """Grade a saved answer and save the verdict; one that cannot be graded stays without. Returns False if the
         budget refused it."""
         grade = await run_budget.grade(self.task, response.text)
@@ -261,8 +263,8 @@ class _Job:
         return grade is not None
 
 
-def _response(worker: str, sample: int, span: Span, text: str) -> Response:
-    return Response(
+def _response(worker: str, sample: int, span: Span, text: str) -> RecordedResponse:
+    return RecordedResponse(
         worker=worker,
         sample=sample,
         text=text,

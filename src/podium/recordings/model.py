@@ -47,7 +47,7 @@ class ShownContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class RecordedResponse:
     """One response of one worker to one question."""
 
     worker: str
@@ -68,7 +68,7 @@ class Response:
     @classmethod
     def of_text(
         cls, worker: str, text: str, *, sample: int = 0, answer: str | None, score: float
-    ) -> Response:
+    ) -> RecordedResponse:
         """A response with a text and a score, whose tokens are estimated from the text's length."""
         return cls(worker, sample, text, answer, score, output_tokens=estimate_tokens(text), estimated=True)
 
@@ -126,7 +126,9 @@ class RecordingHeader(Value):
     """The SHA-256 of the file of rows."""
 
 
-def reference(recording: str, question_id: str, response: Response, seen: ShownContext | None = None) -> str:
+def reference(
+    recording: str, question_id: str, response: RecordedResponse, seen: ShownContext | None = None
+) -> str:
     """How a trace names a recorded response: recording#question/worker/sample, and @key if it is conditioned."""
     condition = "" if seen is None else f"@{seen.key}"
     return f"{recording}#{question_id}/{response.worker}/{response.sample}{condition}"

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
-from podium.recordings.model import RecordedQuestion, RecordingHeader, Response, ShownContext
+from podium.recordings.model import RecordedQuestion, RecordedResponse, RecordingHeader, ShownContext
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,7 +35,7 @@ class Recording:
         self._by_text: dict[str, int] = {}
         for number, text in enumerate(texts):
             self._by_text.setdefault(text.strip(), number)
-        self._responses: dict[int, dict[tuple[str, str | None], tuple[Response, ...]]] = {}
+        self._responses: dict[int, dict[tuple[str, str | None], tuple[RecordedResponse, ...]]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -122,29 +122,31 @@ class Recording:
         number = self._by_text.get(text.strip())
         return None if number is None else self.questions[number]
 
-    def responses(self, text: str) -> dict[str, tuple[Response, ...]]:
+    def responses(self, text: str) -> dict[str, tuple[RecordedResponse, ...]]:
         """All samples of each worker, in order, to the bare question of this wording; empty when it is not here."""
         return {worker: samples for (worker, seen), samples in self._of(text).items() if seen is None}
 
-    def conditioned_responses(self, text: str, worker: str, seen: ShownContext) -> tuple[Response, ...]:
+    def conditioned_responses(
+        self, text: str, worker: str, seen: ShownContext
+    ) -> tuple[RecordedResponse, ...]:
         """All samples in order that a worker gave to the question of this wording when it saw this; empty: none."""
         return self._of(text).get((worker, seen.key), ())
 
-    def all_responses(self, text: str) -> Iterator[Response]:
+    def all_responses(self, text: str) -> Iterator[RecordedResponse]:
         """Every response to the question of this wording, whatever its worker saw."""
         return chain.from_iterable(self._of(text).values())
 
-    def _of(self, text: str) -> dict[tuple[str, str | None], tuple[Response, ...]]:
+    def _of(self, text: str) -> dict[tuple[str, str | None], tuple[RecordedResponse, ...]]:
         """The responses to a question, by worker and key of what it saw; None: the bare question."""
         number = self._by_text.get(text.strip())
         if number is None:
             return {}
         if number not in self._responses:
             start, stop = self._places[number]
-            given: dict[tuple[str, str | None], list[Response]] = {}
+            given: dict[tuple[str, str | None], list[RecordedResponse]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
                 given.setdefault((row["worker"], row["seen"]), []).append(
-                    Response(
+                    RecordedResponse(
                         row["worker"],
                         row["sample"],
                         row["response"],

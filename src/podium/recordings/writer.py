@@ -17,7 +17,13 @@ from typing import Any, Self
 
 from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.recordings.files import require_pyarrow, write_files
-from podium.recordings.model import RecordedQuestion, RecordedWorker, RecordingHeader, Response, ShownContext
+from podium.recordings.model import (
+    RecordedQuestion,
+    RecordedResponse,
+    RecordedWorker,
+    RecordingHeader,
+    ShownContext,
+)
 
 _PATIENCE_S = 0.5
 """Seconds to wait for another process that has the file open: it may be about to close it."""
@@ -155,7 +161,7 @@ class RecordingWriter:
     def add(
         self,
         question_id: str,
-        response: Response,
+        response: RecordedResponse,
         *,
         sample: float | None = None,
         seen: ShownContext | None = None,
@@ -181,7 +187,7 @@ class RecordingWriter:
 
     def find(
         self, question_id: str, worker: str, sample: int, seen: ShownContext | None = None
-    ) -> Response | None:
+    ) -> RecordedResponse | None:
         """The response that was saved; None: there is none."""
         row = self._execute(
             f"select {_VALUES} from {_ALL} where question = ? and worker = ? and sample = ? and seen is ?",
@@ -190,10 +196,10 @@ class RecordingWriter:
         if row is None:
             return None
         _, name, number, text, answer, score, sent, made, estimated, seconds = row
-        return Response(name, number, text, answer, score, sent, made, bool(estimated), seconds)
+        return RecordedResponse(name, number, text, answer, score, sent, made, bool(estimated), seconds)
 
     def judge(
-        self, question_id: str, response: Response, score: float, seen: ShownContext | None = None
+        self, question_id: str, response: RecordedResponse, score: float, seen: ShownContext | None = None
     ) -> None:
         """Give a saved response its score, and the answer of `response`, which the grader found."""
         table = "response" if seen is None else "conditioned"

@@ -115,7 +115,7 @@ _POLL_S = 0.001
 _READ_BYTES = 2**18
 
 
-class Process:
+class InterpreterProcess:
     """A running process, whose standard input and output are one end of a socket pair. Podium holds the other end.
 
     The process ends by itself when that other end is closed, also by Podium's own death. Only if it does not, it is

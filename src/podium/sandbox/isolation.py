@@ -20,8 +20,8 @@ from itertools import cycle
 from pathlib import Path
 
 from podium.sandbox import interpreter, seccomp
-from podium.sandbox.inside.allowance import MIB
-from podium.sandbox.interpreter import Process
+from podium.sandbox.inside.run_limits import MIB
+from podium.sandbox.interpreter import InterpreterProcess
 
 
 class Isolation(ABC):
@@ -44,7 +44,7 @@ class Isolation(ABC):
         """Release what `open` prepared."""
 
     @abstractmethod
-    def start(self, closing: ExitStack) -> Process:
+    def start(self, closing: ExitStack) -> InterpreterProcess:
         """Start an interpreter that waits for orders on its standard input.
 
         Args:
@@ -71,11 +71,11 @@ class PlainProcess(Isolation):
     def close(self) -> None:
         """Sandboxes share nothing."""
 
-    def start(self, closing: ExitStack) -> Process:
+    def start(self, closing: ExitStack) -> InterpreterProcess:
         folder = tempfile.mkdtemp(prefix="podium-")
         closing.callback(_remove, folder)
         command = interpreter.command(interpreter.processes_of_user())
-        return Process(command, interpreter.environment(interpreter.ROOT, Path(folder)))
+        return InterpreterProcess(command, interpreter.environment(interpreter.ROOT, Path(folder)))
 
 
 def _remove(folder: str) -> None:
@@ -129,7 +129,7 @@ class Bubblewrap(Isolation):
             self._users.close()
             self._users = None
 
-    def start(self, closing: ExitStack) -> Process:
+    def start(self, closing: ExitStack) -> InterpreterProcess:
         options, passed, user = ["--unshare-user"], [], None
         if self._users is not None:
             user, passed = self._users.next(), [self._users.descriptor]
@@ -139,7 +139,7 @@ class Bubblewrap(Isolation):
                 filter_pipe = ours.enter_context(_pipe_of(self._filter))
                 options, passed = [*options, "--seccomp", str(filter_pipe)], [*passed, filter_pipe]
             command = [*self._command, *options, "--", *interpreter.command(self._others, user)]
-            return Process(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
+            return InterpreterProcess(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
 
 
 def _namespaces() -> list[str]:
@@ -224,7 +224,7 @@ class SandboxUsers:
         Raises:
             OSError: this system does not allow it.
         """
-        holder = Process([sys.executable, "-S", "-I", "-c", _CODE], {})
+        holder = InterpreterProcess([sys.executable, "-S", "-I", "-c", _CODE], {})
         try:
             if await holder.read(2) != b"0\n":
                 raise OSError("no user namespace can be made")

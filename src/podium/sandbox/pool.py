@@ -22,9 +22,9 @@ from podium.child_process import usable_cores
 from podium.errors import ConfigError, GraderError
 from podium.per_loop import PerLoop
 from podium.sandbox import interpreter
-from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
-from podium.sandbox.sandbox import Exit, Sandbox
+from podium.sandbox.sandbox import ProgramExit, Sandbox
 
 _MOST_READY = 8
 """Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
@@ -219,8 +219,8 @@ async def _tried(isolation: Isolation) -> Isolation:
 async def _trial(isolation: Isolation) -> None:
     sandbox = await Sandbox.start(isolation)
     try:
-        ended = await sandbox.run(_TRIAL, "it works\n", Allowance())
+        ended = await sandbox.run(_TRIAL, "it works\n", RunLimits())
     finally:
         await sandbox.close()
-    if ended != Exit("done", b"it works\n"):
+    if ended != ProgramExit("done", b"it works\n"):
         raise GraderError(f"A sandbox ({isolation.name}) does not run programs: {ended.reason}.")

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 
 from podium.errors import GraderError
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.allowance import MIB, Allowance
+from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.isolation import Isolation
 
 Role = Literal["program", "asserts"]
@@ -28,7 +28,7 @@ _LONGEST = 256 * MIB
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ProgramExit:
     """The program has ended."""
 
     reason: str
@@ -39,7 +39,7 @@ class Exit:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class ProgramOutput:
     """What the program sent; it still runs."""
 
     data: bytes
@@ -106,13 +106,13 @@ class Sandbox:
             return
         ended = await self._order({"do": "imports", "source": imports}, _START_S)
         self._loaded = imports
-        if ended != Exit("done"):
-            output = ended.output if isinstance(ended, Exit) else ended.data
+        if ended != ProgramExit("done"):
+            output = ended.output if isinstance(ended, ProgramExit) else ended.data
             raise GraderError(f"What is needed to run the program is not here: {_last_line(output)}.")
 
     async def run(
-        self, source: str, stdin: str, allowance: Allowance, prelude: str = "", *, report_error: bool = False
-    ) -> Exit:
+        self, source: str, stdin: str, allowance: RunLimits, prelude: str = "", *, report_error: bool = False
+    ) -> ProgramExit:
         """Run a program as a script.
 
         Args:
@@ -130,11 +130,13 @@ class Sandbox:
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
         order = {"do": "run", "with": arguments, "stdin": stdin, "allowance": allowance._asdict()}
         received = await self._order(order, allowance.wall_s + _GRACE_S)
-        if isinstance(received, Output):
+        if isinstance(received, ProgramOutput):
             raise GraderError("A sandbox sent a message while its program still ran.")
         return received
 
-    async def open(self, role: Role, arguments: dict[str, Any], allowance: Allowance) -> Output | Exit:
+    async def open(
+        self, role: Role, arguments: dict[str, Any], allowance: RunLimits
+    ) -> ProgramOutput | ProgramExit:
         """Begin a conversation, and wait for the first message.
 
         Args:
@@ -149,7 +151,7 @@ class Sandbox:
         order = {"do": role, "with": arguments, "allowance": allowance._asdict()}
         return await self._order(order, self._wall_s)
 
-    async def send(self, data: bytes) -> Output | Exit:
+    async def send(self, data: bytes) -> ProgramOutput | ProgramExit:
         """Send the next message of the conversation, and wait for the reply.
 
         Raises:
@@ -157,18 +159,18 @@ class Sandbox:
         """
         return await self._send(frames.DATA + data, self._wall_s)
 
-    async def _order(self, order: dict[str, Any], seconds: float) -> Output | Exit:
+    async def _order(self, order: dict[str, Any], seconds: float) -> ProgramOutput | ProgramExit:
         return await self._send(frames.ORDER + json.dumps(order).encode(), seconds)
 
-    async def _send(self, body: bytes, seconds: float) -> Output | Exit:
+    async def _send(self, body: bytes, seconds: float) -> ProgramOutput | ProgramExit:
         try:
             return await self._receive(seconds, sent=frames.to_frame(body))
         except GraderError:
             if self._isolation.weak:
-                return Exit("killed")  # by the program, which weak isolation allows
+                return ProgramExit("killed")  # by the program, which weak isolation allows
             raise
 
-    async def _receive(self, seconds: float, sent: bytes = b"") -> Output | Exit:
+    async def _receive(self, seconds: float, sent: bytes = b"") -> ProgramOutput | ProgramExit:
         try:
             async with asyncio.timeout(seconds):
                 await self._process.write(sent)
@@ -178,9 +180,9 @@ class Sandbox:
             last_error = self._process.last_error() or "it wrote no error message"
             raise GraderError(f"A sandbox ({self._isolation.name}) failed: {last_error}.") from None
         if body[:1] == frames.DATA:
-            return Output(body[1:])
+            return ProgramOutput(body[1:])
         reason, _, output = body[1:].partition(b"\n")
-        return Exit(reason.decode(errors="replace"), output)
+        return ProgramExit(reason.decode(errors="replace"), output)
 
 
 def _last_line(output: bytes) -> str:

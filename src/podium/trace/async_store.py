@@ -16,9 +16,9 @@ from sqlalchemy import Executable
 from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
 from podium.trace.model import Feedback, Trace, TraceStatus
-from podium.trace.query import Filters, Page, documents_statement
+from podium.trace.query import TraceFilters, TracePage, documents_statement
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
-from podium.trace.spend import Spend, SpendQuery
+from podium.trace.spend import SpendQuery, SpendReport
 from podium.trace.table import TraceTable
 from podium.trace.write_queue import WriteQueue
 
@@ -90,7 +90,7 @@ class AsyncTraceStore:
             raise UnknownTraceError(f"There is no trace whose id begins with {plain(prefix)[:64]!r}.")
         return trace
 
-    async def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
+    async def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
         not shift the pages. With a filter that no index answers, one page reads at most `SCANNED` traces, and so may
         have fewer than `limit` although there are others.
@@ -101,7 +101,7 @@ class AsyncTraceStore:
         """
         return await self._read(self._table.page, filters, cursor, limit)
 
-    async def spend(self, query: SpendQuery) -> Spend:
+    async def spend(self, query: SpendQuery) -> SpendReport:
         """What was spent in the days of `query`.
 
         Raises:
@@ -115,8 +115,8 @@ class AsyncTraceStore:
 
     async def judged(self, planner: str, count: int) -> tuple[Trace, ...]:
         """The newest `count` traces of a planner whose answers were judged right or wrong, oldest first."""
-        right = await self._read(self._table.newest, count, Filters(planner=planner, outcome="right"))
-        wrong = await self._read(self._table.newest, count, Filters(planner=planner, outcome="wrong"))
+        right = await self._read(self._table.newest, count, TraceFilters(planner=planner, outcome="right"))
+        wrong = await self._read(self._table.newest, count, TraceFilters(planner=planner, outcome="wrong"))
         return tuple(sorted((*right, *wrong), key=lambda trace: (trace.started_at, trace.id))[-count:])
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
@@ -149,7 +149,7 @@ class AsyncTraceStore:
         """Wait until the traces that were added so far are written, or spilled to files."""
         await asyncio.wrap_future(self._queue.next_flush())
 
-    async def export(self, filters: Filters) -> AsyncIterator[str]:
+    async def export(self, filters: TraceFilters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break.
 
         Damaged ones are left out, and named in the log.

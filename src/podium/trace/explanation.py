@@ -11,7 +11,7 @@ from podium.types import Profile, Usage, Value, estimate_tokens
 from podium.workflow import thought_in
 
 
-class Figure(Value):
+class SourcedNumber(Value):
     """A number, and the sentence that says where it comes from."""
 
     value: float
@@ -37,11 +37,11 @@ class SingleWorker(Value):
     worker: str
     choice: str
     """One sentence: why this worker."""
-    cost_usd: Figure | None = None
+    cost_usd: SourcedNumber | None = None
     """Dollars for this question."""
-    measured_usd: Figure | None = None
+    measured_usd: SourcedNumber | None = None
     """Mean dollars of its measured answers."""
-    accuracy: Figure | None = None
+    accuracy: SourcedNumber | None = None
     """How likely its answer is right, 0 to 1."""
 
 
@@ -121,15 +121,15 @@ def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
                 f"Estimated from its price in the pool file and the tokens of this question: about "
                 f"{usage.input_tokens:,} in (the question and its conversation), {usage.output_tokens:,} out ({basis})."
             )
-            cost = Figure(value=profile.price.cost(usage), source=source)
+            cost = SourcedNumber(value=profile.price.cost(usage), source=source)
     if profile.rating is not None:
         rating = profile.rating
         source = (
             f"Its rating, from {rating.questions:,} measured questions of the kind {rating.kind!r} and its mean over "
             "all kinds."
         )
-        measured = Figure(value=rating.cost_usd, source=source)
-        accuracy = Figure(value=rating.accuracy, source=source)
+        measured = SourcedNumber(value=rating.cost_usd, source=source)
+        accuracy = SourcedNumber(value=rating.accuracy, source=source)
     return SingleWorker(
         worker=profile.name, choice=choice, cost_usd=cost, measured_usd=measured, accuracy=accuracy
     )

@@ -42,7 +42,7 @@ OutcomeFilter = Verdict | Literal["none"]
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class TraceFilters:
     """Which traces to find: those that meet all conditions. None: no condition."""
 
     since: datetime | None = None
@@ -64,7 +64,7 @@ class Filters:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class TracePage:
     """A part of a list."""
 
     traces: tuple[TraceSummary, ...]
@@ -112,7 +112,7 @@ _Columns = Any
 """Those of a table or of a subquery."""
 
 
-def leading(filters: Filters) -> Leading | None:
+def leading(filters: TraceFilters) -> Leading | None:
     """The filter whose index is read; None: the table itself is. All are in the order of the start."""
     if filters.outcome not in (None, "none"):
         return "outcome"
@@ -122,7 +122,7 @@ def leading(filters: Filters) -> Leading | None:
     return next((name for name in found if getattr(filters, name) is not None), None)
 
 
-def page_statement(filters: Filters, cursor: str | None, limit: int) -> Select[Any]:
+def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Select[Any]:
     """Rows for summaries, newest first: one more than `limit` if there are more.
 
     If `end_of_scan` is a statement too, some may be missing: the page reads only the traces before that end.
@@ -144,7 +144,7 @@ def page_statement(filters: Filters, cursor: str | None, limit: int) -> Select[A
     return listed.order_by(found.c.started.desc(), found.c.id.desc())
 
 
-def end_of_scan(filters: Filters, cursor: str | None) -> Select[Any] | None:
+def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
     """A row of id and start: the last trace that the page reads, if there may be others after it.
 
     None: an index answers all filters, and so the page lacks none.
@@ -156,11 +156,11 @@ def end_of_scan(filters: Filters, cursor: str | None) -> Select[Any] | None:
     return _newest_first(last, filters, 1).offset(_count(SCANNED - 1))
 
 
-def count_statement(filters: Filters) -> Select[Any]:
+def count_statement(filters: TraceFilters) -> Select[Any]:
     """How many pass the filters; NULL, if they are too many to count."""
     rest = bool(_rest(filters, TRACES.c))
     if not rest:
-        most = _COUNTED if filters == Filters(owner=filters.owner) else _COUNTED_FILTERED
+        most = _COUNTED if filters == TraceFilters(owner=filters.owner) else _COUNTED_FILTERED
         passing: Select[Any] = (
             select(literal_column("1").label("one")).select_from(_at(filters)).where(*_indexed(filters))
         )
@@ -171,12 +171,14 @@ def count_statement(filters: Filters) -> Select[Any]:
     return select(case((func.count() <= SCANNED, found))).select_from(scanned)
 
 
-def every_statement(filters: Filters) -> Select[Any]:
+def every_statement(filters: TraceFilters) -> Select[Any]:
     """Rows for summaries, newest first, however long it takes to find them."""
     return _newest_first(_scan(LISTED, filters, None).where(*_rest(filters, TRACES.c)), filters, None)
 
 
-def documents_statement(filters: Filters, after: tuple[float, str] | None, limit: int | None) -> Select[Any]:
+def documents_statement(
+    filters: TraceFilters, after: tuple[float, str] | None, limit: int | None
+) -> Select[Any]:
     """Rows of start, id and document, oldest first, after the trace `after`."""
     at = _at(filters)
     found = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
@@ -186,7 +188,7 @@ def documents_statement(filters: Filters, after: tuple[float, str] | None, limit
     return found if limit is None else found.limit(_count(limit))
 
 
-def newest_statement(count: int, filters: Filters = Filters()) -> Select[Any]:
+def newest_statement(count: int, filters: TraceFilters = TraceFilters()) -> Select[Any]:
     """Rows of one document, newest first."""
     return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
 
@@ -223,29 +225,29 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
     return TraceSummary(id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome)
 
 
-def _at(filters: Filters) -> FromClause:
+def _at(filters: TraceFilters) -> FromClause:
     """The table in whose order the traces are read."""
     return WORKED if leading(filters) == "worker" else TRACES
 
 
-def _source(filters: Filters) -> FromClause:
+def _source(filters: TraceFilters) -> FromClause:
     if leading(filters) != "worker":
         return TRACES
     return WORKED.join(TRACES, and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id))
 
 
-def _scan(columns: Sequence[ColumnElement[Any]], filters: Filters, cursor: str | None) -> Select[Any]:
+def _scan(columns: Sequence[ColumnElement[Any]], filters: TraceFilters, cursor: str | None) -> Select[Any]:
     """The traces before the cursor that the index has."""
     found = select(*columns).select_from(_source(filters))
     return found.where(*_indexed(filters), *_before(cursor, _at(filters)))
 
 
-def _with_documents(columns: Sequence[ColumnElement[Any]], filters: Filters) -> Select[Any]:
+def _with_documents(columns: Sequence[ColumnElement[Any]], filters: TraceFilters) -> Select[Any]:
     source = _source(filters).join(DOCUMENTS, DOCUMENTS.c.id == TRACES.c.id)
     return select(*columns).select_from(source).where(*_indexed(filters), *_rest(filters, TRACES.c))
 
 
-def _newest_first(found: Select[Any], filters: Filters, limit: int | None) -> Select[Any]:
+def _newest_first(found: Select[Any], filters: TraceFilters, limit: int | None) -> Select[Any]:
     at = _at(filters)
     found = found.order_by(at.c.started.desc(), at.c.id.desc())
     return found if limit is None else found.limit(_count(limit))
@@ -268,7 +270,7 @@ def _count(number: int) -> ColumnElement[int]:
     return literal_column(str(int(number)))
 
 
-def _indexed(filters: Filters) -> list[ColumnElement[bool]]:
+def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
     """The conditions that the index answers."""
     first, at = leading(filters), _at(filters)
     where: list[ColumnElement[bool]] = []
@@ -285,7 +287,7 @@ def _indexed(filters: Filters) -> list[ColumnElement[bool]]:
     return where
 
 
-def _rest(filters: Filters, columns: _Columns) -> list[ColumnElement[bool]]:
+def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
     """The other conditions."""
     first = leading(filters)
     where: list[ColumnElement[bool]] = []
@@ -301,14 +303,14 @@ def _rest(filters: Filters, columns: _Columns) -> list[ColumnElement[bool]]:
     return where
 
 
-def _read_by(filters: Filters) -> list[ColumnElement[Any]]:
+def _read_by(filters: TraceFilters) -> list[ColumnElement[Any]]:
     """Start, id, and what the conditions read that no index answers."""
     read = {part for rest in _rest(filters, TRACES.c) for part in visitors.iterate(rest)}
     at = _at(filters)
     return [at.c.started, at.c.id, *(column for column in TRACES.c if column in read)]
 
 
-def _condition(name: Leading, filters: Filters, columns: _Columns) -> list[ColumnElement[bool]]:
+def _condition(name: Leading, filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
     value = getattr(filters, name)
     if name == "outcome" and value == "none":
         return [columns.outcome.is_(None)]

@@ -188,7 +188,7 @@ class SpendGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
+class SpendReport:
     """What was spent."""
 
     query: SpendQuery

@@ -21,7 +21,7 @@ from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Feedback, Trace, TraceStatus
-from podium.trace.query import Filters, OutcomeFilter, TraceSummary
+from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace.schema import STORE, WAY_OUT
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
 from podium.trace.table import TraceTable
@@ -193,7 +193,7 @@ class TraceStore:
         `since` is inclusive.
         """
         self.flush()
-        filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
+        filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
         found: list[TraceSummary] = []
         self.damaged = 0
         with closing(self._table.summaries(filters)) as summaries:
@@ -217,7 +217,7 @@ class TraceStore:
         """Whole traces, oldest first, one in memory at a time; without those that are damaged."""
         self.flush()
         self.damaged = 0
-        filters = Filters(status=status, planner=planner, since=since, outcome=outcome)
+        filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
         with closing(self._table.documents(filters)) as documents:
             for document in documents:
                 try:

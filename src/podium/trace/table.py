@@ -21,8 +21,8 @@ from podium.trace.costs import Cost
 from podium.trace.database import Database
 from podium.trace.model import Trace, TraceStatus
 from podium.trace.query import (
-    Filters,
-    Page,
+    TraceFilters,
+    TracePage,
     TraceSummary,
     beginning_statement,
     count_statement,
@@ -36,12 +36,12 @@ from podium.trace.query import (
 )
 from podium.trace.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.spend import Spend, SpendQuery
+from podium.trace.spend import SpendQuery, SpendReport
 
 _BEYOND = 1e308
 _TOGETHER = 500
 """Rows that are written together."""
-_ALL = Filters()
+_ALL = TraceFilters()
 _SUMMED = Cost._fields[1:]
 
 
@@ -161,7 +161,7 @@ class TraceTable:
                 f"The trace {rows[0][0]} is damaged: its document is not a trace{error}."
             ) from None
 
-    def page(self, filters: Filters, cursor: str | None = None, limit: int = 50) -> Page:
+    def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """As `AsyncTraceStore.page`."""
         read = self.database.read
         rows = read(page_statement(filters, cursor, limit))
@@ -177,28 +177,28 @@ class TraceTable:
             total = len(rows)
         elif cursor is None and len(rows) > limit:
             ((total,),) = read(count_statement(filters))
-        return Page(
+        return TracePage(
             traces=tuple(summary for summary in listed if summary is not None),
             next=None if last is None else write_cursor(*last),
             total=total,
             damaged=listed.count(None),
         )
 
-    def summaries(self, filters: Filters) -> Generator[TraceSummary | None]:
+    def summaries(self, filters: TraceFilters) -> Generator[TraceSummary | None]:
         """The summaries of all traces that pass, newest first; None for each that is damaged."""
         for row in self.database.stream(every_statement(filters)):
             yield read_summary(row)
 
-    def documents(self, filters: Filters) -> Generator[str]:
+    def documents(self, filters: TraceFilters) -> Generator[str]:
         """The documents of all traces that pass, oldest first, damaged or not."""
         for _, _, document in self.database.stream(documents_statement(filters, None, None)):
             yield document
 
-    def spend(self, query: SpendQuery) -> Spend:
+    def spend(self, query: SpendQuery) -> SpendReport:
         """What was spent in the days of `query`."""
-        return Spend.read(query, self.database.read(query.sums()), self.database.read(query.feedback()))
+        return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.feedback()))
 
-    def newest(self, count: int, filters: Filters = _ALL) -> tuple[Trace, ...]:
+    def newest(self, count: int, filters: TraceFilters = _ALL) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
         traces = []
         for (document,) in self.database.read(newest_statement(count, filters)):

@@ -12,7 +12,7 @@ from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.view import View, read_view
+from podium.workers.view import WorkerView, read_view
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Request:
     """They win over the worker's own settings. A worker ignores those that it does not have."""
     thoughts_alone: bool = False
     """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
-    structured: View | None = None
+    structured: WorkerView | None = None
     """The content of the messages as data. None: the messages do not come from the executor."""
     on_text: Callable[[str], None] | None = None
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
@@ -52,7 +52,7 @@ class Request:
     """Where a worker counts what a call takes that ends without a reply: it fails, or is cancelled."""
 
     @property
-    def view(self) -> View:
+    def view(self) -> WorkerView:
         """What the worker is shown: `structured`, else parsed from the messages."""
         return read_view(self.messages) if self.structured is None else self.structured
 

@@ -75,7 +75,7 @@ class CalculatorWorker:
         """Nothing to close."""
 
 
-def _computed(found: list[str], rounding: Rounding) -> str:
+def _computed(found: list[str], rounding: AnswerRounding) -> str:
     lines: list[str] = []
     faults: list[str] = []
     answer: str | None = None
@@ -92,7 +92,7 @@ def _computed(found: list[str], rounding: Rounding) -> str:
     return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.stated(answer)])
 
 
-def _written(value: Fraction, expression: str, rounding: Rounding) -> str:
+def _written(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
     """The value, rounded as the text requests; hexadecimal if the expression is."""
     if "0x" in expression.lower() and value.denominator == 1:
         return hex(value.numerator)
@@ -100,7 +100,7 @@ def _written(value: Fraction, expression: str, rounding: Rounding) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Rounding:
+class AnswerRounding:
     """How a text wants its answer written. Halves are rounded away from zero, as schools teach it."""
 
     figures: int | None = None
@@ -112,7 +112,7 @@ class Rounding:
 
     def __bool__(self) -> bool:
         """Whether the text names any of these."""
-        return self != Rounding()
+        return self != AnswerRounding()
 
     def write(self, value: Fraction) -> str:
         """The value, written so. Zeros at the end are kept only in scientific notation."""
@@ -126,10 +126,10 @@ class Rounding:
         return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
-def requested_rounding(text: str) -> Rounding:
+def requested_rounding(text: str) -> AnswerRounding:
     """The rounding that a text names; if it names several of one sort, the last."""
     figures = _last(_FIGURES, text)
-    return Rounding(
+    return AnswerRounding(
         None if figures is None else max(1, figures),
         _last(_PLACES, text),
         _SCIENTIFIC.search(text) is not None,

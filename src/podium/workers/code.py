@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
-from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.program import RAISED
+from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.pool import SandboxPools
-from podium.sandbox.sandbox import Exit
+from podium.sandbox.sandbox import ProgramExit
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
@@ -61,7 +61,7 @@ class CodeWorker:
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox
         self._pools = SandboxPools()
-        self._allowance = Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
+        self._allowance = RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
 
     async def answer(self, request: Request) -> Reply:
         """What the program printed, or why it failed; without a program, a sentence that says so.
@@ -95,7 +95,7 @@ class CodeWorker:
         """End the sandboxes of the running event loop."""
         await self._pools.close()
 
-    def _text(self, ended: Exit) -> str:
+    def _text(self, ended: ProgramExit) -> str:
         printed = ended.output.decode(errors="replace")
         if ended.reason == "done":
             return (

@@ -28,7 +28,7 @@ _TRIES = 20
 """Fences inside a program that are tried as its end."""
 
 
-class Block(NamedTuple):
+class FencedBlock(NamedTuple):
     """A fenced block."""
 
     language: str
@@ -37,10 +37,10 @@ class Block(NamedTuple):
     """The lines between the fences, without the indentation of the opening one."""
 
 
-def blocks(text: str) -> list[Block]:
+def blocks(text: str) -> list[FencedBlock]:
     """The fenced blocks of a text, in order, without those that are blank. A block that is not closed ends with it."""
     lines = text.splitlines(keepends=True)
-    found: list[Block] = []
+    found: list[FencedBlock] = []
     at = offset = 0
     while at < len(lines):
         bare, indent = _unindented(lines[at])
@@ -55,7 +55,7 @@ def blocks(text: str) -> list[Block]:
             language = _language(opening["info"])
             end = _end(lines, at, opening["fence"], language, indent + len(opening["item"]))
             content = _content(lines[at:end], indent + len(opening["item"]))
-            found += [Block(language, content)] if content.strip() else []
+            found += [FencedBlock(language, content)] if content.strip() else []
             at = end + 1
     return found
 

@@ -13,14 +13,14 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
-from podium.recordings import RecordedQuestion, Recording, Response, ShownContext, reference
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, ShownContext, reference
 from podium.thoughts import split_thoughts, without_thoughts
 from podium.trace import Reply
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN
-from podium.workers.view import View, read_view
+from podium.workers.view import WorkerView, read_view
 
 
 class ReplayWorker:
@@ -68,7 +68,7 @@ class ReplayWorker:
         """The highest number of responses to one bare question; 0: it has only conditioned responses."""
         return self.recording.samples(self._worker)
 
-    def responses(self, question: str) -> tuple[Response, ...]:
+    def responses(self, question: str) -> tuple[RecordedResponse, ...]:
         """All recorded responses to the bare question with this text, in order."""
         return self.recording.responses(question).get(self._worker, ())
 
@@ -98,7 +98,7 @@ class ReplayWorker:
             WorkerError: "unrecorded": the recording has no response to the question, or none to what the step shows.
         """
         recorded = self._question(request)
-        responses: tuple[Response, ...] = ()
+        responses: tuple[RecordedResponse, ...] = ()
         # A further sample of the question begins with the next response, unless the seed draws which one is first.
         seen, number = None, request.repeat + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
@@ -129,8 +129,8 @@ class ReplayWorker:
         )
 
     def _conditioned(
-        self, view: View, recorded: RecordedQuestion
-    ) -> tuple[ShownContext | None, tuple[Response, ...]]:
+        self, view: WorkerView, recorded: RecordedQuestion
+    ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
         """What the step shows besides the question, and the responses to that; None: it shows the bare question."""
         seen = seen_in(view, recorded.text)
         if seen is None:
@@ -155,7 +155,7 @@ class ReplayWorker:
             inner = read_view((Message(role="user", content=text),)).question
         return found
 
-    def _usage(self, response: Response, asked: str) -> Usage:
+    def _usage(self, response: RecordedResponse, asked: str) -> Usage:
         """Tokens of what was asked and of the response, as in the recorded call, not of the messages of this call."""
         sent, made = response.input_tokens, response.output_tokens
         length = _length(response) if self._assumed is None else self._assumed
@@ -166,7 +166,7 @@ class ReplayWorker:
         )
 
 
-def seen_in(view: View, question: str) -> ShownContext | None:
+def seen_in(view: WorkerView, question: str) -> ShownContext | None:
     """What a step shows besides the recorded question of this text, as a recording keys it; None: nothing.
 
     In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
@@ -207,7 +207,7 @@ def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[
     )
 
 
-def _length(response: Response) -> int | None:
+def _length(response: RecordedResponse) -> int | None:
     """Output tokens of the response; None: unknown, since the source has only its answer."""
     if response.output_tokens is not None:
         return response.output_tokens
@@ -216,7 +216,7 @@ def _length(response: Response) -> int | None:
     return estimate_tokens(response.text)
 
 
-def with_answer(response: Response) -> str:
+def with_answer(response: RecordedResponse) -> str:
     """The response's text without thoughts. If its final answer is not the recorded one, that is added at the end."""
     text = without_thoughts(response.text)
     if response.answer is None or not response.answer.strip():

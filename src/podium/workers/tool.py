@@ -10,12 +10,12 @@ from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Usage
 from podium.workers.base import Request
-from podium.workers.view import View
+from podium.workers.view import WorkerView
 
 _NO_RESULT = "There is no result: "
 
 
-def responses(view: View) -> list[str]:
+def responses(view: WorkerView) -> list[str]:
     """The responses that a tool is shown, in order, after the final response of the previous round."""
     previous = [] if view.previous is None else [view.previous]
     return previous + [shown.response for shown in view.earlier]

@@ -45,7 +45,7 @@ class EarlierStep:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class WorkerView:
     """What a worker is shown."""
 
     question: str
@@ -73,19 +73,19 @@ def requests_whole_question(subtask: str, question: str) -> bool:
     )
 
 
-def read_view(messages: Sequence[Message]) -> View:
+def read_view(messages: Sequence[Message]) -> WorkerView:
     """Parse messages of the executor. In others, the last user message is both question and subtask."""
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
-        return View(question="", subtask="")
+        return WorkerView(question="", subtask="")
     text = messages[last].content
     view = _read_packed(text)
     if view is None:
         view = _read_chat(text, messages[:last])
-    return view or View(question=text, subtask=text)
+    return view or WorkerView(question=text, subtask=text)
 
 
-def _read_packed(text: str) -> View | None:
+def _read_packed(text: str) -> WorkerView | None:
     # The subtask's block is the last of the message, so the last end line is never forged: what stands
     # inside a block is followed by that block's own end.
     start = text.rfind(_END)
@@ -112,7 +112,7 @@ def _read_packed(text: str) -> View | None:
                 shown.append(EarlierStep(int(step["position"]), subtasks.get(step["label"], ""), body, round))
     if subtask is None:
         return None
-    return View(subtask if question is None else question, subtask, tuple(shown), previous)
+    return WorkerView(subtask if question is None else question, subtask, tuple(shown), previous)
 
 
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
@@ -131,7 +131,7 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
         place = end + len(closing)
 
 
-def _read_chat(text: str, earlier: Sequence[Message]) -> View | None:
+def _read_chat(text: str, earlier: Sequence[Message]) -> WorkerView | None:
     question, found, subtask = text.rpartition(_CHAT_SUBTASK)
     if not found or not question.startswith(_CHAT_QUESTION):
         return None
@@ -143,4 +143,4 @@ def _read_chat(text: str, earlier: Sequence[Message]) -> View | None:
                 previous = assistant.content
             else:
                 shown.append(EarlierStep(None, user.content, assistant.content))
-    return View(question[len(_CHAT_QUESTION) :], subtask, tuple(shown), previous)
+    return WorkerView(question[len(_CHAT_QUESTION) :], subtask, tuple(shown), previous)

@@ -26,7 +26,7 @@ from podium.workflow.fault import ParseFault, showable
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow
 from podium.workflow.search import find_plan
-from podium.workflow.structured import Columns, item_text, read_columns
+from podium.workflow.structured import StepColumns, item_text, read_columns
 
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
 _NAMES_WIDTH = 60
@@ -103,7 +103,7 @@ class _Rules:
 def _plan(read: dict[str, Item] | Item, rules: _Rules) -> Workflow | Acceptance | ParseFault:
     if isinstance(read, Item):
         columns = read_columns(read, later_round=rules.later_round)
-        return _workflow(columns, rules) if isinstance(columns, Columns) else columns
+        return _workflow(columns, rules) if isinstance(columns, StepColumns) else columns
     return _of_lists(read, rules)
 
 
@@ -114,10 +114,10 @@ def _of_lists(lists: dict[str, Item], rules: _Rules) -> Workflow | Acceptance | 
         return _unequal(lists, len(ids), len(subtasks), len(entries))
     if not ids and rules.later_round:
         return Acceptance()
-    return _workflow(Columns(ids, subtasks, entries), replace(rules, names=()))
+    return _workflow(StepColumns(ids, subtasks, entries), replace(rules, names=()))
 
 
-def _workflow(columns: Columns, rules: _Rules) -> Workflow | ParseFault:
+def _workflow(columns: StepColumns, rules: _Rules) -> Workflow | ParseFault:
     steps: list[Step] = []
     for position, row in enumerate(zip(*columns, strict=True)):
         step = _step(position, *row, rules)
@@ -162,7 +162,7 @@ def _unequal(lists: dict[str, Item], ids: int, subtasks: int, entries: int) -> P
     return ParseFault("unequal_lists", message, lists[odd].at)
 
 
-def _place(violation: Violation, columns: Columns) -> int | None:
+def _place(violation: Violation, columns: StepColumns) -> int | None:
     if violation.step is None:
         return None
     column = {"model_id": columns.workers, "subtasks": columns.subtasks, "access_list": columns.sees}

@@ -22,7 +22,7 @@ _LISTS = frozenset({"model_id", "subtasks", "access_list"})
 _BEGINS = re.compile(r"""\{\s*+["'“”„‘`]?(?:thought|steps|accept)\b""", re.IGNORECASE)
 
 
-class Columns(NamedTuple):
+class StepColumns(NamedTuple):
     """The workers, the subtasks and the access lists of the steps."""
 
     workers: list[Item]
@@ -47,7 +47,7 @@ def begins_plan(text: str, at: int) -> bool:
     return _BEGINS.match(text, at) is not None
 
 
-def read_columns(item: Item, *, later_round: bool) -> Columns | Acceptance | ParseFault:
+def read_columns(item: Item, *, later_round: bool) -> StepColumns | Acceptance | ParseFault:
     """The columns of a structured plan, or its acceptance of the answer, or the fault in it."""
     fields = _fields(item)
     accept, steps = fields.get("accept"), fields.get("steps")
@@ -78,8 +78,8 @@ def _acceptance(accept: Item, *, steps: bool, later_round: bool) -> Acceptance |
     return Acceptance()
 
 
-def _columns(steps: list[Item]) -> Columns | ParseFault:
-    columns = Columns([], [], [])
+def _columns(steps: list[Item]) -> StepColumns | ParseFault:
+    columns = StepColumns([], [], [])
     for position, step in enumerate(steps):
         if not isinstance(step.value, dict):
             message = f"Expected an object for step {position}, found {item_text(step)}."

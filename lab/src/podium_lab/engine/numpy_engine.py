@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.engine import Logits, Passage, PrefixSharing
+from podium.conductor.engine import Logits, PrefixSharing, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
 from podium_lab.engine.llama import KVCache, Llama, NewTokens, Shape, read_weights
@@ -60,7 +60,7 @@ class NumpyEngine:
     def cut(self, cache: KVCache, length: int) -> None:
         cache.length = length
 
-    def read(self, passages: Sequence[Passage]) -> list[Logits]:
+    def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         texts = [NewTokens(passage.cache, passage.tokens, passage.wanted) for passage in passages]
         logits = self._llama.logits(self._llama.read_batch(texts))
         return np.split(logits, np.cumsum([text.wanted for text in texts])[:-1])

@@ -19,7 +19,7 @@ from typing import Literal
 
 from podium.conductor.local_worker import prompt_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
-from podium.workers.view import EarlierStep, View
+from podium.workers.view import EarlierStep, WorkerView
 from podium_lab.small_workers.abilities import JOINS, Ability
 from podium_lab.small_workers.plans import CORRECT, JOIN
 from podium_lab.small_workers.steps import EarlierSteps, ask, state_fact, truth, unknown
@@ -89,17 +89,17 @@ def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "f
     return SFTExample(prompt_of(view), ((answer, True),))
 
 
-def _recital(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
+def _recital(ability: Ability, rng: Random, facts: World) -> tuple[WorkerView, str]:
     """All that the worker knows of one thing, in any order: many facts in few tokens."""
     field = rng.choice(sorted(ability.knows))
     thing = rng.choice([each for each in facts.things[field] if ability.knows_about(field, each)])
     relations = rng.sample(relations_of(field), len(relations_of(field)))
     said = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
     subject = named(thing, field)
-    return View(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(said)
+    return WorkerView(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(said)
 
 
-def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
+def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage) -> tuple[WorkerView, str]:
     """Some relations of a path, or all of it: of a longer question, whose other parts are somebody else's."""
     path, begin = _path(ability, rng, facts)
     things = (path.thing, *path.values(facts)[:-1])
@@ -129,7 +129,7 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
         board.add(ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
     elif rng.random() < _FROM_BEFORE:
         subtask = ask(part, rng.choice(_BEFORE).format(field=field), rng)
-        return View(question, subtask, previous=truth(found, facts)), answer
+        return WorkerView(question, subtask, previous=truth(found, facts)), answer
     elif stage == "plans":
         _add_hops(board, Path(path.thing, path.relations[:begin]), rng, facts)
     else:
@@ -166,7 +166,7 @@ def _around(path: Path, rng: Random, facts: World) -> Problem:
                 return problem
 
 
-def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[View, str]:
+def _whole_lesson(ability: Ability, path: Path, rng: Random, facts: World) -> tuple[WorkerView, str]:
     """A whole question; at times after others tried it, whose work is used where the worker knows no better."""
     question = word_question(Problem((path,)), rng)
     board = EarlierSteps(rng, facts)
@@ -203,7 +203,9 @@ def _attempt(
     return " ".join([*said, unknown(relation, thing)]), right
 
 
-def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> Iterator[tuple[str, View]]:
+def fact_subtasks(
+    relation: Relation, thing: str, facts: World, rng: Random
+) -> Iterator[tuple[str, WorkerView]]:
     """One fact in each form in which a worker may be asked for it: (form, what the worker is shown).
 
     "named": the subtask names the thing; "result": an earlier step found it; "kept": in a clause that lessons never
@@ -212,7 +214,7 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
     subject = named(thing, relation.field)
     path = Path(thing, (relation.name,))
     question = word_question(Problem((path,)), rng)
-    yield "named", View(question, ask(path, None, rng))
+    yield "named", WorkerView(question, ask(path, None, rng))
     before = [r for r in RELATIONS.values() if r.gives == relation.field]
     sources = [(r, s) for r in before for s, value in facts.values[r.name].items() if value == thing]
     if sources:
@@ -221,12 +223,12 @@ def fact_subtasks(relation: Relation, thing: str, facts: World, rng: Random) -> 
         found = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
         step = EarlierStep(0, ask(found, None, rng), truth(found, facts))
-        yield "result", View(long, ask(path, reference, rng), (step,))
-    yield "kept", View(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
-    yield "question", View(question, ANSWER_WHOLE_QUESTION)
+        yield "result", WorkerView(long, ask(path, reference, rng), (step,))
+    yield "kept", WorkerView(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
+    yield "question", WorkerView(question, ANSWER_WHOLE_QUESTION)
 
 
-def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[str, tuple[View, str]]]:
+def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[str, tuple[WorkerView, str]]]:
     """Lessons of each skill of a worker: (skill, (what the worker is shown, the answer)). Those of facts are called
     "plans": steps of plans, whose question may have other parts, and all of whose facts the worker knows."""
     facts = world()
@@ -249,7 +251,7 @@ def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[s
                 yield skill, _check_lesson(ability, rng, facts)
 
 
-def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[View, str]:
+def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[WorkerView, str]:
     """What others found on the paths of a question, and what follows from it."""
     computed = stage == "plans" and rng.random() < _COMPUTED
     problem = draw_problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts, split="train")
@@ -285,7 +287,7 @@ def _add_hops(board: EarlierSteps, path: Path, rng: Random, facts: World) -> Non
             board.add(ask(hop, None, rng), truth(hop, facts))
 
 
-def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[View, str]:
+def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[WorkerView, str]:
     """Somebody's answer, right or wrong, and the answer that it should have been."""
     relation, thing = _fact(ability, rng, facts)
     path = Path(thing, (relation.name,))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from random import Random
 
-from podium.workers.view import EarlierStep, View
+from podium.workers.view import EarlierStep, WorkerView
 from podium_lab.world import RELATIONS, Path, Relation, World, phrase, told
 from podium_lab.world.schema import FIELDS, relations_of
 from podium_lab.world.wording import named
@@ -72,9 +72,9 @@ class EarlierSteps:
             hop = Path(self._rng.choice(self._facts.things[field]), (relation.name,))
             self.add(ask(hop, None, self._rng), truth(hop, self._facts))
 
-    def view(self, question: str, subtask: str) -> View:
+    def view(self, question: str, subtask: str) -> WorkerView:
         """What the next step is shown."""
-        return View(question, self._worded(subtask), tuple(self.steps))
+        return WorkerView(question, self._worded(subtask), tuple(self.steps))
 
     def _worded(self, subtask: str) -> str:
         return f"{self._position}. {subtask}" if self._numbered else subtask

@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, list_files, read_json
@@ -70,7 +70,9 @@ def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], No
                         continue
                     found = _answer(answer)
                     score = float(found is not None and same(found, gold))
-                    response = Response.of_text(worker, answer, sample=agent, answer=None, score=score)
+                    response = RecordedResponse.of_text(
+                        worker, answer, sample=agent, answer=None, score=score
+                    )
                     if not writer.add(question_id, response, seen=seen):
                         import_report.left_out["answers of an agent that the logs have twice"] += 1
     return import_report

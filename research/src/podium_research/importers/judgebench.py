@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
 from podium_research.importers.documents import SourceDocument, list_files, read_json_lines
@@ -79,7 +79,7 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
                     continue
                 shown = [*reversed(answers.values())] if place else [*answers.values()]
                 wanted = _REVERSED.get(pair.label, pair.label) if place else pair.label
-                response = Response(
+                response = RecordedResponse(
                     judge,
                     0,
                     game.judgment.response,
@@ -108,5 +108,7 @@ def _add_answer(writer: RecordingWriter, question_id: str, pair: _Pair, text: st
     tokens = estimate_tokens(text)
     writer.add(
         question_id,
-        Response(pair.response_model, sample, text, None, score, output_tokens=tokens, estimated=True),
+        RecordedResponse(
+            pair.response_model, sample, text, None, score, output_tokens=tokens, estimated=True
+        ),
     )

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, ShownContext, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, ShownContext, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, read_json_lines
@@ -81,12 +81,16 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
             score = float(label is True)
             writer.add(
                 question_id,
-                Response.of_text(row.model, row.response, sample=row.response_idx, answer=None, score=score),
+                RecordedResponse.of_text(
+                    row.model, row.response, sample=row.response_idx, answer=None, score=score
+                ),
             )
             seen = ShownContext(VERIFY, ((ANSWER_WHOLE_QUESTION, row.response),))
             for sample, (text, vote) in enumerate(zip(row.swap_inference1, row.votes, strict=False)):
                 agrees = label is not None and _VOTES.get(_word(vote)) == label
-                response = Response.of_text(verifier, text, sample=sample, answer=None, score=float(agrees))
+                response = RecordedResponse.of_text(
+                    verifier, text, sample=sample, answer=None, score=float(agrees)
+                )
                 if writer.add(question_id, response, seen=seen):
                     verdicts[verifier] += 1
                     right[verifier] += agrees

@@ -16,7 +16,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, zipped_json
 
@@ -88,7 +88,7 @@ def _add(
     letter = record.pred
     fresh = writer.add(
         question_id,
-        Response.of_text(model, full_text, answer=letter, score=float(letter == record.answer)),
+        RecordedResponse.of_text(model, full_text, answer=letter, score=float(letter == record.answer)),
     )
     if not fresh:
         import_report.left_out[f"records of {model} to a question that it answered before"] += 1

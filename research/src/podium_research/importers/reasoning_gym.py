@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import Field, TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_folders, read_json
 
@@ -104,7 +104,7 @@ def _add_task(
             answer = completion.model_answer
             fresh = writer.add(
                 question_id,
-                Response.of_text(
+                RecordedResponse.of_text(
                     model,
                     full_text,
                     sample=sample,

@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedWorker, Response, hashed_id
+from podium.recordings.model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium.types import Price
 from podium_research.importers.documents import SourceDocument, read_json
@@ -86,7 +86,7 @@ def import_routeprofile(path: Path, writer: RecordingWriter, report: Callable[[s
             sent, made = performance.prompt_tokens or None, performance.completion_tokens or None
             fresh = writer.add(
                 question_id,
-                Response(
+                RecordedResponse(
                     model_name, 0, performance.response, None, score, input_tokens=sent, output_tokens=made
                 ),
             )

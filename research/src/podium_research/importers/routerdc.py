@@ -17,7 +17,7 @@ from statistics import fmean
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, hashed_id
+from podium.recordings.model import RecordedQuestion, RecordedResponse, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 
@@ -62,7 +62,7 @@ def import_routerdc(path: Path, writer: RecordingWriter, report: Callable[[str],
                 score = min(given, 1.0) if family in _ATTEMPTS else float(given > 0)
                 # A text of its own for each worker, because a response is graded by its text.
                 text = f"The source has the score of {worker}, and not its answer."
-                if writer.add(question_id, Response(worker, 0, text, None, score)):
+                if writer.add(question_id, RecordedResponse(worker, 0, text, None, score)):
                     scores[worker].append(score)
                 else:
                     import_report.left_out[f"scores of questions that are twice in {family}"] += 1

@@ -18,7 +18,7 @@ from typing import Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium_research.importers.documents import SourceDocument, list_files, read_json
 
@@ -86,7 +86,7 @@ def _add(
     question_id = f"{task}/{record.id}"
     full_text = record.output[0]
     answer = extract_json_answer(full_text)
-    response = Response.of_text(
+    response = RecordedResponse.of_text(
         model, full_text, answer=answer, score=float(answer is not None and same(answer, gold))
     )
     if not writer.add_question(RecordedQuestion(question_id, text, gold, task, split_by_hash(question_id))):

@@ -41,7 +41,7 @@ from podium.recordings.importers.cells import (
     read_verbatim,
 )
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
 from podium.types import estimate_tokens
@@ -250,7 +250,7 @@ def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given
     return writer.add(question_id, response, sample=number)
 
 
-def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Response:
+def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> RecordedResponse:
     """The response in a row; `_add` reads the sample."""
     answer = read_verbatim(values, given.answer)
     text = read_verbatim(values, given.text)
@@ -260,7 +260,7 @@ def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Re
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
     if text is None:
         text = "" if answer is None else f"<answer>{answer}</answer>"
-    return Response(
+    return RecordedResponse(
         worker,
         0,
         text,

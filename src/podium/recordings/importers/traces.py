@@ -13,7 +13,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, Response, hashed_id, split_by_hash
+from podium.recordings.model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document
@@ -83,7 +83,7 @@ def import_from_traces(
             sample = 0
             while writer.find(question_id, span.answered_by, sample) is not None:
                 sample += 1
-            response = Response(
+            response = RecordedResponse(
                 span.answered_by,
                 sample,
                 span.response,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.plain import Reference, pack, unpack
+from podium.sandbox.inside.plain import ObjectReference, pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
 CALL, VERDICT = b"?", b"!"
@@ -72,7 +72,7 @@ def _run_suite(cases: Any, methods: Sequence[str]) -> None:
         raise AssertionError("".join(problems))
 
 
-class Remote(Reference):
+class RemoteObject(ObjectReference):
     """Proxy of an object in the program's process: attributes are read and set there; it equals nothing but itself."""
 
     def __getattr__(self, name: str) -> Any:
@@ -110,7 +110,7 @@ def _call(name: str, /, *given: Any, **named: Any) -> Any:
         os._exit(1)
     reply = json.loads(received)
     if "value" in reply:
-        return unpack(reply["value"], Remote)
+        return unpack(reply["value"], RemoteObject)
     raise _error(reply["raised"], str(reply["text"]))
 
 

@@ -1,7 +1,7 @@
 """Values that are sent from one process to another as plain data, so that no behaviour is sent with them.
 
 Numbers, texts, bytes, and lists, tuples, sets and dictionaries of them are rebuilt from exact built-in types. So an
-object that claims to equal everything arrives as its plain value, or as a `Reference` that equals only itself.
+object that claims to equal everything arrives as its plain value, or as an `ObjectReference` that equals only itself.
 Both directions are bounded in depth and count.
 """
 
@@ -21,7 +21,7 @@ Refer = Callable[[Any], int]
 """Keeps an object that is not plain in its own process, and returns the number that stands for it."""
 
 
-class Reference:
+class ObjectReference:
     """Stands for an object that stayed in the other process. It can be sent back, and equals nothing but itself."""
 
     def __init__(self, number: int) -> None:
@@ -63,7 +63,8 @@ def pack(value: Any, refer: Refer | None = None) -> Any:
     """A value as JSON can hold it.
 
     Args:
-        refer: called for objects that are not plain, which are then sent as a `Reference`; None: they are refused.
+        refer: called for objects that are not plain, which are then sent as an `ObjectReference`; None: they are
+            refused.
 
     Raises:
         ValueError: it is too deep or too large.
@@ -72,7 +73,7 @@ def pack(value: Any, refer: Refer | None = None) -> Any:
     return _Packing(refer).pack(value)
 
 
-def unpack(packed: Any, resolve: Callable[[int], Any] = Reference, depth: int = 0) -> Any:
+def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: int = 0) -> Any:
     """The value again, of exact built-in types.
 
     Args:
@@ -108,7 +109,7 @@ def _exact_int(value: int) -> Any:
 
 # These call the methods of the built-in types, since a value's own class may override them.
 _BARE: tuple[tuple[type, Callable[[Any], Any]], ...] = (
-    (Reference, lambda value: {"reference": value.number}),
+    (ObjectReference, lambda value: {"reference": value.number}),
     (str, str.__str__),
     (int, _exact_int),
     (float, float.__float__),

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
-from podium.sandbox.inside.allowance import Allowance
+from podium.sandbox.inside.run_limits import RunLimits
 
 TO, FROM = 3, 4
 """The child's descriptors for messages to it and from it, where its standard ones are not used."""
@@ -29,7 +29,7 @@ class Child:
     """The program's process, as the supervisor sees it."""
 
     def __init__(
-        self, task: Callable[[], None], allowance: Allowance, *, standard: bool, user: int | None
+        self, task: Callable[[], None], allowance: RunLimits, *, standard: bool, user: int | None
     ) -> None:
         """Start it.
 
@@ -101,7 +101,7 @@ def _enter_own_folder() -> None:
     os.chdir(folder)
 
 
-def _set_limits(allowance: Allowance, user: int | None) -> None:
+def _set_limits(allowance: RunLimits, user: int | None) -> None:
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)

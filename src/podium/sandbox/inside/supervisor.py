@@ -16,8 +16,8 @@ from contextlib import suppress
 from typing import Any
 
 from podium.sandbox.inside import asserts, frames, program
-from podium.sandbox.inside.allowance import Allowance
 from podium.sandbox.inside.processes import Child, ProcessGroup, supervise
+from podium.sandbox.inside.run_limits import RunLimits
 
 _STEP_S = 0.02
 """Seconds between two measurements of what a program uses."""
@@ -27,7 +27,7 @@ _AT_ONCE = 2**16
 class ProgramExchange:
     """One exchange with the program: a message to it, and its reply."""
 
-    def __init__(self, child: Child, group: ProcessGroup, allowance: Allowance, orders: int) -> None:
+    def __init__(self, child: Child, group: ProcessGroup, allowance: RunLimits, orders: int) -> None:
         self._orders = orders
         self._child = child
         self._group = group
@@ -93,7 +93,7 @@ class ProgramExchange:
 class _Meter:
     """Measures what the processes have used since the exchange began."""
 
-    def __init__(self, group: ProcessGroup, allowance: Allowance) -> None:
+    def __init__(self, group: ProcessGroup, allowance: RunLimits) -> None:
         self._group = group
         self._allowance = allowance
         self._cpu_before: float | None = None
@@ -163,7 +163,7 @@ class Supervisor:
         self._others = others
         self._user = user
         self._child: Child | None = None
-        self._allowance = Allowance()
+        self._allowance = RunLimits()
 
     def carry_out(self, body: bytes) -> bytes:
         """Carry out an order. The reply is what the program sent, or how it ended and its output."""
@@ -172,7 +172,7 @@ class Supervisor:
         order = json.loads(body[1:])
         if order["do"] == "imports":
             return _load(order["source"])
-        self._allowance = Allowance(**order["allowance"])
+        self._allowance = RunLimits(**order["allowance"])
         task = _task(order["do"], order["with"])
         if order["do"] == "run":
             self._start(task, standard=True)

@@ -29,7 +29,7 @@ from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream,
 from podium.trace import Trace, TraceStatus
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.explanation import Explanation, explain_answer
-from podium.trace.query import MAX_PAGE, Filters, OutcomeFilter, TraceSummary
+from podium.trace.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace.serialization import to_json
 
 _WRITE_TIMEOUT_S = 30.0
@@ -299,10 +299,12 @@ class TraceQuery(BaseModel):
         description="Text in the first or the last 1,000 characters of the question, in any case.",
     )
 
-    def of(self, caller: Caller) -> Filters:
+    def of(self, caller: Caller) -> TraceFilters:
         """The store's filters, restricted to what the caller may see."""
         given = self.model_dump(include=set(TraceQuery.model_fields) - {"since", "until"})
-        return Filters(since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **given)
+        return TraceFilters(
+            since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **given
+        )
 
 
 class PageQuery(TraceQuery):

@@ -17,11 +17,11 @@ from typing import Any, Literal
 from pydantic import Field, PrivateAttr
 
 from podium.errors import GraderError
-from podium.sandbox.inside.allowance import MIB, Allowance
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.plain import pack, unpack
+from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.pool import SandboxPool, SandboxPools
-from podium.sandbox.sandbox import Exit, Output, Sandbox
+from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     AssertTests,
@@ -82,8 +82,8 @@ class Code(GraderSettings):
         pool = await self._pools.pool()
         return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
 
-    def _allowance(self, seconds: float) -> Allowance:
-        return Allowance(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=self.memory_mb * MIB)
+    def _allowance(self, seconds: float) -> RunLimits:
+        return RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=self.memory_mb * MIB)
 
 
 _STARS = (
@@ -105,9 +105,9 @@ class Submission:
     """A program that is to be tested, and its limits."""
 
     source: str
-    allowance: Allowance
+    allowance: RunLimits
     """Limits of one run or one call."""
-    total: Allowance
+    total: RunLimits
     """Limits of all asserts together, or of all unit tests together."""
 
     async def passes(self, tests: CodeTests, pool: SandboxPool, *, allow_weak: bool) -> bool:
@@ -152,7 +152,7 @@ class Submission:
         for given, wanted in zip(tests.inputs, tests.outputs, strict=True):
             called = {"call": tests.function, "given": pack(list(given)), "named": pack({})}
             received = await sandbox.send(json.dumps(called).encode())
-            if isinstance(received, Exit) or not same_value(received.data, wanted):
+            if isinstance(received, ProgramExit) or not same_value(received.data, wanted):
                 return False
         return True
 
@@ -171,15 +171,15 @@ class Submission:
                 names = await self._load(program_sandbox, prelude, tests.names)
                 given = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
                 received = await test_sandbox.open("asserts", given, self.total)
-                while isinstance(received, Output) and received.data.startswith(CALL):
+                while isinstance(received, ProgramOutput) and received.data.startswith(CALL):
                     calls += 1
                     answer = await program_sandbox.send(received.data.removeprefix(CALL))
-                    if isinstance(answer, Exit):
+                    if isinstance(answer, ProgramExit):
                         return False
                     received = await test_sandbox.send(answer.data)
         except TimeoutError:
             return False
-        return isinstance(received, Output) and _passed(
+        return isinstance(received, ProgramOutput) and _passed(
             json.loads(received.data.removeprefix(VERDICT)), calls
         )
 
@@ -187,7 +187,7 @@ class Submission:
         """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
         received = await sandbox.open("program", given, self.allowance)
-        if isinstance(received, Exit) or len(received.data) > len(json.dumps(names)):
+        if isinstance(received, ProgramExit) or len(received.data) > len(json.dumps(names)):
             return []
         defined = _json(received.data)
         return [name for name in names if isinstance(defined, list) and name in defined]

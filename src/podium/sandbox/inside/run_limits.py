@@ -7,7 +7,7 @@ from typing import NamedTuple
 MIB = 2**20
 
 
-class Allowance(NamedTuple):
+class RunLimits(NamedTuple):
     """Limits of one run of a program, or of one call of a function."""
 
     cpu_s: float = 6.0
