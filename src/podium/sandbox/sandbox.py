@@ -111,7 +111,7 @@ class Sandbox:
             raise GraderError(f"What is needed to run the program is not here: {_last_line(output)}.")
 
     async def run(
-        self, source: str, stdin: str, allowance: RunLimits, prelude: str = "", *, report_error: bool = False
+        self, source: str, stdin: str, limits: RunLimits, prelude: str = "", *, report_error: bool = False
     ) -> ProgramExit:
         """Run a program as a script.
 
@@ -128,27 +128,27 @@ class Sandbox:
             GraderError: the sandbox failed; this says nothing about the program.
         """
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
-        order = {"do": "run", "with": arguments, "stdin": stdin, "allowance": allowance._asdict()}
-        received = await self._order(order, allowance.wall_s + _GRACE_S)
+        order = {"do": "run", "with": arguments, "stdin": stdin, "limits": limits._asdict()}
+        received = await self._order(order, limits.wall_s + _GRACE_S)
         if isinstance(received, ProgramOutput):
             raise GraderError("A sandbox sent a message while its program still ran.")
         return received
 
     async def open(
-        self, role: Role, arguments: dict[str, Any], allowance: RunLimits
+        self, role: Role, arguments: dict[str, Any], limits: RunLimits
     ) -> ProgramOutput | ProgramExit:
         """Begin a conversation, and wait for the first message.
 
         Args:
             role: what runs in the sandbox.
             arguments: of the function that serves this role in `inside`, by name.
-            allowance: for each exchange.
+            limits: for each exchange.
 
         Raises:
             GraderError: the sandbox failed; this says nothing about the program.
         """
-        self._wall_s = allowance.wall_s + _GRACE_S
-        order = {"do": role, "with": arguments, "allowance": allowance._asdict()}
+        self._wall_s = limits.wall_s + _GRACE_S
+        order = {"do": role, "with": arguments, "limits": limits._asdict()}
         return await self._order(order, self._wall_s)
 
     async def send(self, data: bytes) -> ProgramOutput | ProgramExit:

@@ -29,7 +29,7 @@ class Child:
     """The program's process, as the supervisor sees it."""
 
     def __init__(
-        self, task: Callable[[], None], allowance: RunLimits, *, standard: bool, user: int | None
+        self, task: Callable[[], None], limits: RunLimits, *, standard: bool, user: int | None
     ) -> None:
         """Start it.
 
@@ -48,7 +48,7 @@ class Child:
             try:
                 os.setsid()
                 _take_ends(inward, outward, standard)
-                _set_limits(allowance, user)
+                _set_limits(limits, user)
                 _enter_own_folder()
                 task()
                 status = 0
@@ -101,7 +101,7 @@ def _enter_own_folder() -> None:
     os.chdir(folder)
 
 
-def _set_limits(allowance: RunLimits, user: int | None) -> None:
+def _set_limits(limits: RunLimits, user: int | None) -> None:
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -110,10 +110,10 @@ def _set_limits(allowance: RunLimits, user: int | None) -> None:
     _prctl(_DUMPABLE, 1)
     for kind, most in (
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_AS, allowance.memory_bytes),
-        (resource.RLIMIT_FSIZE, allowance.file_bytes),
-        (resource.RLIMIT_NPROC, allowance.processes),
-        (resource.RLIMIT_NOFILE, allowance.open_files),
+        (resource.RLIMIT_AS, limits.memory_bytes),
+        (resource.RLIMIT_FSIZE, limits.file_bytes),
+        (resource.RLIMIT_NPROC, limits.processes),
+        (resource.RLIMIT_NOFILE, limits.open_files),
     ):
         hard = resource.getrlimit(kind)[1]
         least = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -27,12 +27,12 @@ _AT_ONCE = 2**16
 class ProgramExchange:
     """One exchange with the program: a message to it, and its reply."""
 
-    def __init__(self, child: Child, group: ProcessGroup, allowance: RunLimits, orders: int) -> None:
+    def __init__(self, child: Child, group: ProcessGroup, limits: RunLimits, orders: int) -> None:
         self._orders = orders
         self._child = child
         self._group = group
-        self._allowance = allowance
-        self._meter = _Meter(group, allowance)
+        self._limits = limits
+        self._meter = _Meter(group, limits)
 
     def run(self, sent: bytes, *, until_frame: bool) -> str | None:
         """Send data to the child, and receive until the exchange is over.
@@ -68,7 +68,7 @@ class ProgramExchange:
                 self.read_rest()
             if until_frame and frames.is_complete(child.received):
                 return None
-            if len(child.received) > self._allowance.output_bytes:
+            if len(child.received) > self._limits.output_bytes:
                 return "output"
             if ended:
                 return "ended"
@@ -77,7 +77,7 @@ class ProgramExchange:
 
     def read_rest(self) -> None:
         """Read all that the child has written, up to the limit of output."""
-        while len(self._child.received) <= self._allowance.output_bytes and self._read_some():
+        while len(self._child.received) <= self._limits.output_bytes and self._read_some():
             pass
 
     def _read_some(self) -> bytes | None:
@@ -93,16 +93,16 @@ class ProgramExchange:
 class _Meter:
     """Measures what the processes have used since the exchange began."""
 
-    def __init__(self, group: ProcessGroup, allowance: RunLimits) -> None:
+    def __init__(self, group: ProcessGroup, limits: RunLimits) -> None:
         self._group = group
-        self._allowance = allowance
+        self._limits = limits
         self._cpu_before: float | None = None
         self._began = self._looked = time.monotonic()
 
     def passed(self) -> str | None:
         """The limit that was passed, if one was."""
-        now, allowance = time.monotonic(), self._allowance
-        if now - self._began > allowance.wall_s:
+        now, limits = time.monotonic(), self._limits
+        if now - self._began > limits.wall_s:
             return "time"
         if now - self._looked < _STEP_S:
             return None
@@ -111,11 +111,11 @@ class _Meter:
         # Only now: most exchanges are over before the first measurement, and save its cost.
         if self._cpu_before is None:
             self._cpu_before = usage.cpu_s
-        if usage.cpu_s - self._cpu_before > allowance.cpu_s:
+        if usage.cpu_s - self._cpu_before > limits.cpu_s:
             return "time"
-        if usage.memory_bytes > allowance.memory_bytes:
+        if usage.memory_bytes > limits.memory_bytes:
             return "memory"
-        return "processes" if usage.processes > allowance.processes else None
+        return "processes" if usage.processes > limits.processes else None
 
 
 def _write(sink: int, rest: memoryview) -> memoryview:
@@ -163,7 +163,7 @@ class Supervisor:
         self._others = others
         self._user = user
         self._child: Child | None = None
-        self._allowance = RunLimits()
+        self._limits = RunLimits()
 
     def carry_out(self, body: bytes) -> bytes:
         """Carry out an order. The reply is what the program sent, or how it ended and its output."""
@@ -172,7 +172,7 @@ class Supervisor:
         order = json.loads(body[1:])
         if order["do"] == "imports":
             return _load(order["source"])
-        self._allowance = RunLimits(**order["allowance"])
+        self._limits = RunLimits(**order["limits"])
         task = _task(order["do"], order["with"])
         if order["do"] == "run":
             self._start(task, standard=True)
@@ -189,15 +189,15 @@ class Supervisor:
 
     def _start(self, task: Callable[[], None], *, standard: bool) -> None:
         self.close()
-        allowance = self._allowance._replace(processes=self._allowance.processes + self._others)
-        self._child = Child(task, allowance, standard=standard, user=self._user)
+        limits = self._limits._replace(processes=self._limits.processes + self._others)
+        self._child = Child(task, limits, standard=standard, user=self._user)
 
     def _exchange(self, sent: bytes, *, until_frame: bool) -> bytes:
         """Send data to the child, and return the reply to the host."""
         child = self._child
         if child is None:
             return _exit("gone")
-        exchange = ProgramExchange(child, self._group, self._allowance, self._orders)
+        exchange = ProgramExchange(child, self._group, self._limits, self._orders)
         reason = exchange.run(sent, until_frame=until_frame)
         if reason is None:
             return frames.DATA + frames.pop_frame(child.received)

@@ -78,11 +78,11 @@ class Code(GraderSettings):
             tests = await asyncio.to_thread(parse_tests, gold)
         except ValueError as error:
             raise GraderError(f"A program cannot be graded: {error}.") from None
-        trial = Submission(program, self._allowance(self.seconds), self._allowance(self.total_seconds))
+        trial = Submission(program, self._limits(self.seconds), self._limits(self.total_seconds))
         pool = await self._pools.pool()
         return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
 
-    def _allowance(self, seconds: float) -> RunLimits:
+    def _limits(self, seconds: float) -> RunLimits:
         return RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=self.memory_mb * MIB)
 
 
@@ -105,7 +105,7 @@ class Submission:
     """A program that is to be tested, and its limits."""
 
     source: str
-    allowance: RunLimits
+    limits: RunLimits
     """Limits of one run or one call."""
     total: RunLimits
     """Limits of all asserts together, or of all unit tests together."""
@@ -140,7 +140,7 @@ class Submission:
     async def _passes_programs(self, sandbox: Sandbox, tests: ProgramTests) -> bool:
         """Whether the program prints the expected output for every input."""
         for stdin, wanted in zip(tests.inputs, tests.outputs, strict=True):
-            ended = await sandbox.run(self.source, stdin, self.allowance, prelude=_CONTEST)
+            ended = await sandbox.run(self.source, stdin, self.limits, prelude=_CONTEST)
             if ended.reason != "done" or not same_output(ended.output.decode(errors="replace"), wanted):
                 return False
         return True
@@ -186,7 +186,7 @@ class Submission:
     async def _load(self, sandbox: Sandbox, prelude: str, names: list[str]) -> list[str]:
         """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
-        received = await sandbox.open("program", given, self.allowance)
+        received = await sandbox.open("program", given, self.limits)
         if isinstance(received, ProgramExit) or len(received.data) > len(json.dumps(names)):
             return []
         defined = _json(received.data)
