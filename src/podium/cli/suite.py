@@ -136,7 +136,7 @@ def _on_answer(show: Callable[[str, int, int], None], left: int) -> OnAnswer:
         nonlocal dollars
         dollars += answer.trace.uncached_usd
         found = right.setdefault(label, [])
-        found.append(answer.rollout.correct)
+        found.append(answer.grade.correct)
         said = f"{label}: {sum(found) / len(found):.1%} right, ${dollars:.4f} so far"
         show(said, sum(map(len, right.values())), left)
 

@@ -162,7 +162,7 @@ class WorkerAnswers:
         }
         for name, by_task in given.items():
             for (task, _), answer in kept[name].items():
-                if by_others or answer.failure is None:
+                if by_others or answer.grade.failure is None:
                     by_task.setdefault(task, []).append(answer)
         tasks = tuple(
             task for task in self.questions.tasks if all(task.id in by_task for by_task in given.values())
@@ -207,7 +207,9 @@ class WorkerAnswers:
 
     def _is_missing(self, answer: GradedAnswer | None) -> bool:
         """Whether there is no answer, or none with a verdict where there can be one."""
-        return answer is None or (answer.failure is not None and self.questions.judged_by != "agreement")
+        return answer is None or (
+            answer.grade.failure is not None and self.questions.judged_by != "agreement"
+        )
 
     def _key(self, name: str) -> str:
         return answers_key(name, self.pool.named(name).identity)

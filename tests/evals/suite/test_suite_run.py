@@ -87,7 +87,7 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
 
 
 def _given(found: list[Any]) -> list[tuple[str, str, float]]:
-    return [(answer["task"], answer["found"], answer["score"]) for answer in found]
+    return [(answer["task"], answer["grade"].get("found"), answer["grade"]["score"]) for answer in found]
 
 
 def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
         alone = run(tmp_path / f"alone-{seed}", **few, planner=[policy])
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
-        right.append(f"{100 * sum(answer['score'] for answer in same) / 6:.1f}")
+        right.append(f"{100 * sum(answer['grade']['score'] for answer in same) / 6:.1f}")
     comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path / "ours")))
     assert only.by_seed
     assert f"Ours: each seed has a checkpoint of its own; they are right on {', '.join(right)} %." in (
@@ -278,7 +278,7 @@ def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
     (bound,) = (lines for key, lines in found.items() if "best_of_6" in key)
     (plain,) = (lines for key, lines in found.items() if "best_of" not in key)
     assert len(bound) == 6
-    assert sum(line["score"] for line in bound) >= sum(line["score"] for line in plain)
+    assert sum(line["grade"]["score"] for line in bound) >= sum(line["grade"]["score"] for line in plain)
     assert {line["repeat"] for line in bound} == {0}
     manifest = check(**settings, planner=planners)
     assert [row.kind for row in manifest.tables[0].rows] == ["conductor", "oracle"]

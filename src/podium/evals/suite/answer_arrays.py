@@ -30,11 +30,11 @@ def answer_arrays(given: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answ
     for q, row in enumerate(questions):
         numbers: dict[str, int] = {}
         for w, answers in enumerate(row):
-            score_QW[q, w] = fmean(answer.correct for answer in answers)
+            score_QW[q, w] = fmean(answer.grade.correct for answer in answers)
             cost_QW[q, w] = fmean(answer.trace.uncached_usd for answer in answers)
             for r in range(samples):
                 answer = answers[r % len(answers)]  # One with fewer samples starts again from number 0.
-                right_QWR[q, w, r] = answer.correct
+                right_QWR[q, w, r] = answer.grade.correct
                 answer_QWR[q, w, r] = _number(answer.trace.answer, numbers)
     return Answers(
         workers=tuple(given),

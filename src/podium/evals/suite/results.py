@@ -43,10 +43,7 @@ class GradedAnswer(Value):
 
     task: str
     repeat: int
-    score: float
-    found: str | None = None
-    failure: str | None = None
-    grading_usd: float = 0.0
+    grade: Grade
     gold: str = ""
     facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
     trace: Trace
@@ -54,14 +51,10 @@ class GradedAnswer(Value):
     @classmethod
     def of(cls, task: Task, repeat: int, rollout: Rollout) -> GradedAnswer:
         """The line of a rollout."""
-        grade = rollout.grade
         return cls(
             task=task.id,
             repeat=repeat,
-            score=grade.score,
-            found=grade.found,
-            failure=grade.failure,
-            grading_usd=grade.cost_usd,
+            grade=rollout.grade,
             gold=kept_gold(task),
             facts=dict(task.facts),
             trace=_short(rollout.trace),
@@ -74,16 +67,6 @@ class GradedAnswer(Value):
             return self.model_dump_json(exclude_defaults=True)
         except PydanticSerializationError:
             return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
-
-    @property
-    def grade(self) -> Grade:
-        """The verdict."""
-        return Grade(self.score, self.found, self.grading_usd, self.failure)
-
-    @property
-    def correct(self) -> bool:
-        """Whether the answer is right."""
-        return self.grade.correct
 
     @property
     def rollout(self) -> Rollout:
