@@ -13,7 +13,7 @@ from pathlib import Path
 from podium.errors import UsageError
 from podium.rollout.run_folder import RunFolder
 from podium.study.answering import AskingProgress, WorkerAnswers
-from podium.study.conducting import OnConductor, conducting, run_conductors, why_no_conductor
+from podium.study.conducting import ConductorStudy, OnConductor, conducting, why_no_conductor
 from podium.study.crossfit import crossfit
 from podium.study.decision import MARGIN, decide
 from podium.study.judging import PoolJudge
@@ -161,16 +161,12 @@ class StudyRun:
             )
             on_asked(asked)
             known = worker_answers.read()
-            conducted = await run_conductors(
-                team,
-                pool,
-                questions,
-                known,
+            conductors = ConductorStudy(
+                team, pool, known, dispatcher, settings.concurrency, str(settings.seed)
+            )
+            conducted = await conductors.run(
                 count=cost.conductor_questions,
-                checkpoint=settings.conductor,
-                dispatcher=dispatcher,
-                concurrency=settings.concurrency,
-                seed=str(settings.seed),
+                checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
                 on_progress=on_progress,
             )
             spent_usd = worker_answers.cost_usd if spend_limit is None else spend_limit.spent_usd
