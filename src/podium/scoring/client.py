@@ -163,18 +163,11 @@ class SyncClient:
     """`Client` for code that is not async, such as a notebook; its event loop runs in a thread of its own.
 
     Args:
-        url, key, settings, patience_s: as `Client`'s.
+        options: as `Client`'s.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        key: str | None = None,
-        settings: ScoringSettings | None = None,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        self._client = Client(url, key=key, settings=settings, patience_s=patience_s)
+    def __init__(self, url: str, **options: Any) -> None:
+        self._client = Client(url, **options)
         self._loop = LoopThread("podium-scoring")
 
     def __enter__(self) -> Self:
