@@ -287,8 +287,8 @@ def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podiu
         refused = podium(*command, "--pool", "replay.toml", "--planner", "mixture-of-agents:ada>bob")
         assert (refused.status, refused.out) == (2, "")
         assert (
-            "The planner 'mixture-of-agents:ada>bob' gives workers more than the bare question, and this pool's recording "
-            "has no answers to that; use a pool of live workers, or one of these planners: single, "
+            "The planner 'mixture-of-agents:ada>bob' gives workers more than the bare question, and this pool's "
+            "recording has no answers to that; use a pool of live workers, or one of these planners: single, "
         ) in " ".join(refused.err.split())
 
 
