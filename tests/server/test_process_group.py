@@ -75,7 +75,8 @@ def few_calls(tmp_path_factory: pytest.TempPathFactory, few_model: ChatModel) ->
     pool.write_text(pool.read_text().replace("concurrency = 64", "concurrency = 3"))
     with served(folder, "--pool", str(pool), *TWO) as server:
         yield server
-        assert server.end() == (0, "")
+        server.tell(signal.SIGINT)
+        assert server.ended() == (0, "")
 
 
 def ask(server: Served, text: str = "Is it so?", **headers: str) -> httpx.Response:
@@ -103,39 +104,33 @@ def in_flight(server: Served) -> dict[str, float]:
     return {process: float(value) for process, value in found}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_one_signal_ends_all_processes_after_their_questions(
-    tmp_path: Path, said: Model, model: ChatModel, number: signal.Signals
+def test_a_killed_process_is_replaced_and_a_signal_ends_all(
+    tmp_path: Path, said: Model, model: ChatModel
 ) -> None:
-    said.go_on.clear()
     with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
         assert "(2 processes; no key is needed" in server.line
-        processes = processes_of(server)
-        assert len(processes) == 2
-        with ThreadPoolExecutor(8) as threads:
-            asked = [threads.submit(ask, server) for _ in range(8)]
-            until(lambda: sum(in_flight(server).values()) == 8)
-            server.tell(number)
-            time.sleep(0.2)
-            said.go_on.set()
-            assert [one.result().status_code for one in asked] == [200] * 8
-        assert server.ended() == (0, "")
-        assert not any(Path(f"/proc/{process}").exists() for process in processes)
-    with TraceStore(tmp_path / "traces.sqlite") as traces:
-        assert len(traces.list(status="ok")) == 8
-
-
-def test_a_killed_process_is_replaced_and_the_others_go_on(tmp_path: Path, model: ChatModel) -> None:
-    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
         first, second = processes_of(server)
         os.kill(first, signal.SIGKILL)
         assert ask(server).status_code == 200
         until(lambda: len(processes_of(server)) == 2)
         until(lambda: in_flight(server).keys() == {"0", "1"})
-        assert first not in processes_of(server)
-        assert second in processes_of(server)
-        status, err = server.end()
-    assert (status, err) == (0, "A process of the server ended with status -9; another takes its place.\n")
+        processes = processes_of(server)
+        assert first not in processes
+        assert second in processes
+
+        said.go_on.clear()
+        with ThreadPoolExecutor(8) as threads:
+            asked = [threads.submit(ask, server) for _ in range(8)]
+            until(lambda: sum(in_flight(server).values()) == 8)
+            server.tell(signal.SIGTERM)
+            time.sleep(0.2)
+            said.go_on.set()
+            assert [one.result().status_code for one in asked] == [200] * 8
+        replaced = "A process of the server ended with status -9; another takes its place.\n"
+        assert server.ended() == (0, replaced)
+        assert not any(Path(f"/proc/{process}").exists() for process in processes)
+    with TraceStore(tmp_path / "traces.sqlite") as traces:
+        assert len(traces.list(status="ok")) == 9
 
 
 def test_the_processes_of_a_killed_server_end_too_and_delete_their_folder(
@@ -200,21 +195,7 @@ def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) 
     assert "cannot be opened" in ran.stderr
 
 
-def test_the_budget_of_a_start_holds_for_all_processes_together(tmp_path: Path, model: ChatModel) -> None:
-    pool = str(pool_file(tmp_path, model.url))
-    most = 7 * CALL_USD
-    with served(tmp_path, "--pool", pool, *TWO, "--run-budget-usd", f"{most:.6f}") as server:
-        statuses = []
-        while statuses[-4:] != [402] * 4:
-            statuses += [reply.status_code for reply in ask_many(server, 4)]
-        assert server.end()[0] == 0
-    assert set(statuses) == {200, 402}
-    assert 1 <= statuses.count(200) == len(model.bodies) <= 7
-
-
-def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
-    tmp_path: Path, model: ChatModel
-) -> None:
+def test_rates_and_budgets_hold_for_all_processes_together(tmp_path: Path, model: ChatModel) -> None:
     def add(name: str, rpm: int | None = None, budget: KeyAllowance | None = None) -> str:
         secret = Secret.new()
         caller = Caller(name=name, id=secret.id, rpm=rpm, allowance=budget)
@@ -227,15 +208,26 @@ def test_the_rate_and_the_budget_of_a_key_hold_for_all_processes_together(
         asyncio.run(put())
         return f"Bearer {secret.text}"
 
-    hurried = add("hurried", rpm=6)
-    poor = add("poor", budget=KeyAllowance.read(f"{5 * CALL_USD:.6f}/day"))
-    with served(tmp_path, "--pool", str(pool_file(tmp_path, model.url)), *TWO) as server:
-        replies = ask_many(server, 16, authorization=hurried)
-        assert sorted(reply.status_code for reply in replies) == [200] * 6 + [429] * 10
+    def answered_until_refused(key: str) -> int:
         statuses: list[int] = []
         while statuses[-4:] != [402] * 4:
-            statuses += [reply.status_code for reply in ask_many(server, 4, authorization=poor)]
-        assert 1 <= statuses.count(200) <= 5
+            statuses += [reply.status_code for reply in ask_many(server, 4, authorization=key)]
+        assert set(statuses) == {200, 402}
+        return statuses.count(200)
+
+    hurried = add("hurried", rpm=6)
+    poor = add("poor", budget=KeyAllowance.read(f"{5 * CALL_USD:.6f}/day"))
+    rich = add("rich")
+    pool = str(pool_file(tmp_path, model.url))
+    start_budget = f"{40 * CALL_USD:.6f}"
+    with served(tmp_path, "--pool", pool, *TWO, "--run-budget-usd", start_budget) as server:
+        replies = ask_many(server, 16, authorization=hurried)
+        assert sorted(reply.status_code for reply in replies) == [200] * 6 + [429] * 10
+        of_key = answered_until_refused(poor)
+        assert 1 <= of_key <= 5
+        of_start = answered_until_refused(rich)
+        assert of_start >= 1
+        assert 6 + of_key + of_start == len(model.bodies) <= 40
         assert server.end()[0] == 0
 
 
