@@ -15,7 +15,7 @@ import podium
 from podium.syntax import parse_expression, parse_program
 
 NESTED = ("x = " + "(1, " * 60 + ")" * 60 + "\n") * 30
-THREADS, TIMES = 4, 60
+THREADS, TIMES = 4, 30
 
 
 class _Slow:

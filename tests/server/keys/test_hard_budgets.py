@@ -78,11 +78,13 @@ async def refusals(url: str, key: str, worker: str) -> int:
 
 
 def test_60_questions_at_once_stay_within_the_budget_of_any_text(place: Place, tmp_path: Path) -> None:
-    keys = {worker: asyncio.run(place.added(worker, budget=str(LIMIT_USD))) for worker in TEXTS}
+    # What a text costs is no matter of the store: the second has the extremes alone.
+    texts = TEXTS if place.store.endswith(".sqlite") else ("prose", "emoji-4")
+    keys = {worker: asyncio.run(place.added(worker, budget=str(LIMIT_USD))) for worker in texts}
     provider, refused = Provider(), {}
     with FaultServer(provider.answer).in_thread() as server:
         pool = tmp_path / "pool.toml"
-        pool.write_text("".join(WORKER.format(name=worker, url=server.url) for worker in TEXTS))
+        pool.write_text("".join(WORKER.format(name=worker, url=server.url) for worker in texts))
         with served(
             tmp_path, "--pool", str(pool), "--planner", "single:prose", "--store", place.store
         ) as ours:

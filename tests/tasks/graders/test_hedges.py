@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -106,17 +107,25 @@ SETTLED = (
 )
 
 
-def graded(response: str, gold: str) -> float:
-    return asyncio.run(Math()(response, gold)).score
+@pytest.fixture(scope="module")
+def graded() -> Iterator[Callable[[str, str], float]]:
+    """Grades on one event loop, so that processes are started once."""
+    grader = Math()
+    with asyncio.Runner() as runner:
+        yield lambda response, gold: runner.run(grader(response, gold)).score
 
 
 @pytest.mark.parametrize(("response", "gold"), UNSETTLED)
-def test_a_statement_that_does_not_settle_on_a_value_is_wrong(response: str, gold: str) -> None:
+def test_a_statement_that_does_not_settle_on_a_value_is_wrong(
+    graded: Callable[[str, str], float], response: str, gold: str
+) -> None:
     assert graded(response, gold) == 0
 
 
 @pytest.mark.parametrize(("response", "gold"), SETTLED)
-def test_a_statement_that_settles_on_its_value_is_right(response: str, gold: str) -> None:
+def test_a_statement_that_settles_on_its_value_is_right(
+    graded: Callable[[str, str], float], response: str, gold: str
+) -> None:
     assert graded(response, gold) == 1
 
 
