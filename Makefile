@@ -76,9 +76,9 @@ check: setup-dev
 	$(BIN)/lint-imports --no-logo
 
 # Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
-# process has neighbouring tests, which share fixtures and what they have computed.
+# process has whole files, in the order of the folders: what the last ones hold is short.
 test: setup-dev
-	$(BIN)/pytest -n 4 --dist worksteal --durations 25 --durations-min 4
+	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 4
 
 # The small workers, the warm start and the NumPy engine.
 test-lab: setup-dev

@@ -16,6 +16,15 @@ from postgres_server import PostgresServer
 __all__ = ["pytest_collection_finish"]
 
 MakeRecording = Callable[..., Recording]
+_FOLDERS = ("viewer", "trl", "real_models")
+"""Whose files share what is dear to start: a browser, TRL, the servers of real models."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A file's tests, or a folder's, are of one process of xdist, which starts what its fixtures share once."""
+    for item in items:
+        folder = item.path.parent.name
+        item.add_marker(pytest.mark.xdist_group(folder if folder in _FOLDERS else item.path.stem))
 
 
 @pytest.fixture
