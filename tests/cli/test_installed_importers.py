@@ -11,7 +11,7 @@ from podium.recordings import Recording
 from podium.recordings.importers import find_importer
 
 PACKAGE = """
-from podium.recordings import RecordedQuestion, Response
+from podium.recordings import RecordedQuestion, RecordedResponse
 from podium.recordings.importers import ImportReport
 
 
@@ -20,7 +20,7 @@ def import_lines(source, writer, report):
     for line in source.read_text().splitlines():
         question, worker, text = line.split("|")
         writer.add_question(RecordedQuestion(question, question))
-        writer.add(question, Response(worker, 0, text))
+        writer.add(question, RecordedResponse(worker, 0, text))
     return ImportReport(source="lines")
 """
 

@@ -304,11 +304,11 @@ def test_writing_takes_nothing_from_an_unfinished_recording_that_goes_on(tmp_pat
 def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
     program = (
         "import os; from pathlib import Path\n"
-        "from podium.recordings import RecordingWriter, RecordedQuestion, Response\n"
+        "from podium.recordings import RecordingWriter, RecordedQuestion, RecordedResponse\n"
         "writer = RecordingWriter(Path('r.partial'))\n"
         "for id_ in 'ab':\n"
         "    writer.add_question(RecordedQuestion(id_, id_))\n"
-        "    writer.add(id_, Response('ada', 0, 'text'))\n"
+        "    writer.add(id_, RecordedResponse('ada', 0, 'text'))\n"
         "    if id_ == 'a': writer.commit()\n"
         "os._exit(9)\n"
     )

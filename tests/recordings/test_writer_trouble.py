@@ -18,10 +18,10 @@ PREAMBLE = """
 import json, os, resource, sys, time
 from pathlib import Path
 from podium.errors import StoreError
-from podium.recordings import RecordingWriter, RecordedQuestion, Response
+from podium.recordings import RecordingWriter, RecordedQuestion, RecordedResponse
 def add(writer, number, letters=5000):
     writer.add_question(RecordedQuestion(f"{number:04}", f"What is {number}?"))
-    writer.add(f"{number:04}", Response("ada", 0, os.urandom(letters // 2).hex()))
+    writer.add(f"{number:04}", RecordedResponse("ada", 0, os.urandom(letters // 2).hex()))
 """
 HOLDS = """
 with RecordingWriter(Path("r.partial")) as writer:

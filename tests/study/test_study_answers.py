@@ -11,7 +11,7 @@ import pytest
 from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.ratings.answers import read_answers
-from podium.recordings import RecordedQuestion, Recording, RecordingWriter, Response
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.answering import AskingProgress, WorkerAnswers
 from podium.study.questions import StudyQuestions, questions_of
 from podium.tasks.graders.text_graders import Exact
@@ -89,7 +89,9 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
                 for sample in range(2):
                     said = 1 if n % every == 0 else 2 + (n + sample) % 2
                     text, found = ("I cannot say.", None) if n == 5 else (f"Answer: {said}", f"{said}")
-                    writer.add(f"q{n}", Response(name, sample, text, found, float(said == 1), 10, n + 1))
+                    writer.add(
+                        f"q{n}", RecordedResponse(name, sample, text, found, float(said == 1), 10, n + 1)
+                    )
         writer.write(tmp_path / "r.parquet", name="r")
     recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]

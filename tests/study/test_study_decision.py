@@ -151,7 +151,7 @@ def test_a_team_is_not_called_cheaper_if_a_cheaper_worker_may_be_as_good() -> No
     tied[:8] = 0.0  # Half of these were right.
 
     def measured(name: str, score: Floats, price: float, *, is_team: bool = False) -> MethodResult:
-        return MethodResult(name, score, np.full(240, price), None, is_team, is_thrifty=is_team)
+        return MethodResult(name, score, np.full(240, price), None, is_team, is_cost_capped=is_team)
 
     dear, near = measured("dear alone", right, 10.0), measured("near alone", tied, 1.0)
     routed = right.copy()
