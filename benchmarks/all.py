@@ -27,7 +27,7 @@ from pathlib import Path
 from pydantic import BaseModel, TypeAdapter
 
 from podium.evals.charts import COLOURS
-from podium.evals.markup import Html, tag
+from podium.evals.markup import SafeHtml, tag
 
 HERE = Path(__file__).parent
 ROW, WIDTH, BAR, MARGIN = 24, 1100, 240, 16
@@ -156,13 +156,15 @@ def page(results: Sequence[Result], failed: dict[str, str], now: datetime, load:
     return "\n".join(lines) + "\n"
 
 
-def plot(results: Sequence[Result]) -> Html:
+def plot(results: Sequence[Result]) -> SafeHtml:
     """A bar for each comparison: how many times as good as its peer Podium is, on a logarithmic scale."""
     compared = [(result, result.ratio) for result in results if result.ratio]
     better = [ratio if result.higher_is_better else 1 / ratio for result, ratio in compared]
     most = max([1.0, *(abs(log10(times)) for times in better)])
     middle = WIDTH - MARGIN - 60 - BAR / 2
-    parts: list[Html] = [tag("rect", width=WIDTH, height=ROW * (len(better) + 1) + MARGIN, fill="#ffffff")]
+    parts: list[SafeHtml] = [
+        tag("rect", width=WIDTH, height=ROW * (len(better) + 1) + MARGIN, fill="#ffffff")
+    ]
     for number, ((result, _), times) in enumerate(zip(compared, better, strict=True)):
         y, length = MARGIN + ROW * number, BAR / 2 * log10(times) / most
         label = f"{result.work}, beside {result.peer}"
