@@ -230,10 +230,13 @@ ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
 
 CHANGEABLE_ON_RESUME = (
     "grpo.minutes",
+    "grpo.micro_batch",
     "grpo.save_every",
     "grpo.patience",
     "grpo.eval_every",
     "grpo.eval_questions",
+    "sft.micro_batch",
+    "sft.save_every",
     "scoring_url",
     "scoring_key_env",
     "trl.report_to",
