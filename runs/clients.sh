@@ -26,5 +26,5 @@ if [ "$tests/package.json" -nt "$place/node/done" ]; then
   (cd "$place/node" && npm install --silent --no-audit --no-fund)
   touch "$place/node/done"
 fi
-PODIUM_CLIENTS=$place .venv/bin/python -m pytest -p no:cacheprovider "$tests/real_clients.py" "$tests/real_suites.py" \
+PODIUM_CLIENTS=$place .venv/bin/python -m pytest -p no:cacheprovider --timeout 900 "$tests/real_clients.py" "$tests/real_suites.py" \
   "$tests/real_document.py" "$@"

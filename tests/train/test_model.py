@@ -13,8 +13,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen2Config, Qwen2
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError
+from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
+from podium.train.small.batch import Group, micro_batches
 from podium.train.small.checkpoints import companions_of, read_model, write_model
 from podium.train.small.model import PolicyModel, token_logprobs
 
@@ -189,3 +191,21 @@ def test_a_token_that_is_nearly_impossible_has_a_finite_logprob() -> None:
     logprobs.sum().backward()
     assert logprobs.item() == -100.0
     assert hidden.grad.tolist() == [[-1.0, 1.0]]
+
+
+def test_a_model_elsewhere_is_given_all_that_it_computes_with() -> None:
+    """On torch's device without values, which refuses a tensor of the processor among its own."""
+    group = Group((5, 6, 7), completions=((8, 9), (8, 10, 11)), advantages=(1.0, -1.0))
+    longer = Group((5, 6, 7, 7), completions=((8, 9),), advantages=(1.0,))
+    (batch,) = micro_batches([group, longer], mean_over_tokens, max_tokens=9, questions=2)
+    with torch.device("meta"):
+        model = PolicyModel(SHAPE)
+
+    prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
+    hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
+    logprobs_N = model.logprobs(hidden_ND, batch.targets_N)
+    torch.autograd.backward(logprobs_N.sum())
+
+    assert logprobs_N.shape == batch.targets_N.shape
+    assert all(weight.grad is not None and weight.grad.is_meta for weight in model.parameters())
+    assert model(torch.zeros(2, 5, dtype=torch.long)).is_meta

@@ -38,7 +38,7 @@ def compute_on_one_core() -> None:
 
 
 def resolve_device() -> torch.device:
-    """Where supervised training runs: on a GPU where there is one (CUDA_VISIBLE_DEVICES= hides it), else on the CPU."""
+    """Where a model trains: on a GPU where there is one (CUDA_VISIBLE_DEVICES= hides it), else on the CPU."""
     import torch  # noqa: PLC0415 - settings import this module, and load no torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")

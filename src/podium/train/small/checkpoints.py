@@ -210,7 +210,8 @@ class Checkpoints:
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
         parameters = dict(model.named_parameters())
         for name, state in _read_moments(path / _OPTIMIZER, parameters).items():
-            optimizer.state[parameters[name]] = state
+            device = parameters[name].device
+            optimizer.state[parameters[name]] = {key: value.to(device) for key, value in state.items()}
         try:
             return int(json.loads((path / _TRAINING_STATE).read_text(encoding="utf-8"))["iteration"])
         except (ValueError, TypeError, KeyError):

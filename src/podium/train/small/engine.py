@@ -21,7 +21,7 @@ from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.runtime import compute_on_one_core, resolve_dtype
+from podium.train.runtime import compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.small.batch import Group, count_trainable_tokens
@@ -68,10 +68,11 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
 def train(job: TrainingJob) -> None:
     """See `TrainingEngine`."""
     settings, recorder = job.settings.grpo, job.recorder
-    model = read_model(job.start)
+    device = resolve_device()
+    model = read_model(job.start).to(device)
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
         compute_on_one_core()
-    model.dtype = resolve_dtype(job.settings.dtype)
+    model.dtype = resolve_dtype(job.settings.dtype, device.type)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)

@@ -2,7 +2,8 @@
 
 The same layers run in four ways: on whole sequences (supervised training), on prompts, on completions that attend to
 their prompt's keys and values, and on single tokens (sampling). Only the `Attend` function differs. `checkpoints` reads
-and writes the weights, `sampler` samples. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and
+and writes the weights, `sampler` samples. What says where tokens lie (ids, places, positions, lengths) is on the
+processor, wherever the model is. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and
 P positions, H heads, K key/value heads, D head size (or hidden size, after N alone), V vocabulary.
 """
 
@@ -31,7 +32,7 @@ class PromptKeys:
     """[Q, K, P, D] of each layer, rotated."""
     values: tuple[Tensor, ...]
     lengths_Q: Tensor
-    """Length of each prompt; later positions are padding."""
+    """Length of each prompt, on the processor; later positions are padding."""
 
     def bias(self, dtype: torch.dtype) -> Tensor | None:
         """[Q, 1, P]: 0 for a token and -inf for padding; None if nothing is padded."""
@@ -39,7 +40,8 @@ class PromptKeys:
         padding_QP = torch.arange(P) >= self.lengths_Q.unsqueeze(1)
         if not bool(padding_QP.any()):
             return None
-        return torch.zeros(padding_QP.shape, dtype=dtype).masked_fill_(padding_QP, -torch.inf).unsqueeze(1)
+        bias_QP = torch.zeros(padding_QP.shape, dtype=dtype).masked_fill_(padding_QP, -torch.inf)
+        return bias_QP.unsqueeze(1).to(self.keys[0].device)
 
 
 class Norm(nn.Module):
@@ -99,6 +101,11 @@ class PolicyModel(nn.Module):
             self.head.weight = self.embedding.weight
         self.dtype = torch.float32
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embedding.weight.device
+
     def initialise(self, generator: torch.Generator, deviation: float = 0.02) -> None:
         """Fresh weights from a named generator, as Hugging Face initialises them."""
         for name, parameter in self.named_parameters():
@@ -111,7 +118,7 @@ class PolicyModel(nn.Module):
 
     def frozen(self) -> PolicyModel:
         """A copy for inference: its weights are cast to `dtype` once and have no gradients."""
-        copy = PolicyModel(self.shape)
+        copy = PolicyModel(self.shape).to(self.device)
         copy.load_state_dict(self.state_dict())
         copy.dtype = self.dtype
         for module in copy.modules():
@@ -128,13 +135,13 @@ class PolicyModel(nn.Module):
     def sequences(self, tokens_BT: Tensor) -> Tensor:
         """Hidden states [B, T, hidden] of whole sequences, for a caller that needs the logits of only some tokens."""
         B, T = tokens_BT.shape
-        attend = _Causal(self.shape, B, T, self.dtype)
+        attend = _Causal(self.shape, B, T, self.dtype, self.device)
         return self.run(tokens_BT.flatten(), torch.arange(T).repeat(B), attend).view(B, T, -1)
 
     def prompt(self, tokens_QP: Tensor, lengths_Q: Tensor) -> PromptKeys:
         """Keys and values of prompts, padded on the right to P positions. Gradients flow through them."""
         Q, P = tokens_QP.shape
-        attend = _Causal(self.shape, Q, P, self.dtype)
+        attend = _Causal(self.shape, Q, P, self.dtype, self.device)
         self.run(tokens_QP.flatten(), torch.arange(P).repeat(Q), attend)
         return PromptKeys(tuple(attend.keys), tuple(attend.values), lengths_Q)
 
@@ -154,8 +161,8 @@ class PolicyModel(nn.Module):
 
     def run(self, tokens_N: Tensor, positions_N: Tensor, attend: Attend) -> Tensor:
         """Hidden states [N, hidden] after the final norm. `attend` decides which tokens attend to which."""
-        x_ND = self.embedding(tokens_N)
-        rotary = self.rotary(positions_N)
+        x_ND = self.embedding(tokens_N.to(self.device))
+        rotary = self.rotary(positions_N.to(self.device))
         for index, layer in enumerate(self.layers):
             x_ND = layer(index, x_ND, rotary, attend, self.dtype)
         hidden_ND: Tensor = self.norm(x_ND)
@@ -168,13 +175,18 @@ class PolicyModel(nn.Module):
     def logprobs(self, hidden_ND: Tensor, targets_N: Tensor, temperature: float = 1.0) -> Tensor:
         """log p(target) [N] in fp32, with much less memory traffic than computing the logits first."""
         return token_logprobs(
-            hidden_ND.to(self.dtype), self.head.weight.to(self.dtype), targets_N, temperature=temperature
+            hidden_ND.to(self.dtype),
+            self.head.weight.to(self.dtype),
+            targets_N.to(self.device),
+            temperature=temperature,
         )
 
     def rotary(self, positions_N: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines [N, 1, D] of the rotary positions, in the dtype of the products."""
         D = self.shape.head_size
-        frequency = self.shape.rope_theta ** (-torch.arange(0, D, 2, dtype=torch.float32) / D)
+        frequency = self.shape.rope_theta ** (
+            -torch.arange(0, D, 2, dtype=torch.float32, device=positions_N.device) / D
+        )
         angle_ND = torch.outer(positions_N.float(), frequency).repeat(1, 2).unsqueeze(1)
         return angle_ND.cos().to(self.dtype), angle_ND.sin().to(self.dtype)
 
@@ -195,9 +207,11 @@ def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
 class _Causal:
     """Attention within whole sequences; keeps the keys and values of each layer."""
 
-    def __init__(self, shape: ModelShape, batch: int, length: int, dtype: torch.dtype) -> None:
+    def __init__(
+        self, shape: ModelShape, batch: int, length: int, dtype: torch.dtype, device: torch.device
+    ) -> None:
         self.shape, self.batch, self.length = shape, batch, length
-        self.causal_MT = _causal(length, shape.queries_per_kv, dtype)
+        self.causal_MT = _causal(length, shape.queries_per_kv, dtype, device)
         self.keys: list[Tensor] = []
         self.values: list[Tensor] = []
 
@@ -225,12 +239,13 @@ class _Shared:
 
     def __init__(self, shape: ModelShape, places_N: Tensor, grid_QGT: Tensor, prompt: PromptKeys) -> None:
         self.shape, self.prompt, self.size = shape, prompt, grid_QGT.shape
-        self.layout = _query_layout(places_N, self.size, shape)
+        dtype, device = prompt.keys[0].dtype, prompt.keys[0].device
+        self.layout = _query_layout(places_N, self.size, shape, device)
         K = shape.kv_heads
-        self.key_sources = (grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)).flatten()
+        sources = grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)
+        self.key_sources = sources.flatten().to(device)
         """[Q*K*G*T]: which head of which token lies there."""
-        dtype = prompt.keys[0].dtype
-        self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype)
+        self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype, device)
         bias_Q1P = prompt.bias(dtype)
         self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(K, dim=0)
 
@@ -250,13 +265,15 @@ class _Shared:
         return mixed.view(len(query_NHD), -1)
 
 
-def _causal(length: int, queries_per_kv: int, dtype: torch.dtype) -> Tensor:
+def _causal(length: int, queries_per_kv: int, dtype: torch.dtype, device: torch.device) -> Tensor:
     """[queries_per_kv * T, T]: 0 where a query may attend to a position of its own row, -inf elsewhere."""
-    mask_TT = torch.full((length, length), -torch.inf, dtype=dtype).triu_(1)
+    mask_TT = torch.full((length, length), -torch.inf, dtype=dtype, device=device).triu_(1)
     return mask_TT.repeat(queries_per_kv, 1)
 
 
-def _query_layout(places_N: Tensor, size_QGT: torch.Size, shape: ModelShape) -> QueryLayout:
+def _query_layout(
+    places_N: Tensor, size_QGT: torch.Size, shape: ModelShape, device: torch.device
+) -> QueryLayout:
     """Where the query heads of tokens lie: seats in [Q, K, R, tokens of a question], and places in [Q, K, G, R, T]."""
     Q, G, T = size_QGT
     K, R = shape.kv_heads, shape.queries_per_kv
@@ -270,9 +287,9 @@ def _query_layout(places_N: Tensor, size_QGT: torch.Size, shape: ModelShape) -> 
     head = question * K + torch.arange(K).view(1, -1, 1)
     query = torch.arange(R).view(1, 1, -1)
     return QueryLayout(
-        seats_N=((head * R + query) * most + seat).flatten(),
+        seats_N=((head * R + query) * most + seat).flatten().to(device),
         seats=R * most,
-        places_N=(((head * G + row) * R + query) * T + position).flatten(),
+        places_N=(((head * G + row) * R + query) * T + position).flatten().to(device),
     )
 
 
@@ -290,8 +307,8 @@ class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, scale: float) -> Tensor:
         logits_NV = hidden_ND @ weight_VD.T
-        total_N1 = torch.empty(len(targets_N), 1)
-        chosen_N1 = torch.empty(len(targets_N), 1)
+        total_N1 = logits_NV.new_empty(len(targets_N), 1, dtype=torch.float32)
+        chosen_N1 = torch.empty_like(total_N1)
         for at in _slices(len(targets_N)):
             slice_NV = logits_NV[at].float() * scale
             total_N1[at] = slice_NV.logsumexp(-1, keepdim=True)

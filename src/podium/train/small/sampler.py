@@ -144,6 +144,7 @@ def _draw(
     branches, branch_N = torch.tensor([row.branch for row in rows]).unique(  # type: ignore[no-untyped-call]
         return_inverse=True
     )
+    branch_N = branch_N.to(model.device)
     logits_BV = model.logits(hidden_BD[branches]).float() / temperature
     if guide is not None:
         # All rows of a branch have the same tokens.
@@ -152,7 +153,7 @@ def _draw(
                 logits_BV[b, wrong] = -torch.inf
     probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
-    uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows])
+    uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows], device=model.device)
     # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
     target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
     token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=probs_BV.shape[1] - 1)
@@ -221,7 +222,8 @@ class _Cache:
         self.widest = max(counts)
         K = self.shape.kv_heads
         row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
-        self.seats = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
+        numbers = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
+        self.seats = numbers.to(self.keys[0].device)
         """[B*K]: where the heads of each branch lie in [Q, K, A]."""
         return self.prompt_lengths_Q[question_B] + (self.length - 1)
 

@@ -13,7 +13,7 @@ from podium.errors import PodiumError
 from podium.train.engine import TINY_PARAMETERS, EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
-from podium.train.runtime import compute_on_one_core, resolve_dtype
+from podium.train.runtime import compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.small.batch import Group, micro_batches
 from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
@@ -33,10 +33,11 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 def train(job: SupervisedJob) -> None:
     """See `TrainingEngine`."""
     settings = job.settings.sft
-    model = read_model(job.start)
+    device = resolve_device()
+    model = read_model(job.start).to(device)
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
         compute_on_one_core()
-    model.dtype = resolve_dtype(job.settings.dtype)
+    model.dtype = resolve_dtype(job.settings.dtype, device.type)
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.folder / "checkpoints", job.start, job.settings.prompt)
     latest = checkpoints.latest()

@@ -65,7 +65,7 @@ class Update:
 def completion_logprobs(
     model: PolicyModel, batch: MicroBatch, temperature: float = 1.0, *, at: Tensor | None = None
 ) -> Tensor:
-    """Log-probabilities of the targets under the model: of all N, or of those numbered in `at`.
+    """Log-probabilities of the targets under the model, on the processor: of all N, or of those numbered in `at`.
 
     The logits are the largest tensor of a micro-batch, so they are computed for these targets alone.
     """
@@ -74,7 +74,7 @@ def completion_logprobs(
     targets_N = batch.targets_N
     if at is not None:
         hidden_ND, targets_N = hidden_ND[at], targets_N[at]
-    return model.logprobs(hidden_ND, targets_N, temperature)
+    return model.logprobs(hidden_ND, targets_N, temperature).cpu()
 
 
 def accumulate(
