@@ -148,7 +148,7 @@ class TrainSettings(ScoringSettings):
 
     engine: Literal["auto", "small", "trl"] = "auto"
     """Which engine trains: "small" reads the prompt of a group once and trains Llama- and Qwen2-shaped models of up
-    to a billion parameters on processors, "trl" trains any chat model. "auto" takes small for policies of at most 50
+    to a billion parameters, "trl" trains any chat model. "auto" takes small for policies of at most 50
     million parameters that read plain text."""
     dtype: Precision = "auto"
     """Dtype of the matrix products of the engine small. Weights and optimiser states are fp32."""
