@@ -7,6 +7,7 @@ shell starts instead. It gets that program's signals, and it is killed when that
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -81,6 +82,7 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
         for module in _modules(*order[:2]):
             with suppress(ImportError):  # the command says it itself, if it needs the module
                 importlib.import_module(module)
+        gc.freeze()  # A fork that searches for garbage would copy all that is loaded.
         super().process_request(request, (order, streams))
         for stream in streams:
             os.close(stream)
