@@ -1,12 +1,14 @@
 """The viewer's static files, at `/` and under `/viewer/`. In the browser they show what the API returns.
 
-They contain nothing private, so they need no key. The files are read once, when the routes are made.
+They contain nothing private, so they need no key. A process reads them once.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
@@ -84,9 +86,10 @@ def _answer(request: Request, file: _File) -> Response:
     return Response(file.content, headers=file.headers)
 
 
-def _read(folder: Path) -> dict[str, _File]:
+@cache
+def _read(folder: Path) -> Mapping[str, _File]:
     files = {}
-    for path in sorted(folder.rglob("*")):
+    for path in folder.rglob("*"):
         if path.is_file() and path.suffix in _MEDIA_TYPES:
             content = path.read_bytes()
             mark = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
