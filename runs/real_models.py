@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from podium.evals.suite.plan import SUITE, Manifest
-from podium.evals.suite.results import Results
+from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.results import AnswerFiles
 from podium.rollout import Rollout
 
 MODELS = {
@@ -133,7 +133,7 @@ def _own_set(folder: Path, gsm8k: Path) -> Path:
 
 def table(folder: Path) -> None:
     """Print the table of what was answered so far."""
-    manifest, results = Manifest.load(folder / "run" / SUITE), Results(folder / "run")
+    manifest, results = SuiteManifest.load(folder / "run" / SUITE), AnswerFiles(folder / "run")
     by_pool: dict[str, dict[str, list[Rollout]]] = {}
     for part in manifest.tables:
         rows = by_pool.setdefault(Path(part.table.pool.name).stem, {})

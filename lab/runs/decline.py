@@ -16,8 +16,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.suite.plan import SUITE, Manifest
-from podium.evals.suite.results import Results
+from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.settings import WorkerDegradation
 from podium.evals.suite.tables import evaluations_of, seed_of, share_text
 from podium.rollout import Rollout
@@ -75,12 +75,12 @@ def left_after(calls: Sequence[bool]) -> int | None:
 
 def show(run: Path) -> None:
     """A table for each table of the suite with a worker that turns bad."""
-    for table in Manifest.load(run / SUITE).tables:
+    for table in SuiteManifest.load(run / SUITE).tables:
         decline = table.table.pool.decline
         if decline is None:
             continue
         worker, begin = decline.worker, decline.at + SOON
-        evaluations = evaluations_of(table, Results(run))
+        evaluations = evaluations_of(table, AnswerFiles(run))
         print("\n\n".join(before_and_after(decline, evaluations)))
         (first, leaving), *others = evaluations.items()
         print(f"{table.label}: questions from the {begin}th on\n")

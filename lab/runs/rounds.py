@@ -13,8 +13,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from podium.evals.suite.plan import SUITE, Manifest
-from podium.evals.suite.results import Results
+from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.tables import evaluations_of
 from podium.rollout import Rollout
 from podium.tasks import open_tasks
@@ -29,7 +29,7 @@ async def first_right(task: Task, rollout: Rollout) -> bool:
 
 async def show(run: Path) -> None:
     """A table for each table of the suite."""
-    manifest = Manifest.load(run / SUITE)
+    manifest = SuiteManifest.load(run / SUITE)
     for table in manifest.tables:
         print(f"{table.label}\n")
         print(
@@ -37,7 +37,7 @@ async def show(run: Path) -> None:
         )
         print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
         asked: dict[str, Task] = {}
-        for label, evaluation in evaluations_of(table, Results(run)).items():
+        for label, evaluation in evaluations_of(table, AnswerFiles(run)).items():
             again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
                 count, of = len(evaluation.by_question) // manifest.settings.seeds, table.table

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from podium.evals.charts import pareto_chart, pareto_front
-from podium.evals.comparison import ComparisonRow, Kind
+from podium.evals.comparison import ComparisonRow, PlannerKind
 from podium.evals.stats import Interval
 
 
-def shown(label: str, accuracy: float, cost: float, kind: Kind = "single") -> ComparisonRow:
+def shown(label: str, accuracy: float, cost: float, kind: PlannerKind = "single") -> ComparisonRow:
     return ComparisonRow(
         kind=kind,
         label=label,

@@ -15,8 +15,8 @@ from podium.errors import StoreError, UsageError
 from podium.evals.evaluation_ledger import TEST
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.page import write_report
-from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
-from podium.evals.suite.results import COMPARISON, GradedAnswer, Results
+from podium.evals.suite.plan import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.results import COMPARISON, AnswerFiles, GradedAnswer
 from podium.evals.suite.run import OnAnswer, answers_left, run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.setup import TableSetup
@@ -47,7 +47,7 @@ class SuiteRunner:
         open_calls: OpenCalls,
         share: bool = True,
         given: TableSetup | None = None,
-    ) -> tuple[Manifest, Results]:
+    ) -> tuple[SuiteManifest, AnswerFiles]:
         """Have all questions answered that have no answer yet.
 
         Args:
@@ -79,7 +79,7 @@ class SuiteRunner:
             )
         return manifest, results
 
-    def show(self, manifest: Manifest, results: Results) -> None:
+    def show(self, manifest: SuiteManifest, results: AnswerFiles) -> None:
         """Print the tables, then write the comparison and the report: if the folder cannot be written, they are not
         lost."""
         comparisons = [
@@ -98,7 +98,7 @@ class SuiteRunner:
             comparisons[0].save(self.run / COMPARISON)
         print(f"Written to {write_report([self.run])}", file=sys.stderr)
 
-    def _check_declared(self, manifest: Manifest, *, needed: bool) -> None:
+    def _check_declared(self, manifest: SuiteManifest, *, needed: bool) -> None:
         """Refuse a run on test that was not declared, and a declaration of nothing."""
         note = self.declare
         held_out = [table for table in manifest.tables if table.ledger is not None]

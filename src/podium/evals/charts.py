@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from podium.evals.comparison import Kind
+from podium.evals.comparison import PlannerKind
 from podium.evals.markup import SafeHtml, tag
 from podium.evals.stats import Interval
 
@@ -169,7 +169,7 @@ class CostRow(Protocol):
     """A row with an accuracy and a price, of a comparison or of a study."""
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> PlannerKind: ...
     @property
     def label(self) -> str: ...
     @property

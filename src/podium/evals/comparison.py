@@ -16,7 +16,7 @@ from podium.evals.json_file import JsonFile
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
 from podium.types import Value
 
-Kind = Literal[
+PlannerKind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
     "bandit", "oracle", "control", "other",
 ]  # fmt: skip
@@ -58,7 +58,7 @@ class MissingResponses(Value):
 class ComparisonRow(Value):
     """The figures of one planner over all questions. Costs are in dollars a question."""
 
-    kind: Kind
+    kind: PlannerKind
     label: str
     accuracy: Interval
     difference: Interval | None = None
@@ -141,7 +141,7 @@ class Comparison(JsonFile):
 
 
 def row(
-    kind: Kind,
+    kind: PlannerKind,
     label: str,
     evaluation: Evaluation,
     *,

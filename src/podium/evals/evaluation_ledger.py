@@ -13,7 +13,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from podium.errors import ConfigError
-from podium.rollout.run_folder import Rows
+from podium.rollout.run_folder import JsonLines
 from podium.types import Value
 
 TRAIN, TEST = "train", "test"
@@ -55,7 +55,7 @@ class EvaluationLedger:
             ConfigError: a line is damaged.
         """
         try:
-            return tuple(LedgerEntry.model_validate(row) for row in Rows(self.path).read())
+            return tuple(LedgerEntry.model_validate(row) for row in JsonLines(self.path).read())
         except ValidationError as error:
             raise ConfigError(
                 f"{self.path} is no ledger of looks ({error.errors()[0]['msg']}); restore the file."
@@ -85,7 +85,7 @@ class EvaluationLedger:
         return self.looks(entry.split)
 
     def _add(self, entry: LedgerEntry, **changed: object) -> None:
-        Rows(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
+        JsonLines(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
 
 
 def sentence_on(looks: tuple[LedgerEntry, ...], config: str) -> str:

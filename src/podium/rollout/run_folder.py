@@ -23,7 +23,7 @@ TRACES = "traces.sqlite"
 """In a run's folder: the traces of its rollouts."""
 
 
-class Rows:
+class JsonLines:
     """An append-only JSONL file. A last line that a kill left incomplete is ignored.
 
     Its methods raise a `StoreError` if the file cannot be written, and a `RunMismatchError` if it is damaged.
@@ -163,9 +163,9 @@ class RunFolder:
         """The configuration that the run was last opened with."""
         return _stored(self.path / _CONFIG)
 
-    def rows(self, name: str = "metrics") -> Rows:
+    def rows(self, name: str = "metrics") -> JsonLines:
         """The rows in `<name>.jsonl`."""
-        return Rows(self.path / f"{name}.jsonl")
+        return JsonLines(self.path / f"{name}.jsonl")
 
 
 def replace_file(path: Path, content: bytes) -> None:

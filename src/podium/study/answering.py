@@ -14,7 +14,7 @@ from pathlib import Path
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import rollout_seed
 from podium.evals.suite.answer_arrays import answer_arrays
-from podium.evals.suite.results import GradedAnswer, Results, answers_key, kept_gold, parse_answers
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, answers_key, kept_gold, parse_answers
 from podium.executor import Dispatcher
 from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
@@ -99,7 +99,7 @@ class WorkerAnswers:
         Raises:
             UsageError: no worker answered anything.
         """
-        results, kept = Results(self.folder), self._kept()
+        results, kept = AnswerFiles(self.folder), self._kept()
         twice = round(REPEATED * reached) if samples == 1 < most_samples(self.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
         wanted = [
@@ -193,7 +193,7 @@ class WorkerAnswers:
 
     def _kept(self) -> dict[str, Kept]:
         """The answers of each worker to the questions as they are now."""
-        results, known = Results(self.folder), {task.id: task for task in self.questions.tasks}
+        results, known = AnswerFiles(self.folder), {task.id: task for task in self.questions.tasks}
         return {
             name: {
                 place: answer

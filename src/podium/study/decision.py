@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from podium.evals.comparison import Kind
+from podium.evals.comparison import PlannerKind
 from podium.evals.stats import Interval, accuracy_interval
 from podium.ratings.answers import Floats
 from podium.study.crossfit import MethodResult
@@ -44,7 +44,7 @@ FEWEST = 20
 """With fewer questions nothing is recommended but the best single worker: intervals of so few mean little."""
 
 
-_KINDS: Mapping[str, Kind] = {
+_KINDS: Mapping[str, PlannerKind] = {
     "single": "single", "committee": "committee", "cascade": "cascade", "by-ratings": "chosen",
 }  # fmt: skip
 
@@ -74,7 +74,7 @@ class StudyRow(Value):
     note: str = ""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PlannerKind:
         """Which kind of planner it is."""
         if self.planner is None:
             return "conductor"

@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.config import build
 from podium.evals.suite.check import check_suite
-from podium.evals.suite.plan import Manifest
+from podium.evals.suite.plan import SuiteManifest
 from podium.evals.suite.results import RESULTS
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
@@ -33,7 +33,7 @@ def data() -> tuple[str, str]:
     return str(write_sums(folder / "sums.jsonl", 240, splits)), str(team)
 
 
-def check(folder: Path = Path("r"), **settings: Any) -> Manifest:
+def check(folder: Path = Path("r"), **settings: Any) -> SuiteManifest:
     tasks, pool = data()
     settings["tasks"] = [{"name": tasks, **entry} for entry in settings.get("tasks", [{}])]
     settings["pool"] = [{"name": pool, **entry} for entry in settings.get("pool", [{}])]

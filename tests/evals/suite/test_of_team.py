@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.evals.comparison import Comparison
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.of_team import suite_of_team
-from podium.evals.suite.results import Results
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
@@ -33,7 +33,7 @@ def compared(settings: SuiteSettings, folder: Path) -> Comparison:
     manifest = asyncio.run(check_suite(settings, folder))
     results = asyncio.run(run_suite(manifest, folder))
     (table,) = manifest.tables
-    return comparison_of(manifest, table, evaluations_of(table, results or Results(folder)))
+    return comparison_of(manifest, table, evaluations_of(table, results or AnswerFiles(folder)))
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from suites import answers, check, data, run
 
 from podium.errors import ConfigError, UsageError
 from podium.evals.evaluation import Evaluation
-from podium.evals.suite.plan import SUITE, Manifest
-from podium.evals.suite.results import RESULTS, Results
+from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.results import RESULTS, AnswerFiles
 from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
@@ -69,7 +69,7 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
     manifest = check(**SMALL, processes=1)
     asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
+    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
     assert [row.label for row in comparison.rows][:4] == [
         "Conductor",
         "Conductor: no-access",
@@ -101,7 +101,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
     (table,) = manifest.tables
     (only,) = table.rows
     manifest.save(tmp_path / SUITE)
-    assert Manifest.load(tmp_path / SUITE) == manifest
+    assert SuiteManifest.load(tmp_path / SUITE) == manifest
     ours = [_given(found) for found in answers(tmp_path / "ours").values()]
     right = []
     for seed in range(2):
@@ -110,7 +110,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
         right.append(f"{100 * sum(answer['grade']['score'] for answer in same) / 6:.1f}")
-    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path / "ours")))
+    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path / "ours")))
     assert only.by_seed
     assert f"Ours: each seed has a checkpoint of its own; they are right on {', '.join(right)} %." in (
         comparison.notes
@@ -145,7 +145,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert planned == {(1,) * 6, (2,) * 6}
     manifest = check(questions=6, planner=planners, processes=1)
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, Results(tmp_path)))
+    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
     # The table does not claim one round for both rows.
     assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 
@@ -202,7 +202,7 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
     }
     run(tmp_path, **few)
     keys = {job.keys[""] for job in check(**few).training_jobs}
-    assert [len(Results(tmp_path).lines(key)) for key in keys] == [3, 3]
+    assert [len(AnswerFiles(tmp_path).lines(key)) for key in keys] == [3, 3]
 
 
 DRAWN = [{"draw": {"random": True, "min_workers": 2, "max_workers": 3}}]

@@ -28,7 +28,7 @@ from podium.executor import Dispatcher, ExecutionSettings
 from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
-from podium.rollout.run_folder import Rows, RunFolder, replace_file
+from podium.rollout.run_folder import JsonLines, RunFolder, replace_file
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.types import Budget
@@ -198,7 +198,7 @@ class _Step:
 
 
 async def _heads(
-    search: SearchStart, settings: HeadSearch, rows: Rows, dispatcher: Dispatcher
+    search: SearchStart, settings: HeadSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     kept = [row["rewards"] for row in rows.read()]
     async for found in train_head_live(search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher):
@@ -213,7 +213,7 @@ async def _heads(
 
 
 async def _controllers(
-    search: SearchStart, settings: ControllerSearch, rows: Rows, dispatcher: Dispatcher
+    search: SearchStart, settings: ControllerSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
     kept = [row["utilities"] for row in rows.read()]
     async for found in train_controller_live(

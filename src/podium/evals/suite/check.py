@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.evaluation_ledger import TRAIN, ledger_file
-from podium.evals.suite.plan import CHOSEN, Manifest, SuiteRow, SuiteTable, tables_of
+from podium.evals.suite.plan import CHOSEN, SuiteManifest, SuiteRow, SuiteTable, tables_of
 from podium.evals.suite.settings import PlannerEntry, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.planners import find_baseline
@@ -25,7 +25,7 @@ _STOPPED = (
 )
 
 
-async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> Manifest:
+async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> SuiteManifest:
     """Open everything once. Returns what will run.
 
     Args:
@@ -48,7 +48,7 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
             problems += str(error).split("\n")
     if problems:
         raise UsageError("\n".join(dict.fromkeys(problems)))
-    return Manifest(settings=settings, tables=tuple(checked))
+    return SuiteManifest(settings=settings, tables=tuple(checked))
 
 
 async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> SuiteTable:

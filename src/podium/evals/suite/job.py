@@ -14,7 +14,7 @@ from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import GradedAnswer, Results, parse_answers
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.executor import Dispatcher
@@ -60,7 +60,7 @@ class CachingPlanner(PlannerWrapper):
 
 async def run_job(
     job: SuiteJob,
-    results: Results,
+    results: AnswerFiles,
     emit: Emit,
     cache: TrainingCache,
     *,
@@ -108,7 +108,7 @@ class _JobRun:
     setup: TableSetup
     team: Team
     tasks: Mapping[str, Task]
-    results: Results
+    results: AnswerFiles
     emit: Emit
     planner: Planner
     """The team's, which plans once for equal requests."""

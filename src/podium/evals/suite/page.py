@@ -16,8 +16,8 @@ from podium.evals.evaluation_ledger import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
-from podium.evals.suite.plan import SUITE, Manifest, SuiteTable
-from podium.evals.suite.results import Results, without_garbage_collection
+from podium.evals.suite.plan import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.evals.suite.tables import ORACLE, comparison_of, evaluations_of, unfinished
 from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import RunFolder, replace_file
@@ -57,7 +57,7 @@ def write_report(runs: Sequence[Path]) -> Path:
         if metrics:
             sections.append(training_section(metrics))
         if (run / SUITE).is_file():
-            manifest, results = Manifest.load(run / SUITE), Results(run)
+            manifest, results = SuiteManifest.load(run / SUITE), AnswerFiles(run)
             heading = heading or manifest.settings.title
             with without_garbage_collection():
                 sections += [_section(manifest, table, results) for table in manifest.tables]
@@ -70,7 +70,7 @@ def write_report(runs: Sequence[Path]) -> Path:
     return path
 
 
-def _section(manifest: Manifest, table: SuiteTable, results: Results) -> SafeHtml:
+def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -> SafeHtml:
     """All of one task set and pool."""
     evaluations = evaluations_of(table, results)
     lacking = unfinished(table, results)
@@ -109,7 +109,7 @@ def _section(manifest: Manifest, table: SuiteTable, results: Results) -> SafeHtm
     )
 
 
-def _setting(manifest: Manifest, table: SuiteTable, comparison: Comparison) -> str:
+def _setting(manifest: SuiteManifest, table: SuiteTable, comparison: Comparison) -> str:
     """What was measured, for a reader who does not know the file."""
     of, seeds, repeats = table.table, manifest.settings.seeds, manifest.settings.repeats
     return (

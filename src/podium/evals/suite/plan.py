@@ -12,7 +12,7 @@ from typing import Any, ClassVar, get_args
 
 from pydantic import Field
 
-from podium.evals.comparison import Kind
+from podium.evals.comparison import PlannerKind
 from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
@@ -25,7 +25,7 @@ SUITE = "suite.json"
 """The manifest's name in a run's folder."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
-CHOSEN: Mapping[str, Kind] = {
+CHOSEN: Mapping[str, PlannerKind] = {
     "best-vote": "committee",
     "best-weighted-vote": "committee",
     "best-committee": "committee",
@@ -126,7 +126,7 @@ class SuiteRow(Value):
         return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> PlannerKind:
         """Which kind of planner it is."""
         if self.control is not None:
             return "control"
@@ -135,7 +135,7 @@ class SuiteRow(Value):
         if self.entry.planner in CHOSEN:
             return CHOSEN[self.entry.planner]
         name = self.entry.planner.partition(":")[0]
-        kinds: tuple[Kind, ...] = get_args(Kind)
+        kinds: tuple[PlannerKind, ...] = get_args(PlannerKind)
         return next((kind for kind in kinds if kind == name), "other")
 
     @property
@@ -199,7 +199,7 @@ class SuiteTable(Value):
         )
 
 
-class Manifest(JsonFile):
+class SuiteManifest(JsonFile):
     """All tables of a suite."""
 
     description: ClassVar[str] = "the manifest of a suite"

@@ -19,7 +19,7 @@ from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.job import Emit, run_job
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import Results
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.training import TrainingCache
 
 
@@ -87,7 +87,7 @@ def main() -> None:
     def emit(key: str, line: str) -> None:
         send({"key": key, "line": line})
 
-    results, cache = Results(Path(sys.argv[1])), TrainingCache()
+    results, cache = AnswerFiles(Path(sys.argv[1])), TrainingCache()
     for text in sys.stdin:
         try:
             asyncio.run(run_job(SuiteJob.model_validate_json(text), results, emit, cache))

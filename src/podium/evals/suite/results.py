@@ -109,7 +109,7 @@ def answers_key(name: str, described: Any) -> str:
     return f"{written}-{digest(described)}"
 
 
-class Results:
+class AnswerFiles:
     """The answers of one run."""
 
     def __init__(self, run: Path) -> None:

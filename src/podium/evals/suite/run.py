@@ -11,9 +11,9 @@ from pathlib import Path
 
 from podium.child_process import usable_cores
 from podium.evals.suite.job import run_job
-from podium.evals.suite.plan import Manifest, SuiteJob
+from podium.evals.suite.plan import SuiteJob, SuiteManifest
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.results import GradedAnswer, Results
+from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
 from podium.executor import Dispatcher
@@ -24,13 +24,13 @@ OnAnswer = Callable[[str, GradedAnswer], None]
 
 
 async def run_suite(
-    manifest: Manifest,
+    manifest: SuiteManifest,
     run: Path,
     *,
     dispatcher: Dispatcher | None = None,
     given: TableSetup | None = None,
     on_answer: OnAnswer | None = None,
-) -> Results:
+) -> AnswerFiles:
     """Give every row all of its answers.
 
     Args:
@@ -43,7 +43,7 @@ async def run_suite(
         UsageError: questions that a planner cannot take.
         BudgetError: a spend limit refused a call; the answers until then are kept.
     """
-    results, sizes, cache = Results(run), manifest.answers, TrainingCache()
+    results, sizes, cache = AnswerFiles(run), manifest.answers, TrainingCache()
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or given or manifest.pays else wanted
 
@@ -72,9 +72,9 @@ async def run_suite(
     return results
 
 
-def answers_left(manifest: Manifest, run: Path) -> int:
+def answers_left(manifest: SuiteManifest, run: Path) -> int:
     """How many answers a run still lacks, those to training questions included."""
-    results = Results(run)
+    results = AnswerFiles(run)
     return sum(max(0, size - len(results.lines(key))) for key, size in manifest.answers.items())
 
 

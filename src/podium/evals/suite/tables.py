@@ -10,12 +10,12 @@ from pathlib import Path
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.evaluation_ledger import sentence_on
-from podium.evals.suite.plan import Manifest, SuiteRow, SuiteTable
-from podium.evals.suite.results import Results, without_garbage_collection
+from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable
+from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.rollout import Rollout
 
 
-def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]:
+def evaluations_of(table: SuiteTable, results: AnswerFiles) -> dict[str, Evaluation]:
     """The evaluation of each row that has all of its answers, by label."""
     with without_garbage_collection():
         return {
@@ -25,7 +25,7 @@ def evaluations_of(table: SuiteTable, results: Results) -> dict[str, Evaluation]
         }
 
 
-def unfinished(table: SuiteTable, results: Results) -> list[str]:
+def unfinished(table: SuiteTable, results: AnswerFiles) -> list[str]:
     """The labels of the rows that lack answers."""
     return [
         row.label
@@ -34,7 +34,9 @@ def unfinished(table: SuiteTable, results: Results) -> list[str]:
     ]
 
 
-def comparison_of(manifest: Manifest, table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Comparison:
+def comparison_of(
+    manifest: SuiteManifest, table: SuiteTable, evaluations: Mapping[str, Evaluation]
+) -> Comparison:
     """The table: each row beside the first one.
 
     Args:

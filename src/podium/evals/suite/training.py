@@ -16,7 +16,7 @@ from podium.evals.plan_selection import (
 )
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import Results, parse_answers
+from podium.evals.suite.results import AnswerFiles, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
@@ -55,7 +55,7 @@ class SuiteTraining:
 
     @classmethod
     def of(
-        cls, setup: TableSetup, job: SuiteJob, results: Results, cache: TrainingCache
+        cls, setup: TableSetup, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
     ) -> SuiteTraining | None:
         """Read the workers' answers; None: nobody learns on this table."""
         if not job.training:
