@@ -19,6 +19,8 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # Threads that spin while waiting, and memory given back at each use, make training several times slower.
 export OMP_WAIT_POLICY ?= PASSIVE
 export TOKENIZERS_PARALLELISM ?= false
+# What is not kept compiled is compiled anew by each process, and the tests have hundreds.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev install-gpu check test test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podium.errors import WorkerError
@@ -54,7 +54,6 @@ def said(span: Span) -> str | None:
     return None if answer is None else normalise(answer)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     answers=st.lists(st.sampled_from(["a", "b", "c", "A.", None]), min_size=1, max_size=6),
     data=st.data(),
@@ -93,7 +92,6 @@ def plans_with_votes(draw: st.DrawFn) -> Workflow:
     return Workflow((*steps[:-1], Step(4, "Vote.", Access(all=draw(st.booleans()), steps=(0,)))))
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     plan=plans_with_votes(), answers=st.lists(st.sampled_from("abc"), min_size=4, max_size=4), data=st.data()
 )
@@ -120,7 +118,6 @@ async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, ans
             assert said(other) == said(one)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     responses=st.lists(st.none() | st.sampled_from(["Answer: a", "Answer: b", ""]), min_size=1, max_size=5),
     data=st.data(),

@@ -16,7 +16,7 @@ from subprocess import run
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import RunMismatchError, StoreError, UsageError
@@ -86,7 +86,6 @@ def gather(writer: RecordingWriter, *ids: str, text: str = "Answer: 4") -> None:
         writer.add(id_, RecordedResponse("ada", 0, text, "4", 1.0))
 
 
-@settings(max_examples=60, deadline=None)
 @given(QUESTIONS, st.data())
 def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.DataObject) -> None:
     kept = {each.id: data.draw(RESPONSES) for each in asked}

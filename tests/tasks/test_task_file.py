@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
@@ -99,7 +99,6 @@ def test_skipped_rows_are_reported_with_their_part(tmp_path: Path) -> None:
 # --- order ---------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.integers(1, 25), st.floats(0.1, 10)), min_size=1, max_size=4),
     st.integers(0, 3),
@@ -190,7 +189,6 @@ ASKED = st.builds(str.format, st.sampled_from(["{}", "{}?", " {}", "“{}”", "
 ROWS = st.lists(st.tuples(ASKED, st.sampled_from(["train", "dev", "test", ""])), min_size=1, max_size=15)
 
 
-@settings(max_examples=40)
 @given(st.lists(ROWS, min_size=1, max_size=3))
 def test_no_question_stands_in_two_splits_or_parts_of_a_mixture(tmp_path_factory, drawn) -> None:
     folder = tmp_path_factory.mktemp("mixture")

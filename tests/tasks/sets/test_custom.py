@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, UsageError
@@ -233,7 +233,6 @@ ASKED = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(ASKED, st.sampled_from(["train", "dev", "test", ""])), min_size=1, max_size=30))
 def test_splits_never_share_a_question_however_it_is_dressed(tmp_path_factory, drawn) -> None:
     folder = tmp_path_factory.mktemp("own")
