@@ -1,0 +1,114 @@
+"""Both stages of training a small chat model, by the engine small beside TRL, on the same questions and settings.
+
+    python benchmarks/chat_training.py START [--json FILE]
+
+START is a folder with a Llama- or Qwen2-shaped chat model, such as `runs/published_models.py convert` writes. Settings
+are those of configs/train/small-open.toml but for the size of a batch; both engines multiply in bf16 where the
+processor does so natively, else in fp32. The team is scripted, so all time is the engines'. Seconds are of processor
+time, which other work on the machine changes less. A stage's first step, or iteration, warms up and is left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import tempfile
+import time
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from rows import Row, report
+
+from podium.train.run import run_grpo
+from podium.train.runtime import resolve_dtype
+from podium.train.settings import EngineName, TrainSettings
+from podium.train.supervised import run_sft
+
+CONFIG = Path(__file__).parents[1] / "configs/train/small-open.toml"
+EXAMPLES, QUESTIONS, GROUP = 8, 2, 8
+"""Of a step of the supervised stage; of an iteration of GRPO."""
+
+
+def main(start: Path, file: Path | None) -> None:
+    """Measure, print, and write the rows to `file`."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        write_questions(folder)
+        theirs, ours = (measure(start, folder, engine) for engine in ("trl", "small"))
+    for name, seconds in ours.items():
+        rows.append(Row(name, seconds, "s", "TRL", theirs[name], "≥ 4", higher_is_better=False))
+    report(rows, file)
+
+
+def write_questions(folder: Path) -> None:
+    """Sums as questions, and the names and profiles of small-open over scripted workers."""
+    rows = [
+        {"question": f"What is {number} plus {number}?", "answer": str(2 * number)} for number in range(64)
+    ]
+    (folder / "sums.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "sums.toml").write_text(
+        '[[part]]\nset = "own"\nfiles = { train = "sums.jsonl" }\n[part.grader]\nkind = "math"\n'
+    )
+    pool = tomllib.loads((Path(__file__).parents[1] / "src/podium/assets/pools/small-open.toml").read_text())
+    (folder / "pool.toml").write_text(
+        "".join(
+            f'[[worker]]\nname = "{worker["name"]}"\nkind = "scripted"\nreplies = ["2", "4"]\n'
+            f"profile = {json.dumps(worker.get('profile', worker['name']))}\n"
+            for worker in pool["worker"]
+        )
+    )
+
+
+def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
+    """Processor seconds of one step of the supervised stage, and of one iteration of GRPO."""
+    native = str(resolve_dtype("auto")).endswith("bfloat16")
+    tables = tomllib.loads(CONFIG.read_text()) | {
+        "engine": engine,
+        "start": str(start),
+        "tasks": str(folder / "sums.toml"),
+        "pool": str(folder / "pool.toml"),
+    }
+    tables["sft"] |= {"count": EXAMPLES, "batch": EXAMPLES, "epochs": 3, "save_every": 99}
+    tables["grpo"] |= {"iterations": 2, "questions": QUESTIONS, "group": GROUP, "save_every": 99, "gate": {}}
+    if engine == "trl":
+        tables["trl"] = {"bf16": native, "gradient_checkpointing": False}
+    run = folder / engine
+    marks: list[float] = []
+
+    def told(line: str) -> None:
+        if ", loss " in line:  # After the first step, and after the last.
+            marks.append(time.process_time())
+
+    run_sft(TrainSettings.model_validate(tables | {"stage": "sft"}), run / "form", say=told)
+    form = marks[-1] - marks[0]
+    marks.clear()
+
+    def ended(row: Mapping[str, Any]) -> None:
+        marks.append(time.process_time())
+        written = row["completion_tokens"] * QUESTIONS * GROUP
+        parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in row["seconds"].items())
+        print(f"{engine}: {written:.0f} tokens written, by the clock {parts}", flush=True)
+
+    asyncio.run(
+        run_grpo(
+            TrainSettings.model_validate(tables | {"start": str(run / "form/policy")}),
+            run / "run",
+            on_row=ended,
+        )
+    )
+    return {
+        f"supervised step, {EXAMPLES} examples": form / 2,
+        f"GRPO iteration, {QUESTIONS * GROUP} rollouts": marks[1] - marks[0],
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("start", type=Path)
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = parser.parse_args()
+    main(options.start, options.json)
