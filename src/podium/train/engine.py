@@ -1,7 +1,7 @@
 """What an engine gets for a run of either stage, and which engine trains a run.
 
 An engine is a function `train(job)` and its `refusals`: for GRPO in the module `podium.train.<name>.engine`, for the
-supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Writer`),
+supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Sampler`),
 computes the loss, and keeps checkpoints from which it goes on. Prompts, plans, examples, rewards, evaluations and rows
 are made for it, the same for both.
 """

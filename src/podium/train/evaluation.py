@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.rollout.collapse import collapse_figures
 from podium.train.metrics import batch_figures
-from podium.train.rollouts import Rollouts, SampledCompletion, Writer
+from podium.train.rollouts import Rollouts, SampledCompletion, Sampler
 from podium.train.schedule import ScheduledGroup
 
 _KEPT = (*collapse_figures(()), "calls", "cost_usd", "dropped")
@@ -38,8 +38,8 @@ class PolicyEvaluation:
         ]
         self._at_once = max(1, at_once)
 
-    def __call__(self, writer: Writer) -> dict[str, Any]:
-        """Evaluate the policy that the writer writes with. All ranks must call this together.
+    def __call__(self, sampler: Sampler) -> dict[str, Any]:
+        """Evaluate the policy that the sampler draws from. All ranks must call this together.
 
         "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. The other
         figures of `collapse_figures` are of plans. For "dropped" see `batch_figures`.
@@ -54,7 +54,7 @@ class PolicyEvaluation:
         # Each rank loops equally often, because ranks that hold parts of one model must generate together.
         for first in range(0, len(self._questions[:: ranks.size]), at_once):
             part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
-            self._rollouts.run(part, writer, max_samples=at_once, greedy=True)
+            self._rollouts.run(part, sampler, max_samples=at_once, greedy=True)
             samples += part
         figures = batch_figures(ranks.gather(samples))
         return {

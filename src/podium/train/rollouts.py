@@ -73,15 +73,15 @@ OnEnd = Callable[[SampledCompletion, list[int]], None]
 """Takes a sample and the tokens of its completion."""
 
 
-class Writer(Protocol):
-    """The part of an engine that writes completions with the policy as it is now."""
+class Sampler(Protocol):
+    """The part of an engine that samples completions with the policy as it is now."""
 
     @property
     def ends(self) -> Collection[int]:
         """The tokens that end a completion."""
         ...
 
-    def write(
+    def draw(
         self,
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
@@ -90,7 +90,7 @@ class Writer(Protocol):
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """Write a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
+        """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         Args:
             samples: of one round on this rank; those of a first round with one prompt stand together.
@@ -144,7 +144,12 @@ class Rollouts:
         self._gate = gate
 
     def run(
-        self, samples: Sequence[SampledCompletion], writer: Writer, *, max_samples: int, greedy: bool = False
+        self,
+        samples: Sequence[SampledCompletion],
+        sampler: Sampler,
+        *,
+        max_samples: int,
+        greedy: bool = False,
     ) -> dict[str, float]:
         """Take this rank's samples through all rounds. All ranks call it together.
 
@@ -161,7 +166,7 @@ class Rollouts:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for number in range(self.rounds):
-            self._run_round(number, samples, writer, seconds, max_samples=max_samples, greedy=greedy)
+            self._run_round(number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy)
         set_rewards(samples, self._discount)
         if self._gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
             self._gate(self.ranks.gather([*samples]))
@@ -171,7 +176,7 @@ class Rollouts:
         self,
         number: int,
         samples: Sequence[SampledCompletion],
-        writer: Writer,
+        sampler: Sampler,
         seconds: dict[str, float],
         *,
         max_samples: int,
@@ -184,7 +189,7 @@ class Rollouts:
         def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
             self._on_plan(len(tokens))
-            sample.ended = bool(tokens) and tokens[-1] in writer.ends
+            sample.ended = bool(tokens) and tokens[-1] in sampler.ends
             plans = (*sample.plans, self._codec.decode(tokens))
             asked = self._scoring.score(sample.request(plans, cut=not sample.ended))
             pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self._loop)))
@@ -194,7 +199,7 @@ class Rollouts:
             adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self._loop)
             self._wait_for(adding)
             started = time.perf_counter()
-            writer.write(current, hand_on, number=number, max_samples=max_samples, greedy=greedy)
+            sampler.draw(current, hand_on, number=number, max_samples=max_samples, greedy=greedy)
             written = time.perf_counter()
             error = self._take_scores(pending)
             seconds["sample"] += written - started

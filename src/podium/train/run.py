@@ -59,8 +59,9 @@ async def run_grpo(
         UsageError: what `preflight` refuses: the error itself, or one that lists them all.
         BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
     """
-    settings = settings.model_copy(update={"engine": choose_engine(settings)})
-    engine = open_engine(choose_engine(settings))
+    name = choose_engine(settings)
+    settings = settings.model_copy(update={"engine": name})
+    engine = open_engine(name)
     ranks = engine.open_ranks()
     warn = on_warning if ranks.first else lambda warning: None
     async with preflight(

@@ -16,7 +16,7 @@ from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks as OneRank
 from podium.train.rollouts import Rollouts, SampledCompletion
 from podium.train.schedule import ScheduledGroup
-from podium.train.trl.writer import TRLWriter
+from podium.train.trl.sampler import TRLSampler
 from podium.types import Message
 
 END, ROOM = 1, 10
@@ -141,7 +141,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
         rollouts = Rollouts(
             Echoed(), loop, Codec(), rounds=1, discount=0.0, room=ROOM, ranks=OneRank(), stop=stop
         )
-        rollouts.run(groups[rank], TRLWriter(_trainer(rank), stop), max_samples=4)
+        rollouts.run(groups[rank], TRLSampler(_trainer(rank), stop), max_samples=4)
 
     await asyncio.to_thread(ranks.run, work)
 

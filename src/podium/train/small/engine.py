@@ -26,9 +26,9 @@ from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.small.batch import Group, count_trainable_tokens
 from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
+from podium.train.small.group_sampler import GroupSampler, by_row, common_start
 from podium.train.small.model import PolicyModel
 from podium.train.small.update import ReferencePolicy, adamw, learning_rate, update
-from podium.train.small.writer import GroupWriter, by_row, common_start
 
 open_ranks = Ranks
 
@@ -116,7 +116,7 @@ class _Trainer:
             for row in self._rows[iteration]
             for rollout in range(job.settings.samples)
         ]
-        writer = GroupWriter(
+        sampler = GroupSampler(
             self._model,
             ends=job.start.ends,
             max_tokens=settings.max_tokens,
@@ -124,7 +124,7 @@ class _Trainer:
             seed=f"train/{job.settings.seed}/{iteration}/sample",
             guide=self._guide,
         )
-        seconds = job.rollouts.run(samples, writer, max_samples=len(samples))
+        seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
         if job.rollouts.stop.is_set():
             raise TrainingInterruptedError
         began = time.perf_counter()
@@ -132,7 +132,7 @@ class _Trainer:
         seconds["update"] = time.perf_counter() - began
         evaluation = None
         if job.evaluation is not None and job.recorder.is_evaluation_due:
-            evaluation = job.evaluation(writer)
+            evaluation = job.evaluation(sampler)
         return job.recorder.record(samples, seconds=seconds, evaluation=evaluation, **figures)
 
     def _update(self, iteration: int, samples: Sequence[SampledCompletion]) -> dict[str, Any]:

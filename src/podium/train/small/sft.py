@@ -18,9 +18,9 @@ from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.small.batch import Group, micro_batches
 from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
 from podium.train.small.engine import refusals_of_start
+from podium.train.small.group_sampler import common_start
 from podium.train.small.model import PolicyModel
 from podium.train.small.update import adamw, completion_logprobs, learning_rate, step
-from podium.train.small.writer import common_start
 
 open_ranks = Ranks
 

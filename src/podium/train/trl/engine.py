@@ -31,7 +31,7 @@ from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import by_label
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks
-from podium.train.trl.writer import TRLWriter
+from podium.train.trl.sampler import TRLSampler
 
 open_ranks = AcceleratedRanks
 
@@ -239,7 +239,7 @@ class TRLRun(TrainerCallback):
         except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
-        self.writer = TRLWriter(self.trainer, job.rollouts.stop)
+        self.sampler = TRLSampler(self.trainer, job.rollouts.stop)
 
     def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """TRL's rollout function: the batch of the rows that `prompts` name, each as often as it has samples."""
@@ -250,7 +250,7 @@ class TRLRun(TrainerCallback):
             for place, label in enumerate(prompts)
         ]
         max_samples = len(prompts) // self._settings.rounds
-        self._seconds = self._job.rollouts.run(samples, self.writer, max_samples=max_samples)
+        self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
         self.samples = self._job.rollouts.ranks.gather(samples)
         # A round that a rollout does not reach has one token that nothing is learned from.
         nothing = trainer.processing_class.eos_token_id
@@ -285,7 +285,7 @@ class TRLRun(TrainerCallback):
             and state.global_step % self._settings.grpo.num_iterations == 0
             and self._job.recorder.is_evaluation_due
         ):
-            self._evaluation = self._job.evaluation(self.writer)
+            self._evaluation = self._job.evaluation(self.sampler)
             for name, value in self._evaluation.items():  # TRL logs them with the figures of the step.
                 self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))
 

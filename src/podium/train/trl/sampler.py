@@ -19,8 +19,8 @@ _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 """Generation arguments that are left out of greedy decoding."""
 
 
-class TRLWriter:
-    """A `Writer`.
+class TRLSampler:
+    """A `Sampler`.
 
     Args:
         trainer: TRL's GRPOTrainer.
@@ -33,10 +33,10 @@ class TRLWriter:
 
     @property
     def ends(self) -> Collection[int]:
-        """See `Writer`."""
+        """See `Sampler`."""
         return self._trainer.eos_token_ids  # type: ignore[no-any-return]
 
-    def write(
+    def draw(
         self,
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
@@ -45,7 +45,7 @@ class TRLWriter:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """See `Writer.write`."""
+        """See `Sampler.draw`."""
         trainer = self._trainer
         reached = [sample for sample in samples if sample.prompt]
         alone = trainer.accelerator.num_processes == 1

@@ -10,8 +10,8 @@ from podium.train.small.model import PolicyModel
 from podium.train.small.sampler import sample
 
 
-class GroupWriter:
-    """A `Writer` for one batch.
+class GroupSampler:
+    """A `Sampler` for one batch.
 
     Args:
         ends: ids of the tokens that end a completion.
@@ -36,7 +36,7 @@ class GroupWriter:
         self._seed = seed
         self._guide = guide
 
-    def write(
+    def draw(
         self,
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
@@ -45,7 +45,7 @@ class GroupWriter:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """See `Writer.write`. The samples of a question are drawn together."""
+        """See `Sampler.draw`. The samples of a question are drawn together."""
         groups = by_row(samples)
         if not groups:
             return

@@ -15,9 +15,9 @@ from podium.train.settings import GRPOSettings
 from podium.train.small.batch import Group
 from podium.train.small.checkpoints import read_model
 from podium.train.small.engine import advantages_of, make_group
+from podium.train.small.group_sampler import GroupSampler, common_start
 from podium.train.small.model import PolicyModel
 from podium.train.small.update import ReferencePolicy
-from podium.train.small.writer import GroupWriter, common_start
 
 GROUP = 3
 PROMPTS = ([1, 4, 8, 9, 7], [1, 4, 10, 11, 12, 7])
@@ -33,8 +33,8 @@ def model(start: Checkpoint) -> PolicyModel:
     return read_model(start)
 
 
-def make_writer(model: PolicyModel, seed: str = "turns", temperature: float = 1.0) -> GroupWriter:
-    return GroupWriter(model, ends=(END,), max_tokens=4, temperature=temperature, seed=seed, guide=None)
+def make_sampler(model: PolicyModel, seed: str = "turns", temperature: float = 1.0) -> GroupSampler:
+    return GroupSampler(model, ends=(END,), max_tokens=4, temperature=temperature, seed=seed, guide=None)
 
 
 def first_round() -> list[SampledCompletion]:
@@ -60,19 +60,19 @@ def second_round() -> list[SampledCompletion]:
 
 
 def write(
-    writer: GroupWriter, samples: list[SampledCompletion], *, number: int = 0, greedy: bool = False
+    sampler: GroupSampler, samples: list[SampledCompletion], *, number: int = 0, greedy: bool = False
 ) -> list[list[int]]:
     def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
         assert not sample.tokens, "called twice"
         sample.tokens = list(tokens)
 
-    writer.write(samples, on_end, number=number, max_samples=len(samples), greedy=greedy)
+    sampler.draw(samples, on_end, number=number, max_samples=len(samples), greedy=greedy)
     return [sample.tokens for sample in samples]
 
 
 def test_every_sample_with_a_prompt_is_written_once(model: PolicyModel) -> None:
     for number, samples in enumerate((first_round(), second_round())):
-        written = write(make_writer(model), samples, number=number)
+        written = write(make_sampler(model), samples, number=number)
         assert [bool(tokens) for tokens in written] == [bool(sample.prompt) for sample in samples]
         assert all(len(one.logprobs or ()) == len(one.tokens) for one in samples)
         assert len({tuple(tokens) for tokens in written}) > 1
@@ -81,7 +81,7 @@ def test_every_sample_with_a_prompt_is_written_once(model: PolicyModel) -> None:
 def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(model: PolicyModel) -> None:
     reference = ReferencePolicy(model, temperature=0.7)
     for number, samples in enumerate((first_round(), second_round())):
-        write(make_writer(model, temperature=0.7), samples, number=number)
+        write(make_sampler(model, temperature=0.7), samples, number=number)
         for one in samples:
             if one.prompt:
                 ((*whole,),) = reference.logprobs(one.prompt, [()], [tuple(one.tokens)])
@@ -89,7 +89,7 @@ def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(model:
 
 
 def test_each_round_draws_anew_and_the_same_seed_draws_the_same(model: PolicyModel) -> None:
-    one, same, other = (make_writer(model, seed) for seed in ("a", "a", "b"))
+    one, same, other = (make_sampler(model, seed) for seed in ("a", "a", "b"))
     first, second = write(one, first_round()), write(one, first_round(), number=1)
     assert first != second
     assert [write(same, first_round()), write(same, first_round(), number=1)] == [first, second]
@@ -100,7 +100,7 @@ def test_greedily_the_most_likely_tokens_are_written(model: PolicyModel) -> None
     import torch  # noqa: PLC0415
 
     samples = first_round()
-    write(make_writer(model), samples, greedy=True)
+    write(make_sampler(model), samples, greedy=True)
     for one in samples:
         with torch.no_grad():
             logits = model(torch.tensor([[*one.prompt, *one.tokens]]))[0]
