@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 CHAT = "/v1/chat/completions"
@@ -34,8 +35,9 @@ def chat(*messages: Any, **more: Any) -> bytes:
     return json.dumps({"model": "nobody", "messages": messages or [HELLO], **more}).encode()
 
 
+@cache
 def named(count: int, value: Any = 1) -> dict[str, Any]:
-    """An object of as many members."""
+    """An object of as many members, made once: it takes longer than to refuse it."""
     return {f"k{number}": value for number in range(count)}
 
 
