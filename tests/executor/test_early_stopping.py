@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings
 from podium.executor.early_stopping import cheapest_first, next_turn
+from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
-from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker, is_certain

@@ -8,9 +8,9 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.reading.answer import final_answer, normalise
 from podium.types import Message, Question, Usage
 from podium.workers import Request, VoteWorker, tool
-from podium.workers.answer import final_answer, normalise
 from podium.workers.vote import NOTHING, announce
 
 

@@ -16,13 +16,13 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor.context import Context, Style, build_messages
 from podium.planner import PlanRequest
 from podium.planners import SelfConsistency
+from podium.reading.answer import final_answer, normalise
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.team.opening import open_pool
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
-from podium.workers.answer import final_answer, normalise
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
 from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow

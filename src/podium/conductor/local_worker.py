@@ -18,7 +18,7 @@ from podium.conductor.local_policy import LocalPolicy
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.errors import CheckpointError, ConfigError, UsageError, WorkerError
-from podium.thoughts import ThoughtSplitter, split_thoughts
+from podium.reading.thoughts import ThoughtSplitter, split_thoughts
 from podium.trace import Reply
 from podium.types import Limits, Message, Price, Profile
 from podium.workers.base import Request, Worker

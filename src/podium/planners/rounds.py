@@ -18,10 +18,10 @@ from typing import Any
 
 from podium.planner import PastRound, PlanRequest
 from podium.planners.plans import position_of, voting_step
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
-from podium.workers.answer import final_answer
-from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK

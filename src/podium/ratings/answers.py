@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from podium.executor.early_stopping import next_turn
 from podium.planners.scored import ScoredAnswers
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.tasks.task import Task
 from podium.types import Message
-from podium.workers.answer import final_answer
 from podium.workers.base import Request, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
-from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 from podium.workers.vote import announce, is_certain
 

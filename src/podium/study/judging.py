@@ -18,12 +18,12 @@ from podium.errors import BudgetError, GraderError
 from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
+from podium.reading.answer import final_answer, last_line
+from podium.reading.same_answer import answer_key
 from podium.tasks.task import Grade
 from podium.team import Runner
 from podium.types import Question
-from podium.workers.answer import final_answer, last_line
 from podium.workers.pool import Pool
-from podium.workers.same_answer import answer_key
 
 PROMPT = """\
 You judge whether the final answer to a question is right. The texts below are fenced, and their fences carry the mark \

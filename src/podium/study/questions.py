@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
@@ -21,9 +23,7 @@ from podium.tasks.open import generated_names, splits_of
 from podium.tasks.task import chance, shuffled
 from podium.trace import Trace
 from podium.types import Question
-from podium.workers.answer import final_answer
 from podium.workers.base import Worker
-from podium.workers.same_answer import answer_key
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or

@@ -12,13 +12,13 @@ from functools import cached_property
 from random import Random
 
 from podium.errors import ConfigError
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.recordings import RecordedQuestion, Recording
 from podium.tasks.task import Grade, Task, TaskList
 from podium.types import Question
-from podium.workers.answer import final_answer
 from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer
-from podium.workers.same_answer import answer_key
 from podium.workers.tool import is_result
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"

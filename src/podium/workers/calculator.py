@@ -12,11 +12,11 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
 from itertools import islice
 
+from podium.reading.answer import final_answer
+from podium.reading.arithmetic import compute, expressions, format_number
 from podium.trace import Reply
 from podium.types import Limits, Profile
 from podium.workers import tool
-from podium.workers.answer import final_answer
-from podium.workers.arithmetic import compute, expressions, format_number
 from podium.workers.base import Request
 from podium.workers.traits import TOOL
 

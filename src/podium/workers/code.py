@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 
 from podium.errors import ConfigError, GraderError, WorkerError
+from podium.reading.answer import final_answer
+from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.pool import SandboxPools
@@ -16,9 +18,7 @@ from podium.sandbox.sandbox import ProgramExit
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
-from podium.workers.answer import final_answer
 from podium.workers.base import Request
-from podium.workers.fences import is_program, last_program
 from podium.workers.traits import TOOL
 
 DESCRIPTION = (

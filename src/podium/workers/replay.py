@@ -13,11 +13,11 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError, WorkerError
+from podium.reading.answer import final_answer, normalise
+from podium.reading.thoughts import split_thoughts, without_thoughts
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, ShownContext, reference
-from podium.thoughts import split_thoughts, without_thoughts
 from podium.trace import Reply
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
-from podium.workers.answer import final_answer, normalise
 from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN
 from podium.workers.view import WorkerView, read_view

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.trace import Reply, VoteCount
 from podium.types import Limits, Profile
 from podium.workers import tool
-from podium.workers.answer import final_answer
 from podium.workers.base import Request
-from podium.workers.same_answer import answer_key
 from podium.workers.traits import TOOL
 
 VOTE = "vote"

@@ -7,6 +7,8 @@ import json
 
 import pytest
 
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
 from podium.tasks.graders.code_grader import Code
@@ -15,8 +17,6 @@ from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
 from podium.tasks.task import Grade
-from podium.workers.answer import final_answer
-from podium.workers.same_answer import answer_key
 from podium.workers.spec import ScriptedSpec
 
 THOUGHTS = (

@@ -15,9 +15,9 @@ from podium.conductor.codec import Codec
 from podium.conductor.local_worker import prompt_of
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
+from podium.reading.answer import final_answer, normalise
 from podium.train.runtime import resolve_device
 from podium.types import Message
-from podium.workers.answer import final_answer, normalise
 from podium_lab.small_workers.abilities import Ability
 from podium_lab.small_workers.lessons import fact_subtasks, skill_lessons
 from podium_lab.world import RELATIONS, world

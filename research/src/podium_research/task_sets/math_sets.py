@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
+from podium.reading.answer import boxed
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.sets.base import Sample
 from podium.tasks.sets.prompts import BOXED, FINAL_NUMBER, content_id
-from podium.workers.answer import boxed
 from podium_research.task_sets.hub import HubSet, int_column, text_column
 
 

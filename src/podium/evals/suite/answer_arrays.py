@@ -11,8 +11,8 @@ import numpy as np
 
 from podium.evals.suite.results import GradedAnswer
 from podium.ratings.answers import NO_ANSWER, Answers
-from podium.workers.answer import final_answer
-from podium.workers.same_answer import answer_key
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
 from podium.workers.tool import is_result
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
+from podium.reading.answer import ANSWER_LINE, ANSWER_WORD, unfolded
+from podium.reading.same_answer import normalised_words
+from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
-from podium.thoughts import without_thoughts
-from podium.workers.answer import ANSWER_LINE, ANSWER_WORD, unfolded
-from podium.workers.same_answer import normalised_words
 
 _LONGEST = 500
 """The most characters of a claim that are read."""

@@ -21,8 +21,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
 from podium.config import Settings
+from podium.reading.syntax import parse_program
 from podium.sandbox.inside.asserts import PLAIN_MODULES
-from podium.syntax import parse_program
 
 
 class ProgramTests(Settings):

@@ -10,7 +10,7 @@ r"""Extraction: finds the answer in a response. What is not found at the named p
 - `field`: the value of the last `"answer": ...` of a JSON object.
 - `hashes`: what follows the last `####` on its line, as in GSM8K.
 - `line`: the last line that is not empty.
-- `code`: inside the fenced block that holds the program (`podium.workers.fences`), else all of the response.
+- `code`: inside the fenced block that holds the program (`podium.reading.code_blocks`), else all of the response.
 - `whole`: all of the response.
 
 Nothing is parsed here; the work grows with the length of the response alone. Graders compare what is found.
@@ -22,9 +22,9 @@ import json
 import re
 from typing import Literal
 
-from podium.thoughts import without_thoughts
-from podium.workers.answer import ANSWER_LINE, final_answer, in_tag, last_line, tagged
-from podium.workers.fences import last_program
+from podium.reading.answer import ANSWER_LINE, final_answer, in_tag, last_line, tagged
+from podium.reading.code_blocks import last_program
+from podium.reading.thoughts import without_thoughts
 
 AnswerPlace = Literal[
     "final", "stated", "formula", "tag", "boxed", "field", "hashes", "line", "code", "whole"

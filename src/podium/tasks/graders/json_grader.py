@@ -18,13 +18,13 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from podium.errors import ConfigError, GraderError
+from podium.reading.answer import unfolded
+from podium.reading.code_blocks import last_block
+from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import extract
 from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
-from podium.thoughts import without_thoughts
-from podium.workers.answer import unfolded
-from podium.workers.fences import last_block
 
 MAX_CHARACTERS = 100_000
 """Most characters of a value."""

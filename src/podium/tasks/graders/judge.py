@@ -16,13 +16,13 @@ from typing import Literal, Self
 from pydantic import Field, PrivateAttr, field_validator
 
 from podium.errors import GraderError, WorkerError
+from podium.reading.answer import last_line
+from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import GraderSettings, Pay
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
-from podium.thoughts import without_thoughts
 from podium.trace import Reply
 from podium.types import Message
-from podium.workers.answer import last_line
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.build import build_worker
 from podium.workers.retry import attempts

@@ -18,9 +18,9 @@ from fractions import Fraction
 from typing import NamedTuple
 from unicodedata import numeric
 
+from podium.reading.answer import unfolded
+from podium.reading.math_words import SCALES, changes_value, read_aloud, relates
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
-from podium.workers.answer import unfolded
-from podium.workers.math_words import SCALES, changes_value, read_aloud, relates
 
 _LONGEST = 4000
 """Most characters of a statement; a longer one is not read."""

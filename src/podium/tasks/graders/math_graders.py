@@ -14,13 +14,13 @@ from typing import Literal
 from pydantic import Field
 
 from podium.errors import GraderError
+from podium.reading.numerals import number
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.hedges import is_false, lists_values, settles
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.task import Grade
-from podium.workers.numerals import number
 
 
 class Numeric(PureGrader):

@@ -1,6 +1,6 @@
 r"""Numbers inside LaTeX in one notation: `1{,}000` as 1000, `1.234,50` as 1234.50, `0.(3)` as `\\frac{1}{3}`.
 
-Used by `latex`, which rewrites all else. For a text that is one number alone there is `podium.workers.numerals`.
+Used by `latex`, which rewrites all else. For a text that is one number alone there is `podium.reading.numerals`.
 """
 
 from __future__ import annotations

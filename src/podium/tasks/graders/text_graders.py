@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from podium.errors import ConfigError, GraderError
+from podium.reading.answer import bare, normalise, unfolded
+from podium.reading.same_answer import normalised_words
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.hedges import settles
 from podium.tasks.task import Grade
-from podium.workers.answer import bare, normalise, unfolded
-from podium.workers.same_answer import normalised_words
 
 if TYPE_CHECKING:
     from regex import Pattern

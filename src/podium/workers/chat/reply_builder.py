@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from podium.thoughts import ThoughtSplitter, split_thoughts
+from podium.reading.thoughts import ThoughtSplitter, split_thoughts
 from podium.workers.chat.provider_state import StateCollector
 from podium.workers.chat.tool_calls import CollectedCall, ToolCallCollector
 from podium.workers.chat.written_calls import WrittenCalls

@@ -10,8 +10,8 @@ import re
 from fractions import Fraction
 from unicodedata import numeric
 
-from podium.workers.answer import unfolded
-from podium.workers.math_words import are_unit
+from podium.reading.answer import unfolded
+from podium.reading.math_words import are_unit
 
 _LONGEST = 200
 """Most characters of a text that is read, so that the time is bounded."""

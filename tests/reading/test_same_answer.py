@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor.context import Context, EarlierStep, build_messages
+from podium.reading.numerals import number
+from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
 from podium.types import Question
 from podium.workers import Request, VoteWorker
-from podium.workers.numerals import number
-from podium.workers.same_answer import answer_key
 from podium.workers.vote import is_certain
 
 SAME = (

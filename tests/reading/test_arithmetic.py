@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.arithmetic import compute, expressions, format_number
+from podium.reading.arithmetic import compute, expressions, format_number
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from podium.thoughts import without_thoughts
+from podium.reading.thoughts import without_thoughts
 
 ANSWER_WORD = (
     "antwoord|antwort|cevap|idahun|jawaban|jibu|odpowied[zź]|odpověď|respuesta|resposta|risposta|r[eé]ponse|svar|yanıt"
@@ -37,7 +37,7 @@ def final_answer(text: str) -> str | None:
     """The final answer in `text`, as written; None when there is no text.
 
     It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
-    `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.thoughts`) do not count.
+    `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.reading.thoughts`) do not count.
     """
     text = without_thoughts(text)
     start, stop, tag = in_tag(text)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from podium.workers.answer import normalise, unfolded
-from podium.workers.numerals import number
+from podium.reading.answer import normalise, unfolded
+from podium.reading.numerals import number
 
 _LONGEST = 1000
 """Most characters of an answer that is read; of a longer one only case and spaces do not count."""

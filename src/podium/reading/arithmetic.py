@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
 
-from podium.syntax import parse_expression
+from podium.reading.syntax import parse_expression
 
 _MOST = 20_000
 """Only the last characters of a text are searched."""
