@@ -284,11 +284,11 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
 
 def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podium: Podium) -> None:
     for command in (["ask", "Is 6 right?", "--no-store"], ["serve"]):
-        refused = podium(*command, "--pool", "replay.toml", "--planner", "mixture-of-agents:ada>bob")
+        refused = podium(*command, "--pool", "replay.toml", "--planner", "fusion:ada:bob")
         assert (refused.status, refused.out) == (2, "")
         assert (
-            "The planner 'mixture-of-agents:ada>bob' gives workers more than the bare question, and this pool's "
-            "recording has no answers to that; use a pool of live workers, or one of these planners: single, "
+            "The planner 'fusion:ada:bob' gives workers more than the bare question, and this pool's recording has no "
+            "answers to that; use a pool of live workers, or one of these planners: single, "
         ) in " ".join(refused.err.split())
 
 

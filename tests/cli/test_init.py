@@ -129,7 +129,7 @@ def test_a_worker_that_does_not_answer_is_told_and_the_file_stays(podium: Podium
         done = podium("init", "--url", server.url)
     assert done.status == 1
     assert "failed" in done.out
-    assert "--planner 'mixture-of-agents:3xa-7b>a-7b'" in done.out  # The way on without a Conductor.
+    assert "--planner self-fusion:a-7b:3" in done.out  # The way on without a Conductor.
     assert "a-7b" in written()
 
 

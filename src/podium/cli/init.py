@@ -223,8 +223,7 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
     team = "" if output == Path(FILE) else f" --team {shlex.quote(str(output))}"
     planner = ""
     if any(finding.role == "planner" and not finding.answered for finding in findings):
-        fused = f"mixture-of-agents:3x{proposal.conductor}>{proposal.conductor}"
-        planner = f" --planner {shlex.quote(fused)}"
+        planner = f" --planner self-fusion:{proposal.conductor}:3"
         console.print(
             f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "
             "without a Conductor:",

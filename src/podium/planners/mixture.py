@@ -3,7 +3,8 @@
 The workers of the first layer answer alone. Those of each later layer see all responses of the layer before, and write
 a better one. The last layer is one worker, the aggregator, whose response is the answer.
 
-Two layers are what gateways call fusion. One worker may stand in both, as in 3xA>A: its answers differ by seed.
+Fusion is a mixture of two layers, under the name that gateways gave it: a panel answers in parallel, then one worker
+writes one answer from all of theirs. In self-fusion panel and judge are one worker, whose answers differ by seed.
 """
 
 from __future__ import annotations
@@ -12,7 +13,17 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, Layers, named_in, read_layers
+from podium.planners.baseline import (
+    Baseline,
+    BaselineContext,
+    Layers,
+    named_in,
+    read_layers,
+    read_members,
+    read_worker,
+    read_worker_count,
+    read_workers,
+)
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once
 from podium.planners.rounds import worker_step
@@ -30,6 +41,8 @@ class MixtureOfAgents:
     """`layers` of workers by name, the first layer first. The last has one worker."""
 
     layers: Layers
+    label: str | None = None
+    """Its name, where users know it by another one than this method's."""
 
     def __post_init__(self) -> None:
         if len(self.layers) < 2 or len(self.layers[-1]) != 1:
@@ -40,7 +53,7 @@ class MixtureOfAgents:
 
     @property
     def name(self) -> str:
-        return f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
+        return self.label or f"mixture-of-agents:{'>'.join('+'.join(layer) for layer in self.layers)}"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """All layers in one workflow; `ConfigError` if the pool lacks a worker."""
@@ -70,4 +83,62 @@ MIXTURE = Baseline(
         f"mixture-of-agents:{'+'.join(workers)}>{workers[0]}",
         f"mixture-of-agents:{'+'.join(workers)}>2x{workers[-1]}>{workers[0]}",
     ],
+)
+
+
+_MOST = 1000
+"""Answers of one worker; as many as self-consistency takes."""
+
+
+def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
+    name = f"fusion:{argument}" if argument else "fusion"
+    panel, judge = _split(argument, {profile.name for profile in context.pool})
+    if not panel or not judge:
+        raise ConfigError(f"The baseline {name!r} is not of the form {FUSION.form}, as in fusion:A+B:C.")
+    layers = (read_workers(panel, context, name), (read_worker(judge, context, name),))
+    return MixtureOfAgents(layers, label=name)
+
+
+def _split(argument: str, pool: set[str]) -> tuple[str, str]:
+    """Panel and judge. Names may have colons, so the first colon counts that has workers of the pool on both sides."""
+    parts = argument.split(":")
+    for position in range(1, len(parts)):
+        panel, judge = ":".join(parts[:position]), ":".join(parts[position:])
+        if judge in pool and pool.issuperset(read_members(panel)):
+            return panel, judge
+    panel, _, judge = argument.rpartition(":")
+    return panel, judge
+
+
+def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
+    worker, samples, name = read_worker_count(argument, SELF_FUSION.form, ", as in self-fusion:A:3.")
+    if not 2 <= samples <= _MOST:
+        raise ConfigError(f"Self-fusion takes 2 to {_MOST} answers, not {samples}.")
+    fused = read_worker(worker, context, name)
+    return MixtureOfAgents(((fused,) * samples, (fused,)), label=name)
+
+
+def _needs_of_fusion(argument: str) -> tuple[str, ...]:
+    """Its workers; none where a name has a colon, since only the pool then says who is meant."""
+    panel, _, judge = argument.partition(":")
+    if ":" in judge:
+        return ()
+    return tuple(dict.fromkeys((*read_members(panel), *filter(None, (judge,)))))
+
+
+FUSION = Baseline(
+    "fusion:PANEL:JUDGE",
+    _open_fusion,
+    needs=_needs_of_fusion,
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"fusion:2x{'+'.join(workers)}:{workers[0]}"],
+)
+SELF_FUSION = Baseline(
+    "self-fusion:WORKER:SAMPLES",
+    _open_self_fusion,
+    needs=lambda argument: tuple(filter(None, (argument.rpartition(":")[0],))),
+    team_only=True,
+    on_recordings=False,
+    examples=lambda workers: [f"self-fusion:{workers[-1]}:3"],
 )

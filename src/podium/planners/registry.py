@@ -34,6 +34,8 @@ _PLACES: Mapping[str, str] = {
     "universal-self-consistency": "judged:UNIVERSAL_SELF_CONSISTENCY",
     "self-reflection": "reflection:BASELINE",
     "mixture-of-agents": "mixture:MIXTURE",
+    "fusion": "mixture:FUSION",
+    "self-fusion": "mixture:SELF_FUSION",
     "by-ratings": "by_ratings:BASELINE",
     "constant": "controls:CONSTANT",
     "random": "controls:RANDOM",
