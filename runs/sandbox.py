@@ -19,7 +19,7 @@ import warnings
 from asyncio.subprocess import PIPE
 from collections.abc import Awaitable, Callable
 
-from podium.sandbox.inside.allowance import RunLimits
+from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import PlainProcess
 from podium.sandbox.pool import SandboxPool
 from podium.tasks.graders.code_grader import Submission

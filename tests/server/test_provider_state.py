@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
 from openai import OpenAI
@@ -197,6 +199,8 @@ def test_another_process_finds_the_state_in_the_store(serve: Serve, model: ChatM
     made = client.chat.completions.create(model="wren", messages=told, tools=[TOOL])
     said = bare(made.choices[0].message.model_dump())
     told += [said, {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "rain"}]
+    while not httpx.get(f"{urls[1]}/api/traces").json()["traces"]:
+        time.sleep(0.01)  # A trace is written a moment after its answer.
     client = OpenAI(base_url=f"{urls[1]}/v1", api_key="none", max_retries=0)
     reply = client.chat.completions.create(model="wren", messages=told, tools=[TOOL])
     assert reply.choices[0].message.content == "It rains."

@@ -3,7 +3,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from away_account import Away
+from away_limit import Away
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import Dispatcher, StepEnded, StepStarted
 from podium.planner import PastRound, PlanRequest

@@ -99,7 +99,7 @@ class Planners:
         """
         self._checked_at = time.monotonic()
         found = await check_planner(
-            self._team.opened_planner, self._team.pool, self._team.runner.spend_limits
+            self._team.opened_planner, self._team.pool, self._team.runner.all_spend_limits
         )
         if found.error != "budget":
             self._remember(None if found.answered else found.text)

@@ -50,15 +50,17 @@ def run_sft(
     """
     engine = open_supervised_engine(choose_engine(settings))
     ranks = engine.open_ranks()
-    pool = open_pool(settings.pool, ready=False)  # No worker is called: none needs its key.
+    for refusal in engine.refusals(settings, None, ranks.size):
+        raise refusal  # Before anything is fetched.
     with ExitStack() as opened:
-        opened.callback(lambda: asyncio.run(pool.close()))
         progress = Progress(say if ranks.first else lambda line: None, noun="examples")
         opened.enter_context(progress)
         progress.phase("opening the model")
         start = find_start(settings)
         for refusal in engine.refusals(settings, start, ranks.size):
             raise refusal
+        pool = open_pool(settings.pool, ready=False)  # No worker is called: none needs its key.
+        opened.callback(lambda: asyncio.run(pool.close()))
         tokenizer = open_tokenizer(settings, start)
         codec = open_codec(settings, start, tokenizer)
         run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))

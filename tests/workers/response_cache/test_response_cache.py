@@ -351,7 +351,7 @@ def test_a_file_that_is_no_response_cache_is_refused_and_left_as_it_was(tmp_path
     )
     text.write_text("not a database, but long enough to be looked at as one" * 50)
     with sqlite3.connect(foreign) as connection:
-        connection.execute("CREATE TABLE spend limits (id)")
+        connection.execute("CREATE TABLE spend_limits (id)")
     ResponseCache(newer).close()
     with sqlite3.connect(newer) as connection:
         connection.execute("PRAGMA user_version = 99")

@@ -40,7 +40,7 @@ export function Budgets({ budgets }) {
 
 function Row({ budget: { key, period, limit_usd: limit, spent_usd: spent, reserved_usd: reserved, left_usd: left } }) {
   const used = limit ? Math.min(1, (spent + reserved) / limit) : 1;
-  const of = key === null ? "this server's account" : `key ${line(key, 60)}`;
+  const of = key === null ? "this server's spend limit" : `key ${line(key, 60)}`;
   return html`<tr>
     <th scope="row">${of}</th>
     <td>${PERIODS[period] ?? period}</td>

@@ -15,7 +15,7 @@ class Away:
     def reserve(self, usd: float) -> str | None:
         self.calls -= 1
         if self.calls < 0:
-            raise StoreError("The account cannot be written.")
+            raise StoreError("The spend limit cannot be written.")
         return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:

@@ -4,7 +4,7 @@ import httpx
 import pytest
 from running_server import Serve
 
-from away_account import Away
+from away_limit import Away
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
