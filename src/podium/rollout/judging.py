@@ -29,6 +29,10 @@ class JudgePayment:
     booked_usd: float = 0.0
     """Dollars that were booked."""
 
+    def open_ledger(self) -> Ledger:
+        """A ledger that charges all spend limits, the dispatcher's too."""
+        return Ledger(Budget(), spend_limits=(*self.dispatcher.spend_limits, *self.spend_limits))
+
     async def __call__(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
         """The kept reply of `worker` to `request`, else what `call` returns.
 
@@ -38,7 +42,7 @@ class JudgePayment:
         """
 
         async def pay() -> Reply:
-            ledger = Ledger(Budget(), spend_limits=(*self.dispatcher.spend_limits, *self.spend_limits))
+            ledger = self.open_ledger()
             try:
                 async with ledger.paying(first_reservation(worker, request.messages), request.receipt):
                     reply = await call()
@@ -74,7 +78,5 @@ async def grade_answer(
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.
     if (unbooked_usd := grade.cost_usd - payment.booked_usd) > 0:
-        Ledger(Budget(), spend_limits=(*dispatcher.spend_limits, *spend_limits)).record(
-            Spent(cost_usd=unbooked_usd)
-        )
+        payment.open_ledger().record(Spent(cost_usd=unbooked_usd))
     return grade

@@ -33,20 +33,15 @@ TINY_PARAMETERS = 50_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingJob:
-    """One run of GRPO, on this rank."""
+class _Job:
+    """What both stages need on each rank."""
 
     settings: TrainSettings
     folder: Path
     """The run's. The engine keeps its state in `checkpoints` and leaves the trained model, or adapter, in `trained`."""
     start: Checkpoint
     tokenizer: Any
-    """Of transformers; None where the codec is not a chat template's."""
-    codec: PromptCodec
-    rows: Sequence[ScheduledGroup]
-    rollouts: Rollouts
-    recorder: Recorder
-    evaluation: PolicyEvaluation | None
+    """Of transformers; None in GRPO where the codec is not a chat template's."""
 
     @property
     def trained(self) -> Path:
@@ -55,6 +50,17 @@ class TrainingJob:
     @property
     def checkpoints(self) -> Path:
         return self.folder / "checkpoints"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingJob(_Job):
+    """One run of GRPO, on this rank."""
+
+    codec: PromptCodec
+    rows: Sequence[ScheduledGroup]
+    rollouts: Rollouts
+    recorder: Recorder
+    evaluation: PolicyEvaluation | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +78,9 @@ class EncodedExample:
 
 
 @dataclass(frozen=True, slots=True)
-class SupervisedJob:
+class SupervisedJob(_Job):
     """One run of the supervised stage, on this rank."""
 
-    settings: TrainSettings
-    folder: Path
-    """As in `TrainingJob`."""
-    start: Checkpoint
-    tokenizer: Any
-    """Of transformers."""
     examples: Sequence[EncodedExample]
     """At least one."""
     run: RunFolder | None

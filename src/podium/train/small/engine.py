@@ -21,7 +21,7 @@ from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.runtime import compute_on_one_core, resolve_device, resolve_dtype
+from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.small.batch import Group, count_trainable_tokens
@@ -68,11 +68,7 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
 def train(job: TrainingJob) -> None:
     """See `TrainingEngine`."""
     settings, recorder = job.settings.grpo, job.recorder
-    device = resolve_device()
-    model = read_model(job.start).to(device)
-    if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
-        compute_on_one_core()
-    model.dtype = resolve_dtype(job.settings.dtype, device.type)
+    model = open_model(job.start, job.settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
     checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
@@ -89,6 +85,16 @@ def train(job: TrainingJob) -> None:
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
     write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
+
+
+def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
+    """The model of the start, where it trains, with the dtype of its products; a tiny one takes a single core."""
+    device = resolve_device()
+    model = read_model(start).to(device)
+    if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
+        compute_on_one_core()
+    model.dtype = resolve_dtype(precision, device.type)
+    return model
 
 
 class _Trainer:

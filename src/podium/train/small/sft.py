@@ -10,14 +10,13 @@ import torch
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
-from podium.train.engine import TINY_PARAMETERS, EncodedExample, SupervisedJob
+from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
-from podium.train.runtime import compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.small.batch import Group, micro_batches
-from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
-from podium.train.small.engine import refusals_of_start
+from podium.train.small.checkpoints import Checkpoints, companions_of, write_model
+from podium.train.small.engine import open_model, refusals_of_start
 from podium.train.small.group_sampler import common_start
 from podium.train.small.model import PolicyModel
 from podium.train.small.update import adamw, completion_logprobs, learning_rate, step
@@ -33,13 +32,9 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 def train(job: SupervisedJob) -> None:
     """See `TrainingEngine`."""
     settings = job.settings.sft
-    device = resolve_device()
-    model = read_model(job.start).to(device)
-    if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
-        compute_on_one_core()
-    model.dtype = resolve_dtype(job.settings.dtype, device.type)
+    model = open_model(job.start, job.settings.dtype)
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.folder / "checkpoints", job.start, job.settings.prompt)
+    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     steps = math.ceil(settings.epochs * len(job.examples) / settings.batch)
@@ -64,9 +59,7 @@ def train(job: SupervisedJob) -> None:
             checkpoints.save(model, optimizer, done)
         job.progress.learned(loss)
     job.progress.phase("saving the policy")
-    write_model(
-        model, job.folder / "trained", config=job.start.config, companions=companions_of(job.start.path)
-    )
+    write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
 
 
 def batch_of(

@@ -56,10 +56,10 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 
 def train(job: SupervisedJob) -> None:
     """See `TrainingEngine`."""
-    ranks, checkpoints = AcceleratedRanks(), job.folder / "checkpoints"
+    ranks = AcceleratedRanks()
     trainer = SFTTrainer(
         model=str(job.start.path),
-        args=_config(job.settings, checkpoints, ranks.size, job.start.context),
+        args=_config(job.settings, job.checkpoints, ranks.size, job.start.context),
         train_dataset=make_dataset(job.examples),
         processing_class=job.tokenizer,
         peft_config=lora_config(job.settings),
@@ -67,12 +67,12 @@ def train(job: SupervisedJob) -> None:
         callbacks=[_Recorder(job)],
     )
     trainer.remove_callback(PrinterCallback)
-    checkpoint = latest_checkpoint(checkpoints)
+    checkpoint = latest_checkpoint(job.checkpoints)
     if job.run is not None:
         job.run.rows().truncate(0 if checkpoint is None else step_of(checkpoint))
     trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     job.progress.phase("saving the policy")
-    trainer.save_model(str(job.folder / "trained"))
+    trainer.save_model(str(job.trained))
 
 
 def _config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:
