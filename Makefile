@@ -44,14 +44,14 @@ $(VENV)/torch.done:
 	else $(PIP) install "torch==$(TORCH)"; fi
 	@touch $@
 
-$(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
+$(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml testing/pyproject.toml
 	@echo "Installing Podium ..."
-	@$(PIP) install -e '.[serve,train]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[serve,train]' -e lab -e research -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $@
 
-$(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml
+$(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml testing/pyproject.toml
 	@echo "Installing Podium and what the tests need ..."
-	@$(PIP) install -e '.[train,dev]' -e lab -e research 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[train,dev]' -e lab -e research -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $(VENV)/train.done $@
 
 # A real language model of 98 MB, which tests put behind a real server.
@@ -68,7 +68,7 @@ install-gpu:
 	@rm -f $(VENV)/*.done
 	@$(PIP) freeze | grep -q '^torch==.*+cpu' && $(PIP) uninstall --yes torch || true
 	$(PIP) install torch
-	$(PIP) install -e '.[serve,train]' -e lab -e research
+	$(PIP) install -e '.[serve,train]' -e lab -e research -e testing
 	@touch $(VENV)/torch.done $(VENV)/train.done
 
 check: setup-dev
@@ -136,7 +136,7 @@ audit: $(OWN)-release/done
 	$(PYTHON) runs/audit.py $(OWN)-release/bin/pip-audit
 nightly-integrations:
 	$(PYTHON) -m venv $(OWN)-verifiers
-	$(OWN)-verifiers/bin/python -m pip --quiet install -e . -e 'integrations/verifiers[test]'
+	$(OWN)-verifiers/bin/python -m pip --quiet install -e . -e testing -e 'integrations/verifiers[test]'
 	cd integrations/verifiers && ../../$(OWN)-verifiers/bin/pytest
 	$(MAKE) VENV=$(OWN)-tinker $(OWN)-tinker/torch.done
 	$(OWN)-tinker/bin/python -m pip --quiet install -e . -r integrations/tinker/requirements.txt

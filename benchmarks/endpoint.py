@@ -1,7 +1,7 @@
 """A chat endpoint that takes next to no time, for benchmarks of clients: python benchmarks/endpoint.py
 
 It answers every POST with the same reply. A path that begins with seconds, as in /0.5/v1/chat/completions, delays the
-reply by so many. It reads no body, and stands for no provider: `podium.testing` does that.
+reply by so many. It reads no body, and stands for no provider: `podium_testing` does that.
 """
 
 from __future__ import annotations

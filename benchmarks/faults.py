@@ -31,7 +31,12 @@ from podium.executor import Dispatcher
 from podium.rollout import FixedPlan, Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.testing import (
+from podium.trace import Reply, Trace
+from podium.trace.store import TraceStore
+from podium.types import Limits, Profile, Usage
+from podium.workers.base import Request
+from podium.workers.pool import Pool, load_pool
+from podium_testing import (
     Answer,
     BadCompression,
     ContentFilter,
@@ -57,11 +62,6 @@ from podium.testing import (
     WrongContentType,
     WrongModel,
 )
-from podium.trace import Reply, Trace
-from podium.trace.store import TraceStore
-from podium.types import Limits, Profile, Usage
-from podium.workers.base import Request
-from podium.workers.pool import Pool, load_pool
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 

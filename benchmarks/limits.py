@@ -21,10 +21,10 @@ from tempfile import TemporaryDirectory
 from aiolimiter import AsyncLimiter
 
 from podium.executor.rate_limiter import RateLimiter
-from podium.testing import Answer, FaultServer, worst_minute
 from podium.types import Message
 from podium.workers.base import Request, Worker
 from podium.workers.pool import load_pool
+from podium_testing import Answer, FaultServer, worst_minute
 
 RPM, TPM, CALLERS = 600, 60_000, 64
 QUESTION = 10

@@ -30,13 +30,13 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.opening import open_pool
-from podium.testing import FaultServer
 from podium.train.engine import open_engine
 from podium.train.run import train_over
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.types import Message
 from podium.workers.pool import Pool
+from podium_testing import FaultServer
 
 MEDIANS_S = (0.5, 2.0, 8.0)
 SIGMA = 0.7

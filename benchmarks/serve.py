@@ -4,7 +4,7 @@ python benchmarks/serve.py [--seconds 6] [--streams 1000] [--stream-seconds 15] 
 
 Takes about two minutes, once LiteLLM is installed. Podium answers with one process, and then with two (`--workers 2`).
 Worker, server and clients are processes of their own on two cores of this machine, which they share. The worker is
-`podium.testing`, which answers at once; the question has one step (planner single:ada), and every trace is written.
+`podium_testing`, which answers at once; the question has one step (planner single:ada), and every trace is written.
 LiteLLM's proxy, with its defaults and without a database, stands before the same worker in an environment of its own,
 which is made in the temporary folder; where the packages cannot be had, that is said, and the rest goes on.
 What is added is measured with clients that ask now and then: when they ask without a pause, the time of a question
@@ -175,7 +175,7 @@ async def main(given: argparse.Namespace) -> None:
     print(f"Cores: {len(cores)}, shared by worker, server and clients. Load before: {os.getloadavg()[0]:.1f}")
     with (
         tempfile.TemporaryDirectory() as name,
-        process([sys.executable, "-m", "podium.testing", f"answer={ANSWER}"], address) as (worker, _),
+        process([sys.executable, "-m", "podium_testing", f"answer={ANSWER}"], address) as (worker, _),
     ):
         folder = Path(name)
         rules = folder / "slow.toml"
@@ -183,7 +183,7 @@ async def main(given: argparse.Namespace) -> None:
             f'answer = "{ANSWER}"\n[[rule]]\nfault = {{ kind = "slow-drip", seconds = {DRIP_S} }}\n'
         )
         store = folder / "traces.sqlite"
-        with process([sys.executable, "-m", "podium.testing", str(rules)], address) as (slow, _):
+        with process([sys.executable, "-m", "podium_testing", str(rules)], address) as (slow, _):
             limits = f"limits = {{ concurrency = {given.streams + 100} }}"
             for file, url in (("fast", worker), ("slow", slow)):
                 (folder / f"{file}.toml").write_text(

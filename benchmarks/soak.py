@@ -3,7 +3,7 @@
 python benchmarks/soak.py [--minutes 30] [--clients 200] [--faults 0.2] [--kill-every 180] [--json FILE]
     [--page docs/results/soak.md]
 
-Two `podium serve` share one PostgreSQL. Their worker is `podium.testing`, which fails on a share of the calls in all
+Two `podium serve` share one PostgreSQL. Their worker is `podium_testing`, which fails on a share of the calls in all
 its ways. In turn one replica, the database and the other replica are killed with SIGKILL and started again. A client
 that gets no answer asks the other replica, as behind a load balancer, for up to a minute.
 
@@ -35,7 +35,7 @@ from typing import Any
 import aiohttp
 
 from faults import rules
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from postgres_server import PROGRAMS, PostgresServer

@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 CONCURRENCY = 4
 """Calls of each worker at once."""

@@ -31,11 +31,11 @@ from typing import Any
 from random_model import make_model
 
 from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
-from podium.testing import Answer, FaultServer, Received, Rule
-from podium.testing.faults import Hang, HangUp, RateLimited, Reset, TruncatedJson
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import pool_file
+from podium_testing import Answer, FaultServer, Received, Rule
+from podium_testing.faults import Hang, HangUp, RateLimited, Reset, TruncatedJson
 
 CONFIG = str(Path(__file__).parents[1] / "configs" / "train" / "conductor-7b.toml")
 QUESTIONS = 40

@@ -1,4 +1,4 @@
-"""What a process of tests needs before all else; the files `conftest.py` of the three distributions import it first.
+"""What a process of tests needs before all else; the files `conftest.py` of the distributions import it first.
 
 Libraries use one thread, since threads that spin while they wait slow the tests beside them. Properties have no
 deadline, since nothing timed decides a test, and ten times as many examples at night. What collecting the tests leaves

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 from postgres_server import DATABASES
 
 ROOT = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""Podium without podium-lab, podium-research and torch: an endpoint is found, asked, served and studied."""
+"""Podium without the other distributions and torch: an endpoint is found, asked, served and studied."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 import pytest
 
 from model_server import LLAMA_CPP, ModelServer
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 ALONE = """
 import importlib.metadata as metadata
 import sys
 from importlib.machinery import PathFinder
 
-BUILT_ON_IT = ("podium_lab", "podium_research")
+BUILT_ON_IT = ("podium_lab", "podium_research", "podium_testing")
 
 
 class Without(PathFinder):

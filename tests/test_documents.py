@@ -100,12 +100,18 @@ def is_there(name: str) -> bool:
 
 
 def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
-    code = tracked("src/*.py", "lab/src/*.py", "research/src/*.py")
+    code = tracked("src/*.py", "lab/src/*.py", "research/src/*.py", "testing/src/*.py")
     groups = {
         name for path in code for name in re.findall(r'"(podium\.\w+)"', path.read_text(encoding="utf-8"))
     }
     prose = tracked(
-        "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
+        "README.md",
+        "AGENTS.md",
+        "CONTRIBUTING.md",
+        "docs/*.md",
+        "lab/*.md",
+        "research/docs/*.md",
+        "testing/*.md",
     )
     elsewhere = {
         "podium.json",
@@ -116,7 +122,8 @@ def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path in [*prose, *code]
         for name in re.findall(
-            r"`(?:python -m )?(podium(?:_lab|_research)?(?:\.\w+)+)[`( ]", path.read_text(encoding="utf-8")
+            r"`(?:python -m )?(podium(?:_lab|_research|_testing)?(?:\.\w+)+)[`( ]",
+            path.read_text(encoding="utf-8"),
         )
         if name not in groups | elsewhere and not is_there(name)
     ]
@@ -125,7 +132,13 @@ def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
 
 def test_every_python_file_that_a_document_names_is_there() -> None:
     prose = tracked(
-        "README.md", "AGENTS.md", "CONTRIBUTING.md", "docs/*.md", "lab/*.md", "research/docs/*.md"
+        "README.md",
+        "AGENTS.md",
+        "CONTRIBUTING.md",
+        "docs/*.md",
+        "lab/*.md",
+        "research/docs/*.md",
+        "testing/*.md",
     )
     folders = (
         "",
@@ -135,6 +148,7 @@ def test_every_python_file_that_a_document_names_is_there() -> None:
         "lab/src/podium_lab",
         "research",
         "research/src/podium_research",
+        "testing/src/podium_testing",
     )
     missing = [
         f"{path.relative_to(ROOT)}: {name}"

@@ -13,7 +13,12 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = {
     name: ROOT / folder / name
-    for folder, name in (("src", "podium"), ("lab/src", "podium_lab"), ("research/src", "podium_research"))
+    for folder, name in (
+        ("src", "podium"),
+        ("lab/src", "podium_lab"),
+        ("research/src", "podium_research"),
+        ("testing/src", "podium_testing"),
+    )
 }
 FILES = [path for name in PACKAGES for path in PACKAGES[name].rglob("*.py")]
 LONGEST = 400
@@ -93,7 +98,7 @@ def test_no_module_gives_a_constant_a_second_value() -> None:
 
 def test_no_two_files_of_tests_share_a_name() -> None:
     """Pytest imports the files of its tests by their last name alone, and refuses the second one."""
-    folders = (ROOT / folder / "tests" for folder in ("", "lab", "research"))
+    folders = (ROOT / folder / "tests" for folder in ("", "lab", "research", "testing"))
     names = Counter(path.name for folder in folders for path in folder.rglob("test_*.py"))
     assert [name for name, files in names.items() if files > 1] == []
 
@@ -101,7 +106,7 @@ def test_no_two_files_of_tests_share_a_name() -> None:
 def test_names_of_tests_are_read_at_a_glance() -> None:
     names = {
         node.name
-        for folder in ("tests", "lab/tests", "research/tests", "integrations")
+        for folder in ("tests", "lab/tests", "research/tests", "testing/tests", "integrations")
         for path in (ROOT / folder).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_")

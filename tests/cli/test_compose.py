@@ -14,8 +14,8 @@ import pytest
 from refusal import one_sentence
 
 from podium.team.opening import open_pool
-from podium.testing import FaultServer, Rule, Status
 from podium.workers.pool import load_pool
+from podium_testing import FaultServer, Rule, Status
 from scripted_team import write_team
 
 Podium = Callable[..., Any]

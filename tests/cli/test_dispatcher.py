@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.testing import Answer, FaultServer
 from podium.trace import Trace
+from podium_testing import Answer, FaultServer
 from scripted_team import write_sums
 
 PLAN = ("--planner", "constant:plan.txt")

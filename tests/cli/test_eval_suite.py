@@ -17,7 +17,7 @@ from small_recording import record_small
 
 from podium.evals import Comparison
 from podium.executor.spend_limits import SharedSpendLimit
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]

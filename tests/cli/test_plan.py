@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 PLAN = ("plan", "What is 2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt")
 

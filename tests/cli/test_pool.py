@@ -8,11 +8,11 @@ import pytest
 
 from podium.executor.spend_limits import SharedSpendLimit
 from podium.executor.state_file import CooldownFile, default_state_path
-from podium.testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
-from podium.testing.server import in_thread
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool
+from podium_testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
+from podium_testing.server import in_thread
 from scripted_team import write_sums, write_team
 
 PLAN = 'ready\nmodel_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'

@@ -15,7 +15,7 @@ import pytest
 from refusal import one_sentence
 
 from podium.recordings import Recording
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 from tiny_policy import write_policy
 
 KILLED = Path(__file__).parents[2] / "runs" / "killed.py"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 from scripted_team import write_sums
 from tiny_policy import FIRST, write_policy
 

@@ -20,11 +20,11 @@ from refusal import one_sentence
 from podium.planners import Single
 from podium.study.result import Study
 from podium.team import Runner
-from podium.testing import FaultServer
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
+from podium_testing import FaultServer
 
 Podium = Callable[..., Any]
 QUESTIONS, WORKERS = 40, ("ada", "bob", "cy", "dan", "eve")

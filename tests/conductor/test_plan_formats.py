@@ -19,11 +19,11 @@ from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
 from podium.executor import Ledger
 from podium.planner import PlanRequest
-from podium.testing import Answer, Fault, FaultServer, RefusedParameters, Rule, Status, WrongFormat
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import PlanError, Workflow
+from podium_testing import Answer, Fault, FaultServer, RefusedParameters, Rule, Status, WrongFormat
 
 POOL = Pool([ScriptedWorker("coder", []), ScriptedWorker("writer", [])])
 REQUEST = PlanRequest(Question(text="3 + 4?"), (Profile(name="coder"), Profile(name="writer")))

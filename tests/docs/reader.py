@@ -25,7 +25,7 @@ _PORT = "8080"
 """Where documents say that `podium serve` is, unless told otherwise."""
 DEFAULT = f"127.0.0.1:{_PORT}"
 SERVE = re.compile(r"podium (?:serve|score-server)\b")
-SERVER = re.compile(rf"{SERVE.pattern}|python -m podium\.testing\b")
+SERVER = re.compile(rf"{SERVE.pattern}|python -m podium_testing\b")
 _PROVIDER = re.compile(r"""https?://(?!127\.0\.0\.1)[^\s"'/]+/(?:[^\s"']*/)?v1[^\s"'/]*[^\s"']*""")
 _KEY = re.compile(r"\b[A-Z][A-Z_]*_KEY\b")
 _INSTALLED = re.compile(r"\.venv/bin/(?=(?:podium|inspect) )")

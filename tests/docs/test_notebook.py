@@ -6,7 +6,7 @@ import nbclient
 import nbformat
 from reader import conduct
 
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "library.ipynb"
 WORKER = (

@@ -23,7 +23,7 @@ from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose
 from loaded_programs import loaded_programs
 from model_server import OLLAMA, ModelServer
 from podium.cli.app import build_app
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 from postgres_server import DATABASES
 
 BLOCKS = [block for path in DOCUMENTS for block in blocks(path) if block.language in SHELL]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.testing import FaultServer
 from podium.workers.pool import Pool, load_pool
+from podium_testing import FaultServer
 
 PoolAt = Callable[..., Pool]
 QUICK = "timeout = 1.0, connect_timeout = 1.0, probe_after = 0.1, retries = 2"

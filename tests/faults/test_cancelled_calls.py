@@ -7,8 +7,8 @@ import pytest
 
 from podium.planners import SelfConsistency, Single
 from podium.team import QuestionEnded, Runner
-from podium.testing import FaultServer, Hang, Rule, SlowDrip
 from podium.types import Budget, Question
+from podium_testing import FaultServer, Hang, Rule, SlowDrip
 
 QUESTION = Question(text="What is 2 + 2?")
 

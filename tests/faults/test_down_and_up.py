@@ -6,9 +6,9 @@ import time
 from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.team import Runner
-from podium.testing import FaultServer, Hang, Rule, Status
 from podium.types import Question
 from podium.workers.pool import load_pool
+from podium_testing import FaultServer, Hang, Rule, Status
 
 ANSWER = "Answer: 4"
 LIMITS = "timeout = 0.5, retries = 3, probe_after = 0.6"

@@ -10,7 +10,10 @@ import pytest
 from podium.executor import ExecutionSettings
 from podium.planners import Single
 from podium.team import Runner
-from podium.testing import (
+from podium.trace import Span
+from podium.types import Question
+from podium.workers.pool import load_pool
+from podium_testing import (
     BadCompression,
     ContentFilter,
     DeepJson,
@@ -40,9 +43,6 @@ from podium.testing import (
     WrongModel,
     WrongUsage,
 )
-from podium.trace import Span
-from podium.types import Question
-from podium.workers.pool import load_pool
 
 ANSWER = "The sum is easy to find.\nAnswer: 4"
 QUESTION = Question(text="What is 2 + 2?")

@@ -16,8 +16,8 @@ from podium.executor.dispatcher import Dispatcher
 from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners import Single
 from podium.team import Runner
-from podium.testing import FaultServer, Rule, WrongUsage
 from podium.types import Budget, Question
+from podium_testing import FaultServer, Rule, WrongUsage
 
 TEXT = "four" * 200
 CALL_USD = 2.0 * 200 / 1e6

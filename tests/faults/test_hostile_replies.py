@@ -15,8 +15,8 @@ from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.planners import Single
 from podium.team import Runner
-from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import Question
+from podium_testing import FaultServer, Rule, Verbatim
 
 MANY = 270_000
 LONG = 2_200_000

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pytest
 
 from loaded_programs import loaded_programs
-from podium.testing import EchoHeaders, ErrorInside, FaultServer, Poison, Redirect, Rule, Status
+from podium_testing import EchoHeaders, ErrorInside, FaultServer, Poison, Redirect, Rule, Status
 from scripted_team import write_sums
 
 KEY = "sk-live-7d9f/2b+41c&88e0=a6"

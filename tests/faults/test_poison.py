@@ -13,13 +13,13 @@ from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
 from podium.planner import PlanRequest
 from podium.team import Runner
-from podium.testing import POISONS, FaultServer, Poison, Rule
 from podium.trace import Plan, Trace
 from podium.trace import serialization as jsonl
 from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.view import read_view
 from podium.workflow import Access, Step, Workflow, parse
+from podium_testing import POISONS, FaultServer, Poison, Rule
 
 QUESTION = Question(text="What is 2 + 2?")
 PLAN = Workflow(

@@ -11,10 +11,10 @@ import pytest
 
 import podium
 from podium.errors import UsageError
-from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
 from podium.types import Spent
 from podium.workers.vote import VoteWorker
+from podium_testing import Answer, FaultServer
 
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Give the number.", "Double it."]\naccess_list = [[], ["all"]]'
 

@@ -8,9 +8,9 @@ import pytest
 
 from podium.errors import UsageError, WorkerError
 from podium.team.team import Team
-from podium.testing import Answer, FaultServer
 from podium.trace.store import TraceStore
 from podium.types import Budget, Question
+from podium_testing import Answer, FaultServer
 
 
 def writers():

@@ -46,7 +46,7 @@ MOST = {
 @pytest.fixture
 def pool() -> Iterator[str]:
     """The file of a pool. Its workers are an endpoint in a process of its own, whose work does not count."""
-    words = [sys.executable, "-m", "podium.testing", "answer=Answer: 42"]
+    words = [sys.executable, "-m", "podium_testing", "answer=Answer: 42"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = next(line for line in process.stdout if "http://" in line)

@@ -8,10 +8,10 @@ from pathlib import Path
 from podium.executor import Dispatcher
 from podium.rollout import FixedPlan
 from podium.team import Runner
-from podium.testing import FaultServer
 from podium.types import Question
 from podium.workers.pool import load_pool
 from podium.workers.response_cache import ResponseCache
+from podium_testing import FaultServer
 
 WORKER = '[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}"\nbase_url = "{url}"\n'
 

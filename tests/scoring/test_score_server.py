@@ -16,8 +16,8 @@ from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
 from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.scoring import Client, RolloutRequest
-from podium.testing import FaultServer
 from podium.trace.store import TraceStore
+from podium_testing import FaultServer
 
 CONFIG = """
 start = "some/model"

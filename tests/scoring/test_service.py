@@ -24,7 +24,7 @@ from podium.errors import (
 from podium.scoring import Client, RolloutRequest, ScoringSettings, SyncClient
 from podium.scoring.protocol import ErrorReply
 from podium.scoring.service import serve_session
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 KEY = "s3cret"
 

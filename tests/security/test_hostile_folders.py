@@ -24,7 +24,7 @@ from podium.cli.team_options import TeamOptions
 from podium.cli.trust_store import trust
 from podium.errors import ConfigError, UsageError
 from podium.team.opening import open_pool, read_team
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 from scripted_team import write_team
 
 SECRETS = {"OPENAI_API_KEY": "sk-of-the-user", "OTHER_SECRET": "hf-of-the-user"}

@@ -15,7 +15,6 @@ from podium.errors import WorkerError
 from podium.planners.controls import Constant
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
-from podium.testing import POISONS
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
 from podium.trace.store import TraceStore
@@ -25,6 +24,7 @@ from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
+from podium_testing import POISONS
 from scripted_team import Sums, open_team
 
 WRITABLE = {name: text for name, text in POISONS.items() if name != "surrogate" and text.strip()}

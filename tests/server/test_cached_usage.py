@@ -10,7 +10,7 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
-from podium.testing import Answer, FaultServer, PromptCache
+from podium_testing import Answer, FaultServer, PromptCache
 
 POOL = """
 [[worker]]

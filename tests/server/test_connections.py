@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI
 from served_process import pool_file, served
 
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 from scripted_team import write_team
 
 LONG = [140_000, 10_000_000]

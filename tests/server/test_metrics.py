@@ -10,10 +10,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from podium.errors import WorkerError
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.register import Secret, StoredKey
-from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.types import Price, Profile, Spent
 from podium.workers.pool import Pool, load_pool
 from podium.workers.scripted import ScriptedWorker
+from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 
 CHAT = "/v1/chat/completions"
 

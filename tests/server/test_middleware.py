@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.server.body_limits import JsonShape
-from podium.testing import FaultServer, Rule, SlowFirstByte
 from podium.trace.query import TraceFilters
 from podium.workers.pool import load_pool
+from podium_testing import FaultServer, Rule, SlowFirstByte
 
 CHAT = "/v1/chat/completions"
 HELLO = {"model": "ada", "messages": [{"role": "user", "content": "Hello?"}]}

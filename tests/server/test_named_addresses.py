@@ -10,8 +10,8 @@ import httpx
 import pytest
 from running_server import Serve
 
-from podium.testing import FaultServer
 from podium.workers.pool import load_pool
+from podium_testing import FaultServer
 
 POOL = '[[worker]]\nname = "a"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\nsees = true\n'
 TEXT, INPUT = ({"type": kind, "text": "What is this?"} for kind in ("text", "input_text"))

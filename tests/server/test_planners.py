@@ -9,11 +9,11 @@ from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.planners import Planners
 from podium.team.settings import PlanTable, TeamSettings
 from podium.team.team import open_team
-from podium.testing import FaultServer
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.chat.client import ChatClient
 from podium.workflow import PlanError
+from podium_testing import FaultServer
 
 ADA = ScriptedWorker("ada", ["yes"])
 DOWN = PlanError("planner_failed", "ada: no route to host.")

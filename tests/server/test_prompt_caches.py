@@ -14,10 +14,10 @@ from running_server import Serve
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.prompt_caches import CachedConversations
 from podium.team.opening import open_pool
-from podium.testing import Answer, FaultServer, PromptCache
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage
 from podium.workflow import Acceptance
+from podium_testing import Answer, FaultServer, PromptCache
 
 POOL = """
 [conductor]

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from served_process import pool_file, served
 
-from podium.testing import FaultServer, Rule, SlowFirstByte, Status
 from podium.trace.store import TraceStore
+from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 from scripted_team import write_team
 from tiny_policy import write_policy
 

@@ -8,7 +8,7 @@ pytest.importorskip("opentelemetry.sdk.trace", reason="needs the extra otel")
 from collector import collecting, said
 from served_process import pool_file, served
 
-from podium.testing import Answer, FaultServer, Rule, Status
+from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import write_team
 from tiny_policy import write_policy
 

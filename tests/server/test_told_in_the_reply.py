@@ -12,8 +12,8 @@ import httpx
 import pytest
 from running_server import Serve
 
-from podium.testing import FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
-from podium.testing.exchange import Fault
+from podium_testing import FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
+from podium_testing.exchange import Fault
 
 HI = [{"role": "user", "content": "What is 2 + 2?"}]
 Start = Callable[..., FaultServer]

@@ -11,7 +11,7 @@ import pytest
 from openai import OpenAI
 from running_server import Serve
 
-from podium.testing import Answer, FaultServer, capable
+from podium_testing import Answer, FaultServer, capable
 
 POOL = """
 [conductor]

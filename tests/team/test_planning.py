@@ -15,9 +15,9 @@ from podium.executor.spend_limits import SharedSpendLimit
 from podium.team import Runner
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, check_planner, open_planner, pays_for_plans
-from podium.testing import FaultServer, Rule, Status
 from podium.trace import Trace
 from podium.types import Budget, Question
+from podium_testing import FaultServer, Rule, Status
 from scripted_team import write_team
 from tiny_policy import BRIEF, write_policy
 

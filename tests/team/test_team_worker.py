@@ -17,7 +17,6 @@ from podium.planner import PlanRequest
 from podium.team import Event, Runner
 from podium.team.opening import open_pool
 from podium.team.team_worker import TeamWorker
-from podium.testing import FaultServer
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
@@ -25,6 +24,7 @@ from podium.workers.build import UnreadyWorker
 from podium.workers.openai import OpenAIWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workflow import Access, Step, Workflow
+from podium_testing import FaultServer
 from tiny_policy import BRIEF, write_policy
 
 INNER = """

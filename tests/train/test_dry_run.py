@@ -13,8 +13,8 @@ import pytest
 
 from podium.cli import run
 from podium.executor import Dispatcher
-from podium.testing import Answer, FaultServer, Rule, Status
 from podium.train.dry_run import Trial
+from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team
 
 WORKER = """

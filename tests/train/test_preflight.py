@@ -15,10 +15,10 @@ from podium.errors import UsageError
 from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
-from podium.testing import FaultServer
 from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
 from podium.types import Message
+from podium_testing import FaultServer
 
 Settings = dict[str, Any]
 WORKER = """

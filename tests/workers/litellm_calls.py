@@ -15,7 +15,12 @@ from typing import Any
 import pytest
 
 from podium.errors import WorkerError
-from podium.testing import (
+from podium.types import AnswerOptions, Limits, Message, Usage
+from podium.workers import Request, load_pool
+from podium.workers.litellm import LiteLLMWorker
+from podium.workers.redaction import Secrets
+from podium.workers.spec import LiteLLMSpec
+from podium_testing import (
     Answer,
     EchoHeaders,
     FaultServer,
@@ -31,9 +36,9 @@ from podium.testing import (
     StrictTemplate,
     TruncatedJson,
 )
-from podium.testing.exchange import Fault
-from podium.testing.faults.malformed import DeepJson, InvalidUtf8, Verbatim, WrongContentType
-from podium.testing.faults.wrong_content import (
+from podium_testing.exchange import Fault
+from podium_testing.faults.malformed import DeepJson, InvalidUtf8, Verbatim, WrongContentType
+from podium_testing.faults.wrong_content import (
     ContentFilter,
     EmptyChoices,
     ErrorInside,
@@ -41,11 +46,6 @@ from podium.testing.faults.wrong_content import (
     NullContent,
     WrongModel,
 )
-from podium.types import AnswerOptions, Limits, Message, Usage
-from podium.workers import Request, load_pool
-from podium.workers.litellm import LiteLLMWorker
-from podium.workers.redaction import Secrets
-from podium.workers.spec import LiteLLMSpec
 
 HELLO = Request((Message(role="user", content="Two and two?"),), seed="s")
 SECRET = "sk-hush-hush-1234567890"

@@ -4,10 +4,10 @@ from types import SimpleNamespace
 import aiohttp
 from chat_endpoint import ask
 
-from podium.testing import FaultServer
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
 from podium.workers.connector import OPENING
+from podium_testing import FaultServer
 
 CALLS = 3 * OPENING
 

@@ -9,7 +9,7 @@ from eval_run import ACCEPT, LATER, PLANS, lay, options_of, run_vf_eval
 from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ import pytest
 from cli.refusal import one_sentence
 from podium.planners import open_baseline
 from podium.team.opening import open_pool
-from podium.testing import Answer, FaultServer
 from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow, render
+from podium_testing import Answer, FaultServer
 
 Podium = Callable[..., Any]
 CALL_USD = 0.001

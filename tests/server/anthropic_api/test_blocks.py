@@ -12,10 +12,10 @@ import pytest
 from running_server import Serve
 
 from chat_worker import chat_worker
-from podium.testing import FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.pool import Pool
+from podium_testing import FaultServer, capable
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}

@@ -12,11 +12,11 @@ from anthropic import Anthropic
 from running_server import Serve
 
 from chat_worker import chat_worker
-from podium.testing import Answer, FaultServer, Rule, Status, capable
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
+from podium_testing import Answer, FaultServer, Rule, Status, capable
 
 ASKED: list[Any] = [{"role": "user", "content": "Say only blue"}]
 WEATHER: Any = {

@@ -46,7 +46,7 @@ def team(folder: Path, workers: str) -> Iterator[str]:
     """The address of a server over three workers at one endpoint."""
     rules = folder / "conductor.toml"
     rules.write_text(f"answer = '''{PLAN}'''")
-    with endpoint("-m", "podium.testing", str(rules)) as conductor:
+    with endpoint("-m", "podium_testing", str(rules)) as conductor:
         pool = folder / "pool.toml"
         pool.write_text(
             f'[conductor]\nbase_url = "{conductor}"\nmodel = "conductor"\nfallback = "quill"\n'

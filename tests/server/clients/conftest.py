@@ -1,4 +1,4 @@
-"""A served team whose workers follow requests by rules (`podium.testing.capable`)."""
+"""A served team whose workers follow requests by rules (`podium_testing.capable`)."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = tmp_path_factory.mktemp("team")
     rules = folder / "workers.toml"
     rules.write_text("capable = true")
-    with endpoint("-m", "podium.testing", str(rules)) as workers, team(folder, workers) as url:
+    with endpoint("-m", "podium_testing", str(rules)) as workers, team(folder, workers) as url:
         yield url

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from podium.testing import Answer, FaultServer
 from podium.types import ToolCall
+from podium_testing import Answer, FaultServer
 
 CODE = "def add(a, b):\n    return a + b\n"
 TEST = "python3 test_calc.py"

@@ -13,7 +13,7 @@ from keys_place import Place
 from served_process import served
 
 from podium.server.keys.caller import NANO_PER_USD
-from podium.testing import Answer, FaultServer
+from podium_testing import Answer, FaultServer
 
 LIMIT_USD = 0.05
 QUESTIONS = 60

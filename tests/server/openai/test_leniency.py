@@ -11,11 +11,11 @@ from openai import OpenAI
 from running_server import Serve
 
 from chat_worker import chat_worker
-from podium.testing import Answer, FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
+from podium_testing import Answer, FaultServer, capable
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 SEARCH = {"type": "web_search", "search_context_size": "low"}

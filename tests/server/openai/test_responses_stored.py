@@ -13,10 +13,10 @@ from openai import OpenAI
 from running_server import Serve
 
 from chat_worker import chat_worker
-from podium.testing import FaultServer, capable
 from podium.types import Limits, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.pool import Pool
+from podium_testing import FaultServer, capable
 
 WEATHER: Any = {
     "type": "function",

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import httpx
 
-from podium.testing import FaultServer, Rule, SlowDrip
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from podium_testing import FaultServer, Rule, SlowDrip
 
 QUESTION = "What is 3, plus 4, times 2?"
 SHIFT = """() => {

@@ -16,8 +16,8 @@ import pytest
 
 from podium.cli import run
 from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
-from podium.testing import FaultServer
 from podium.trace.store import TraceStore
+from podium_testing import FaultServer
 from scripted_team import write_sums
 from tiny_policy import write_policy
 

@@ -27,7 +27,6 @@ from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.opening import open_pool
-from podium.testing import FaultServer
 from podium.trace.store import TraceStore
 from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
@@ -39,6 +38,7 @@ from podium.train.trl.engine import trl_arguments, trl_config
 from podium.types import Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
+from podium_testing import FaultServer
 
 Settings = dict[str, Any]
 

@@ -10,12 +10,12 @@ import pytest
 
 from chat_worker import chat_worker
 from podium.errors import WorkerError
-from podium.testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile
 from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker
+from podium_testing import Fault, FaultServer, RefusedParameters, Rule, Status, StrictTemplate, Verbatim
 
 ASKED = (Message(role="user", content="What is 2 + 2?"),)
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from chat_worker import chat_worker
-from podium.testing import FaultServer, Rule, Verbatim
 from podium.types import AnswerOptions, Limits, Message, Profile, ToolCall
 from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
@@ -13,6 +12,7 @@ from podium.workers.chat.request_body import short_id
 from podium.workers.chat.response_reader import StreamScrubber
 from podium.workers.openai import OpenAIWorker
 from podium.workers.redaction import Secrets
+from podium_testing import FaultServer, Rule, Verbatim
 
 KEY = "sk-1234567890-abcdefghij"
 TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}

@@ -8,8 +8,8 @@ import pytest
 from chat_endpoint import GOOD, KEY, Endpoint, ask, failure, wire
 
 from podium.errors import ConfigError
-from podium.testing.port import self_signed
 from podium.workers.chat.client import ChatClient
+from podium_testing.port import self_signed
 
 
 async def test_an_endpoint_that_hangs_is_a_timeout_that_names_the_limit(

@@ -22,11 +22,11 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import web
 
-from podium.testing.completion import AnswerFunction, AnswerLike, echo, error
-from podium.testing.exchange import Exchange, Received
-from podium.testing.port import HOST, Port, self_signed
-from podium.testing.provider import FakeProvider
-from podium.testing.rule import Rule
+from podium_testing.completion import AnswerFunction, AnswerLike, echo, error
+from podium_testing.exchange import Exchange, Received
+from podium_testing.port import HOST, Port, self_signed
+from podium_testing.provider import FakeProvider
+from podium_testing.rule import Rule
 
 _LARGEST_REQUEST = 256 * 2**20
 _UNTIL_CUT = 5.0

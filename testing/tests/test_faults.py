@@ -9,9 +9,8 @@ from collections.abc import Callable
 from email.utils import parsedate_to_datetime
 
 import pytest
-from raw_client import Seen, ask, question
 
-from podium.testing import (
+from podium_testing import (
     POISONS,
     BadCompression,
     ContentFilter,
@@ -48,7 +47,8 @@ from podium.testing import (
     WrongModel,
     WrongUsage,
 )
-from podium.testing.faults import AnyFault
+from podium_testing.faults import AnyFault
+from raw_client import Seen, ask, question
 
 TEXT = "The answer is four, as everybody who has ever counted to four would say."
 Claim = Callable[[Seen], object]

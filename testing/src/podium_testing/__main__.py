@@ -1,4 +1,4 @@
-"""`python -m podium.testing [RULES.toml] [--port 0] [key=value ...]`: a fault server in a process of its own.
+"""`python -m podium_testing [RULES.toml] [--port 0] [key=value ...]`: a fault server in a process of its own.
 
 It prints its address and runs until SIGTERM or SIGINT, then exits with status 0. Wrong usage is status 2.
 """
@@ -17,11 +17,11 @@ from pydantic import BeforeValidator, Field
 
 from podium.config import Settings, build, load
 from podium.errors import UsageError
-from podium.testing.capable import capable
-from podium.testing.completion import Answer, echo
-from podium.testing.rule import Rule
-from podium.testing.server import FaultServer
 from podium.types import ToolCall
+from podium_testing.capable import capable
+from podium_testing.completion import Answer, echo
+from podium_testing.rule import Rule
+from podium_testing.server import FaultServer
 
 
 class AnswerSettings(Settings):
@@ -50,7 +50,7 @@ class ServerSettings(Settings):
     answer: str | None = None
     """None: the server repeats the beginning of the last message."""
     capable: bool = False
-    """Whether the model does what a request asks (`podium.testing.capable`) where no answer is given."""
+    """Whether the model does what a request asks (`podium_testing.capable`) where no answer is given."""
     models: dict[str, Annotated[AnswerSettings, BeforeValidator(_from_text)]] | None = None
     """The answer of each model, or only its text, by the model's name."""
     rule: tuple[Rule, ...] = ()
@@ -81,7 +81,7 @@ class ServerSettings(Settings):
 def main(words: Sequence[str]) -> int:
     """Run the server that `words` describe; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m podium.testing", description="An endpoint that fails as its rules say."
+        prog="python -m podium_testing", description="An endpoint that fails as its rules say."
     )
     parser.add_argument(
         "words",
@@ -103,10 +103,10 @@ def main(words: Sequence[str]) -> int:
         )
         asyncio.run(_serve(settings))
     except UsageError as error:
-        print(f"podium.testing: {error}", file=sys.stderr)
+        print(f"podium_testing: {error}", file=sys.stderr)
         return 2
     except OSError as error:
-        print(f"podium.testing: port {settings.port}: {error.strerror}; take another, or 0.", file=sys.stderr)
+        print(f"podium_testing: port {settings.port}: {error.strerror}; take another, or 0.", file=sys.stderr)
         return 2
     return 0
 

@@ -16,9 +16,9 @@ import pytest
 
 from podium.config import load
 from podium.errors import ConfigError
-from podium.testing import Answer, Hang, Rule, Status
-from podium.testing.__main__ import AnswerSettings, ServerSettings
-from podium.testing.faults import AnyFault
+from podium_testing import Answer, Hang, Rule, Status
+from podium_testing.__main__ import AnswerSettings, ServerSettings
+from podium_testing.faults import AnyFault
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
 FILE = """\
@@ -84,7 +84,7 @@ def test_an_answer_in_a_file_has_the_fields_of_an_answer() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_program_prints_its_address_and_ends_on_a_signal(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "rules.toml").write_text(FILE)
-    command = [sys.executable, "-m", "podium.testing", str(tmp_path / "rules.toml"), "--port", "0", "rpm=30"]
+    command = [sys.executable, "-m", "podium_testing", str(tmp_path / "rules.toml"), "--port", "0", "rpm=30"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -104,7 +104,7 @@ def test_the_program_prints_its_address_and_ends_on_a_signal(tmp_path: Path, num
 )
 def test_the_program_reports_wrong_usage(words: list[str], said: str) -> None:
     ended = subprocess.run(
-        [sys.executable, "-m", "podium.testing", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "podium_testing", *words], capture_output=True, text=True, check=False
     )
     assert ended.returncode == 2
     assert said in ended.stderr

@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from podium.testing.completion import DONE, completion, encoded, event
-from podium.testing.exchange import EVENTS, JSON, Exchange, Fault
-from podium.testing.faults.refusals import HTML
+from podium_testing.completion import DONE, completion, encoded, event
+from podium_testing.exchange import EVENTS, JSON, Exchange, Fault
+from podium_testing.faults.refusals import HTML
 
 _MARK = "\x07MARK\x07"
 _MARKED = encoded(_MARK)[1:-1]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.testing import Minute, Received, most_at_once, worst_minute
+from podium_testing import Minute, Received, most_at_once, worst_minute
 
 
 def _received(at: float, tokens: int = 0, ended_at: float | None = None) -> Received:

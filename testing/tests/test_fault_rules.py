@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from raw_client import ask, question
 
-from podium.testing import FaultServer, RateLimited, Rule, Status
+from podium_testing import FaultServer, RateLimited, Rule, Status
+from raw_client import ask, question
 
 
 async def _statuses(rules: Sequence[Rule], asked: int, **settings: Any) -> list[int | None]:

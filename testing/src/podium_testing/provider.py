@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from podium.testing.completion import AnswerFunction, AnswerLike, count_input, error
-from podium.testing.exchange import Exchange
-from podium.testing.faults.refusals import refuse_limited
-from podium.testing.rule import ActiveRules, Rule
+from podium_testing.completion import AnswerFunction, AnswerLike, count_input, error
+from podium_testing.exchange import Exchange
+from podium_testing.faults.refusals import refuse_limited
+from podium_testing.rule import ActiveRules, Rule
 
 
 @dataclass(slots=True)

@@ -5,9 +5,9 @@ import time
 from typing import Any
 
 import pytest
-from raw_client import ask, question
 
-from podium.testing import Answer, FaultServer, Hang, Rule, SlowFirstByte, SlowFirstToken
+from podium_testing import Answer, FaultServer, Hang, Rule, SlowFirstByte, SlowFirstToken
+from raw_client import ask, question
 
 # --- answers ---------------------------------------------------------------------------------------------
 

@@ -11,8 +11,8 @@ from random import Random
 from pydantic import Field
 
 from podium.config import Settings
-from podium.testing.exchange import Exchange, Fault, messages_text
-from podium.testing.faults import AnyFault
+from podium_testing.exchange import Exchange, Fault, messages_text
+from podium_testing.faults import AnyFault
 
 
 class Rule(Settings):

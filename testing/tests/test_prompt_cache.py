@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from podium_testing import FaultServer, PromptCache
 from raw_client import ask, question
-
-from podium.testing import FaultServer, PromptCache
 
 LONG = {"role": "user", "content": "long " * 1000}  # 1,250 tokens
 TURN = [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "Why?"}]

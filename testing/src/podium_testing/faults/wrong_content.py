@@ -10,9 +10,9 @@ from typing import Any, Literal, Self
 from pydantic import Field, model_validator
 
 from podium.config import suggestion
-from podium.testing.completion import error, event
-from podium.testing.exchange import EVENTS, Exchange, Fault
 from podium.types import estimate_tokens
+from podium_testing.completion import error, event
+from podium_testing.exchange import EVENTS, Exchange, Fault
 
 
 class EmptyChoices(Fault):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aiohttp import web
 
 from podium.config import Settings
-from podium.testing.completion import (
+from podium_testing.completion import (
     DONE,
     Answer,
     AnswerFunction,

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from podium.testing import FaultServer
+from podium_testing import FaultServer
 
 
 @dataclass(frozen=True)

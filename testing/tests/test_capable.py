@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from podium.testing import capable
+from podium_testing import capable
 
 WEATHER = {
     "type": "function",

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from podium.testing.exchange import Fault
-from podium.testing.faults.interruptions import (
+from podium_testing.exchange import Fault
+from podium_testing.faults.interruptions import (
     Hang,
     HangUp,
     Reset,
@@ -24,7 +24,7 @@ from podium.testing.faults.interruptions import (
     TruncatedJson,
     UnfinishedStream,
 )
-from podium.testing.faults.malformed import (
+from podium_testing.faults.malformed import (
     BadCompression,
     DeepJson,
     GiantBody,
@@ -32,9 +32,9 @@ from podium.testing.faults.malformed import (
     Verbatim,
     WrongContentType,
 )
-from podium.testing.faults.refusals import EchoHeaders, RateLimited, Redirect, Status
-from podium.testing.faults.strictness import RefusedParameters, StrictTemplate
-from podium.testing.faults.wrong_content import (
+from podium_testing.faults.refusals import EchoHeaders, RateLimited, Redirect, Status
+from podium_testing.faults.strictness import RefusedParameters, StrictTemplate
+from podium_testing.faults.wrong_content import (
     POISONS,
     ContentFilter,
     EmptyChoices,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.testing.completion import content_text, error
-from podium.testing.exchange import Exchange, Fault
+from podium_testing.completion import content_text, error
+from podium_testing.exchange import Exchange, Fault
 
 
 class RefusedParameters(Fault):

@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from podium.testing.completion import error
-from podium.testing.exchange import Exchange, Fault
+from podium_testing.completion import error
+from podium_testing.exchange import Exchange, Fault
 
 HTML = "text/html; charset=utf-8"
 

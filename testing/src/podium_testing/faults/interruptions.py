@@ -8,8 +8,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from podium.testing.completion import DONE, encoded, event
-from podium.testing.exchange import EVENTS, JSON, Exchange, Fault
+from podium_testing.completion import DONE, encoded, event
+from podium_testing.exchange import EVENTS, JSON, Exchange, Fault
 
 
 class Hang(Fault):

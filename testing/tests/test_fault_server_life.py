@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from raw_client import ask, question
 
 from podium.errors import ConfigError
-from podium.testing import FaultServer, Hang, Rule, SlowDrip, Status
+from podium_testing import FaultServer, Hang, Rule, SlowDrip, Status
+from raw_client import ask, question
 
 
 def _open_sockets() -> set[int]:
