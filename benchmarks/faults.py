@@ -25,9 +25,9 @@ from typing import Any
 
 import openai
 
+from podium.calls import Dispatcher
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
-from podium.executor import Dispatcher
 from podium.rollout import FixedPlan, Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner

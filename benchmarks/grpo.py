@@ -30,9 +30,9 @@ from rows import Row, report
 from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 
+from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
-from podium.executor import Dispatcher
 from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, roll
 from podium.tasks import Task

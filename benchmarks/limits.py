@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from aiolimiter import AsyncLimiter
 
-from podium.executor.rate_limiter import RateLimiter
+from podium.calls.rate_limiter import RateLimiter
 from podium.types import Message
 from podium.workers.base import Request, Worker
 from podium.workers.pool import load_pool

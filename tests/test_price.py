@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from podium.executor.ledger import Reservation
+from podium.calls.ledger import Reservation
 from podium.types import Price, Usage
 
 USED = Usage(input_tokens=10_000, output_tokens=1000, cached_tokens=6000, cache_write_tokens=3000)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from podium.executor.spend_limits import SharedSpendLimit
-from podium.executor.state_file import CooldownFile, default_state_path
+from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.state_file import CooldownFile, default_state_path
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool

@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from podium.calls import Ledger
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
-from podium.executor import Ledger
 from podium.types import Budget, Message
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
 

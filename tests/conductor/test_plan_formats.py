@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 import stamina
 
+from podium.calls import Ledger
 from podium.conductor.format_probe import DAY_S, ObeyedFormat, PlanFormats, VerdictFile
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
-from podium.executor import Ledger
 from podium.planner import PlanRequest
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall

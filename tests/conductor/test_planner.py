@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from podium.calls import Ledger
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.executor import Ledger
 from podium.planner import PastRound, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render

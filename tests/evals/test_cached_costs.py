@@ -2,10 +2,10 @@
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.evals import Comparison, evaluate
 from podium.evals.comparison import row
 from podium.evals.table import notes, percent
-from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

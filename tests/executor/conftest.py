@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from podium.executor import Dispatcher, ExecutionSettings, Ledger, QuestionContext
+from podium.calls import Dispatcher, Ledger
+from podium.executor import ExecutionSettings, QuestionContext
 from podium.types import Budget, Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -24,7 +25,8 @@ def make_context() -> Callable[..., QuestionContext]:
             "question": Question(text="What is 2 + 2?"),
             "pool": Pool(workers),
             "seed": "7",
-            "token": "feed",
+            "fence_mark": "feed",
+            "queue_key": "feed",
             "ledger": Ledger(budget, None if budget.seconds is None else started + budget.seconds),
             "dispatcher": Dispatcher(),
             "settings": QUICK,

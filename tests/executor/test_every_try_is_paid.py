@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
+from podium.calls import Dispatcher, Ledger
+from podium.calls.checkup import check
+from podium.calls.input_bound import InputBound
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import BudgetError, WorkerError
-from podium.executor import Dispatcher, Ledger
-from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
-from podium.executor.checkup import check
-from podium.executor.input_bound import InputBound
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner

@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from podium.executor import Dispatcher
+from podium.calls import Dispatcher
 from podium.planners import Single
 from podium.team import Runner
 from podium.types import Question

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from podium.calls.dispatcher import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
-from podium.executor.dispatcher import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners import Single
 from podium.team import Runner
 from podium.types import Budget, Question

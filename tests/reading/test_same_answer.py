@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.step_input import EarlierStep, StepInput, build_messages
 from podium.reading.numerals import number
 from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
@@ -170,7 +170,7 @@ def test_a_long_answer_has_its_key_in_bounded_time() -> None:
 
 def _vote(*answers: str, weights: str = "") -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", f"Answer: {answer}") for i, answer in enumerate(answers))
-    context = Context(Question(text="What?"), f"Vote{weights}.", earlier, None)
+    context = StepInput(Question(text="What?"), f"Vote{weights}.", earlier, None)
     return Request(build_messages(context, "packed", "0f"), seed="0")
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.context import Context, Style, build_messages
+from podium.executor.step_input import StepInput, Style, build_messages
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
 from podium.recordings.files import COLUMNS
 from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
@@ -40,7 +40,7 @@ def replay(recording: Recording, worker: str) -> ReplayWorker:
 
 def request(subtask: str, *shown: tuple[str, str], style: Style = "packed", duplicate: int = 0) -> Request:
     earlier = tuple(EarlierStep(3 * n, *step) for n, step in enumerate(shown))
-    messages = build_messages(Context(Question(text=FOUR), subtask, earlier), style, f"{duplicate:016x}")
+    messages = build_messages(StepInput(Question(text=FOUR), subtask, earlier), style, f"{duplicate:016x}")
     return Request(messages, seed="0", repeat=5, duplicate=duplicate)
 
 
@@ -91,9 +91,9 @@ async def test_a_step_that_shows_anything_else_fails(
 async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) -> None:
     recording = made(tmp_path)
     (outer,) = request("Find a fault.", (ANSWER_WHOLE_QUESTION, "Answer: 5")).messages
-    inner = build_messages(Context(Question(text=outer.content), ANSWER_WHOLE_QUESTION), "packed", "beef")
+    inner = build_messages(StepInput(Question(text=outer.content), ANSWER_WHOLE_QUESTION), "packed", "beef")
     assert (await replay(recording, "judge").answer(Request(inner, seed="0"))).text == "It is 4."
-    other = build_messages(Context(Question(text=outer.content), "Mend it."), "packed", "beef")
+    other = build_messages(StepInput(Question(text=outer.content), "Mend it."), "packed", "beef")
     with pytest.raises(WorkerError, match="with this subtask and these earlier responses"):
         await replay(recording, "ada").answer(Request(other, seed="0"))
     direct = Request((Message(role="user", content=FOUR),), seed="0")

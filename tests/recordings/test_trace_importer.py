@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.errors import UsageError, WorkerError
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.rollout.judging import JudgePayment
 from podium.trace import Reply
 from podium.types import Message, Price, Profile, Spent

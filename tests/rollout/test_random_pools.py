@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.config import build
 from podium.errors import ConfigError
-from podium.executor import Dispatcher
 from podium.planner import PlanRequest
 from podium.rollout import FixedPlan, Rollout, roll
 from podium.rollout.random_pools import PoolDraw, PoolSource

@@ -9,11 +9,12 @@ from random import Random
 
 import pytest
 
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
 from podium.rollout import roll

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from podium.executor import Dispatcher
+from podium.calls import Dispatcher
 from podium.rollout import FixedPlan
 from podium.team import Runner
 from podium.types import Question

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from podium.calls import Dispatcher
 from podium.config import build
-from podium.executor import Dispatcher
 from podium.scoring import ScoringSession, ScoringSettings
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

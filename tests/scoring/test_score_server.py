@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
-from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.scoring import Client, RolloutRequest
 from podium.trace.store import TraceStore
 from podium_testing import FaultServer

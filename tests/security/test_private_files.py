@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.state_file import STATE
 from podium.cli.trust_store import TRUST_FILE
-from podium.executor.spend_limits import SharedSpendLimit
-from podium.executor.state_file import STATE
 from podium.server.keys.register import KEYS
 from podium.trace.store import TraceStore
 from podium.workers.response_cache import ResponseCache

@@ -16,8 +16,8 @@ from typing import Any
 
 import uvicorn
 
+from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
-from podium.executor import Dispatcher
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service

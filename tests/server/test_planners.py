@@ -3,9 +3,9 @@
 import pytest
 
 from chat_worker import chat_worker
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import APIError
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.planners import Planners
 from podium.team.settings import PlanTable, TeamSettings
 from podium.team.team import open_team

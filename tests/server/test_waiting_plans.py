@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from approving_team import PLAN
 
+from podium.calls import Dispatcher
 from podium.errors import APIError
-from podium.executor import Dispatcher
 from podium.planner import FixedPlan
 from podium.server import approval
 from podium.server.api.ask import BackgroundQuestions

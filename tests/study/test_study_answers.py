@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from podium.calls import Dispatcher
 from podium.errors import UsageError
-from podium.executor import Dispatcher
 from podium.ratings.answers import read_answers
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.answering import AskingProgress, WorkerAnswers

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.team import Runner
 from podium.team.opening import open_pool, read_team
 from podium.team.planning import OpenedPlanner, check_planner, open_planner, pays_for_plans

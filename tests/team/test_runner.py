@@ -4,8 +4,9 @@ from collections.abc import Sequence
 import pytest
 
 from away_limit import Away
+from podium.calls import Dispatcher
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.executor import Dispatcher, StepEnded, StepStarted
+from podium.executor import StepEnded, StepStarted
 from podium.planner import PastRound, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace

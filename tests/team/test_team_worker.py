@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.errors import ConfigError, WorkerError
-from podium.executor import Dispatcher, ExecutionSettings, StepText
+from podium.executor import ExecutionSettings, StepText
 from podium.planner import PlanRequest
 from podium.team import Event, Runner
 from podium.team.opening import open_pool

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.cli import run
-from podium.executor import Dispatcher
 from podium.train.dry_run import Trial
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
-from podium.executor import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
 from podium.train.preflight import Preflight, preflight

@@ -18,9 +18,9 @@ from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.executor import Dispatcher
 from podium.rollout import RewardSettings
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.executor.step_input import EarlierStep, StepInput, Style, build_messages
 from podium.reading.answer import final_answer, normalise
 from podium.types import Message, Question, Usage
 from podium.workers import Request, VoteWorker, tool
@@ -56,7 +56,7 @@ def _request(
     responses: list[str], style: Style, previous: str | None = None, subtask: str = "Vote. Answer: 1"
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = Context(Question(text="What? Answer: 0"), subtask, earlier, previous)
+    context = StepInput(Question(text="What? Answer: 0"), subtask, earlier, previous)
     return Request(build_messages(context, style, "0f"), seed="0")
 
 

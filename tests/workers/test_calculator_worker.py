@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.context import Context, EarlierStep, Style, build_messages
+from podium.executor.step_input import EarlierStep, StepInput, Style, build_messages
 from podium.types import Question, Usage
 from podium.workers import Request, tool
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
@@ -22,7 +22,7 @@ def request(
     missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = Context(Question(text=question), subtask, earlier)
+    context = StepInput(Question(text=question), subtask, earlier)
     return Request(build_messages(context, style, "0f"), seed="0", missing=missing)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.context import Context, EarlierStep, build_messages
+from podium.executor.step_input import EarlierStep, StepInput, build_messages
 from podium.types import AnswerOptions, Limits, Question, Usage
 from podium.workers import Request, tool
 from podium.workers.code import NO_PROGRAM, CodeWorker, program_in
@@ -38,7 +38,7 @@ def asked(
     options: AnswerOptions = AnswerOptions(),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = Context(Question(text="What is it?"), subtask, earlier)
+    context = StepInput(Question(text="What is it?"), subtask, earlier)
     return Request(build_messages(context, "packed", "0f"), seed="0", missing=missing, options=options)
 
 

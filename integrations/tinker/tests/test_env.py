@@ -10,7 +10,7 @@ from tinker_cookbook.rl.rollouts import do_group_rollout
 
 from conftest import ACCEPT, OTHER, PLAN
 from fake_tinker import FakeSamplingClient
-from podium.executor import Dispatcher
+from podium.calls import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings, open_session
 from podium_tinker import PodiumDataset, PodiumGroupBuilder
 

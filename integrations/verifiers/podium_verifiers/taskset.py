@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 
 import verifiers.v1 as vf
 
+from podium.calls import Dispatcher
 from podium.errors import ConfigError
-from podium.executor import Dispatcher
 from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.opening import open_pool

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from eval_run import ACCEPT, LATER, PLANS, lay, options_of, run_vf_eval
-from podium.executor import Dispatcher
+from podium.calls import Dispatcher
 from podium.scoring import RolloutRequest, ScoringSettings, open_session
 from podium.scoring.service import serve_session
 from podium_testing import Answer, FaultServer

@@ -2,10 +2,10 @@
 
 import pytest
 
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner

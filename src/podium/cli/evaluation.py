@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
+from podium.calls.dispatcher import open_dispatcher
 from podium.cli.options import Flag
 from podium.cli.questions import check_size
 from podium.cli.suite import SuiteRunner
@@ -23,7 +24,6 @@ from podium.evals.suite.of_team import suite_of_team
 from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.setup import TableSetup
-from podium.executor.dispatcher import open_dispatcher
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
 from podium.team.opening import TeamFile, open_pool

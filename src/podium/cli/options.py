@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from podium.errors import UsageError
 
 if TYPE_CHECKING:
-    from podium.executor import Dispatcher
+    from podium.calls import Dispatcher
     from podium.workers.pool import Pool
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
@@ -57,8 +57,8 @@ class DispatchOptions:
         run: Path | None = None,
         run_budget_usd: float | None = None,
     ) -> AbstractContextManager[Dispatcher]:
-        """The dispatcher of a pool, as `podium.executor.dispatcher.open_dispatcher` opens it."""
-        from podium.executor.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+        """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it."""
+        from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
         from podium.workers.traits import has_paid_workers  # noqa: PLC0415
 
         return open_dispatcher(

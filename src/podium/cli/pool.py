@@ -18,17 +18,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from podium.calls import Dispatcher
+from podium.calls.checkup import CheckResult
+from podium.calls.checkup import check as check_workers
+from podium.calls.spend_limits import open_day_limit
+from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
-from podium.executor import Dispatcher
-from podium.executor.checkup import CheckResult
-from podium.executor.checkup import check as check_workers
-from podium.executor.spend_limits import open_day_limit
-from podium.executor.state_file import CooldownFile, WorkerCooldown
 from podium.team.opening import open_pool
 from podium.team.planning import check_planner, pays_for_plans
 from podium.team.settings import TeamSettings

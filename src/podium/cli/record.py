@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from podium.calls.dispatcher import open_dispatcher
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
@@ -19,7 +20,6 @@ from podium.cli.team_options import CallOptions, Keys
 from podium.cli.terminal import open_console, progress_bar
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
-from podium.executor.dispatcher import open_dispatcher
 from podium.ratings import recorder
 from podium.recordings import (
     SPLITS,

@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Literal
 
+from podium.calls import Dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import printable
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import UsageError
-from podium.executor import Dispatcher
 from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings

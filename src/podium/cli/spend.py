@@ -8,11 +8,11 @@ from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+from podium.calls.spend_limits import open_day_limit
 from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
-from podium.executor.spend_limits import open_day_limit
 from podium.sqlite_files import default_path
 from podium.trace.schema import WAY_OUT
 from podium.trace.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from podium.calls import Dispatcher
 from podium.cli.terminal import open_console, progress_bar
 from podium.errors import StoreError, UsageError
 from podium.evals.evaluation_ledger import TEST
@@ -22,7 +23,6 @@ from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.evals.table import comparison_markdown, terminal
-from podium.executor import Dispatcher
 
 OpenCalls = Callable[..., AbstractContextManager[Dispatcher]]
 """`open_dispatcher` with what one command line says; it still needs to know what costs money."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from podium.calls.state_file import default_state_path
 from podium.conductor.plan_format import (
     CHOICES,
     FORMATS_STRICTEST_FIRST,
@@ -28,7 +29,6 @@ from podium.conductor.plan_format import (
     text_of,
 )
 from podium.errors import UsageError, WorkerError
-from podium.executor.state_file import default_state_path
 from podium.per_loop import PerLoop
 from podium.sqlite_files import SQLiteSchema
 from podium.trace import Reply

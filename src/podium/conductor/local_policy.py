@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from podium.calls import Ledger
 from podium.conductor.engine import Engine, Logits, TokenChunk
 from podium.conductor.guide import Guide
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
-from podium.executor import Ledger
 from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanSettings, TrainedFor
 from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
@@ -21,7 +22,6 @@ from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
 from podium.conductor.settings import MOST_TOKENS, ConductorSettings
 from podium.errors import CheckpointError, ConfigError, UsageError
-from podium.executor import Dispatcher
 from podium.types import Price
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, build_worker

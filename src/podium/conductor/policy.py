@@ -10,12 +10,11 @@ import asyncio
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
+from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
 from podium.conductor.plan_format import FORMATS_STRICTEST_FIRST, PlanFormat, PlanShape, asked_by, text_of
 from podium.errors import WorkerError
-from podium.executor import Dispatcher, Ledger, Reservation
-from podium.executor.question_context import CallContext
-from podium.executor.worker_call import WorkerCall, reservation_for
 from podium.trace import Reply
 from podium.types import (
     DEFAULT_OPTIONS,
@@ -85,7 +84,7 @@ class Policy(Protocol):
 
 
 class WorkerPolicy:
-    """A `Policy` that calls a worker as the executor does: within its limits, with retries and a circuit breaker.
+    """A `Policy` that calls a worker within its limits, with retries and a circuit breaker.
 
     Args:
         worker: writes the plans. The caller closes it.
@@ -207,7 +206,7 @@ class WorkerPolicy:
         context = CallContext(
             ledger=ledger,
             dispatcher=self._dispatcher,
-            token="plan",
+            queue_key="plan",
             started=asyncio.get_running_loop().time(),
         )
         # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.

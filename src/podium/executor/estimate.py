@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
 
-from podium.executor.context import Context, build_messages
+from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
-from podium.executor.worker_call import first_reservation
+from podium.executor.step_input import StepInput, build_messages
 from podium.trace.answers import PastAnswers
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Question, Usage, sent_tokens
 from podium.workers.base import Worker
@@ -204,7 +204,7 @@ def _sent(
         EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
         for j in workflow.reads(position)
     )
-    context = Context(question, workflow.steps[position].subtask, earlier)
+    context = StepInput(question, workflow.steps[position].subtask, earlier)
     messages = build_messages(context, "packed", "0" * 16, sees=workers[position].profile.sees)
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 

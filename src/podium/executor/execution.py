@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from podium.executor.call import WorkerAnswer, call_with_fallbacks
-from podium.executor.context import Context, build_messages
+from podium.calls.worker_call import Listeners
 from podium.executor.early_stopping import EarlyStopping, answering_steps, find_early_stops
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
-from podium.executor.worker_call import Listeners
+from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
+from podium.executor.step_input import StepInput, build_messages
 from podium.trace import Attempt, Span
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker
@@ -159,7 +159,7 @@ class Execution:
         question_context = self._question_context
         context = self._context(position)
         messages = build_messages(
-            context, question_context.settings.context, question_context.token, sees=worker.profile.sees
+            context, question_context.settings.context, question_context.fence_mark, sees=worker.profile.sees
         )
         return Request(
             messages,
@@ -168,7 +168,7 @@ class Execution:
             repeat=self._repeat(position),
             duplicate=self._count_asked(worker.profile.name, messages),
             sample=question_context.sample,
-            mark=question_context.token,
+            fence_mark=question_context.fence_mark,
             missing=self._missing(position),
             structured=context.view(question_context.settings.context),
             options=self._options(position),
@@ -258,7 +258,7 @@ class Execution:
         )
         return self._earlier_calls.get(worker, 0) + before
 
-    def _context(self, position: int) -> Context:
+    def _context(self, position: int) -> StepInput:
         step = self._workflow.steps[position]
         earlier = tuple(
             EarlierStep(j, self._spans[j].subtask, response)
@@ -267,7 +267,7 @@ class Execution:
         )
         previous, shown = self._before(position)
         context = self._question_context
-        return Context(context.question, step.subtask, shown + earlier, previous, context.settings.messages)
+        return StepInput(context.question, step.subtask, shown + earlier, previous, context.settings.messages)
 
     def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
         """What the step sees of earlier rounds: the final response of the latest, or steps."""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from podium.executor.context import Style
-from podium.executor.dispatcher import Dispatcher
-from podium.executor.ledger import Ledger
+from podium.calls import CallContext, RetrySettings
+from podium.executor.step_input import Style
 from podium.trace import Span
 from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
@@ -46,8 +44,8 @@ class StepEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class ExecutionSettings:
-    """How workflows are run. Times in seconds."""
+class ExecutionSettings(RetrySettings):
+    """How workflows are run."""
 
     context: Style = "packed"
     messages: tuple[Message, ...] | None = None
@@ -56,35 +54,17 @@ class ExecutionSettings:
     """Run also the steps that nothing needs."""
     early_stop: bool = False
     """Run the steps of a vote in turns, the cheapest first, until its result is certain (`early_stopping`)."""
-    first_wait_s: float = 0.5
-    """The wait before the first retry. It doubles with each retry, and a random wait of up to as much is added."""
-    longest_wait_s: float = 60.0
-    """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallContext:
-    """For whom a worker is called: who pays, within which limits."""
-
-    ledger: Ledger
-    dispatcher: Dispatcher
-    settings: ExecutionSettings = ExecutionSettings()
-    token: str
-    """The question's mark. Callers with different marks take turns at a worker."""
-    started: float
-    """When the question's trace began, on the event loop's clock."""
-
-    def elapsed(self) -> float:
-        """Seconds since the trace began."""
-        return asyncio.get_running_loop().time() - self.started
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionContext(CallContext):
-    """One question that is being answered. Its `token` marks its fences too (see `context`)."""
+    """One question that is being answered."""
 
+    settings: ExecutionSettings = ExecutionSettings()
     question: Question
     pool: Pool
+    fence_mark: str
+    """The random mark in the fences of its messages (`make_fence_mark`)."""
     seed: str
     sample: int = 0
     """The number of this independent answer to the question. A response cache keeps each number's answers apart."""

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
+from podium.calls import Dispatcher, Ledger
+from podium.calls.ledger import Reservation
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, RunMismatchError
-from podium.executor import Dispatcher, Ledger
-from podium.executor.ledger import Reservation
-from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, split_by_hash
 from podium.rollout.judging import grade_answer

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from podium.calls import Dispatcher, Ledger
+from podium.calls.worker_call import first_reservation
 from podium.errors import BudgetError, GraderError, RefusalError
-from podium.executor import Dispatcher, Ledger
-from podium.executor.worker_call import first_reservation
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply

@@ -16,10 +16,11 @@ from pathlib import Path
 from random import Random
 from types import MappingProxyType
 
+from podium.calls import Dispatcher
 from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planner import PastRound, PlanRequest, past_rounds_of
 from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
 from podium.rollout.collapse import PlanStructure

@@ -10,8 +10,8 @@ import logging
 import re
 import time
 
+from podium.calls.checkup import CheckResult
 from podium.errors import StoreError, UsageError
-from podium.executor.checkup import CheckResult
 from podium.planner import Learner, Planner
 from podium.planners import Baseline, find_baseline, known_baselines
 from podium.server.api_errors import not_found

@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import rollout_seed
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, answers_key, kept_gold, parse_answers
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.planners import Single
 from podium.ratings.answers import Answers
 from podium.ratings.recorder import failure_of

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
-from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.ratings.rating import find_clusters
 from podium.ratings.recorder import failure_of

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.ratings.answers import select
 from podium.rollout import Rollout
 from podium.study.answering import StudyAnswers

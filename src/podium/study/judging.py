@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from podium.calls import Dispatcher
 from podium.errors import BudgetError, GraderError
-from podium.executor import Dispatcher
 from podium.planners import Single
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer, last_line

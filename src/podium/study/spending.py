@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.executor import Dispatcher
-from podium.executor.dispatcher import RESPONSES, SPENDING, open_dispatcher
+from podium.calls import Dispatcher
+from podium.calls.dispatcher import RESPONSES, SPENDING, open_dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.executor.estimate import StepForecast, estimate
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
 from podium.study.questions import StudyQuestions

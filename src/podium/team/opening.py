@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from podium.calls.spend_limits import day_budget_of
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
-from podium.executor.spend_limits import day_budget_of
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
 from podium.team.planning import open_planner

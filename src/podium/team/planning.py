@@ -9,6 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
+from podium.calls import Dispatcher
+from podium.calls.checkup import CheckResult
 from podium.conductor.checkpoint import Checkpoint, PlanSettings, read_podium_file
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.plan_format import FORMAT_WORDS
@@ -17,8 +19,7 @@ from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError, WorkerError
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.checkup import CheckResult
+from podium.executor import ExecutionSettings
 from podium.planner import Planner, rounds_of
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.by_ratings import ByRatings

@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from secrets import token_hex
 
 from podium import __version__
+from podium.calls import Dispatcher, Ledger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
-from podium.executor import Dispatcher, Execution, ExecutionSettings, Ledger, QuestionContext, fence_token
+from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
@@ -131,11 +132,13 @@ class Runner:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
         now, seconds = asyncio.get_running_loop().time(), self.budget.seconds
+        fence_mark = make_fence_mark(seed, question)
         return QuestionContext(
             question=question,
             pool=self.pool,
             seed=seed,
-            token=fence_token(seed, question),
+            fence_mark=fence_mark,
+            queue_key=fence_mark,
             ledger=Ledger(self.budget, None if seconds is None else now + seconds, self.all_spend_limits),
             dispatcher=self.dispatcher,
             settings=self.settings,

@@ -16,10 +16,10 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from podium.calls import Dispatcher
+from podium.calls.dispatcher import open_dispatcher
 from podium.config import overrides_of
 from podium.errors import StoreError
-from podium.executor import Dispatcher
-from podium.executor.dispatcher import open_dispatcher
 from podium.planner import FixedPlan, Planner, PlanRequest
 from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded, TraceStoreError

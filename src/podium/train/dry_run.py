@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from podium.executor import Dispatcher
+from podium.calls import Dispatcher
 from podium.executor.estimate import estimate
 from podium.planner import Planner
 from podium.rollout import FixedPlan

@@ -13,10 +13,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import numbered_pool
 from podium.errors import ConfigError, PodiumError, UsageError
-from podium.executor import Dispatcher
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks

@@ -15,9 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
-from podium.executor import Dispatcher
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
+from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError
-from podium.executor import Dispatcher
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session

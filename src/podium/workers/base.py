@@ -31,7 +31,7 @@ class Request:
     each."""
     sample: int = 0
     """Which of several independent samples of this question it belongs to, from 0."""
-    mark: str = ""
+    fence_mark: str = ""
     """The random mark in the messages' fences. The cache ignores it: it is no part of the question."""
     missing: tuple[int, ...] = ()
     """Positions, from 0, of the responses that the worker should see but that do not exist, since their steps failed or
@@ -76,7 +76,7 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
 
 @runtime_checkable
 class Worker(Protocol):
-    """Answers messages. A call is one attempt; the executor retries.
+    """Answers messages. A call is one attempt; `podium.calls` retries.
 
     One that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
     (`podium.workers.traits`). The smallest one::

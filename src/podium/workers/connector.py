@@ -25,7 +25,7 @@ class Connector(aiohttp.TCPConnector):
     """
 
     def __init__(self) -> None:
-        super().__init__(limit=0)  # The executor limits concurrent calls.
+        super().__init__(limit=0)  # `podium.calls` limits concurrent calls.
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
         """The keys are "HOST:PORT"."""
 

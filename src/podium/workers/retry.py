@@ -13,7 +13,7 @@ _FIRST_S, _JITTER_S = 0.1, 1.0
 """Default wait before the second attempt, and random addition to it: stamina's own defaults."""
 
 
-def attempts(
+def retry_attempts(
     retries: int, *, longest_s: float, first_s: float | None = None
 ) -> AsyncIterable[stamina.Attempt]:
     """The attempts of a call, with growing waits between them; `retry` decides after each failure.

@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class SpendLimit(Protocol):
-    """Dollars that many questions share; `podium.executor.spend_limits.SharedSpendLimit` is one."""
+    """Dollars that many questions share; `podium.calls.spend_limits.SharedSpendLimit` is one."""
 
     refusal: str | None
     """Why it last refused a call for good; None: it has refused none."""

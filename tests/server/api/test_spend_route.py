@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from made_traces import keep, plain
 
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.register import Secret, StoredKey

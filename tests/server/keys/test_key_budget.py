@@ -15,8 +15,8 @@ import pytest
 from keys_place import Place
 from sqlalchemy import Executable
 
+from podium.calls import Ledger, Reservation
 from podium.errors import APIError, StoreError
-from podium.executor import Ledger, Reservation
 from podium.server.keys import Caller, Keys
 from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.key_budget import KeyBudget

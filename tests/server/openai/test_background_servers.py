@@ -25,7 +25,7 @@ from chat_model import ChatModel
 from openai import OpenAI
 from served_process import served
 
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer

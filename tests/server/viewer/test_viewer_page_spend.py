@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from made_traces import keep, of_sums
 
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.trace import Feedback, Trace
 from podium.trace.store import TraceStore
 from podium.types import Price, Spent

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
-from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.trace.store import TraceStore
 from podium_testing import FaultServer
 from scripted_team import write_sums

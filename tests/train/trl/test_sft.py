@@ -17,11 +17,11 @@ import torch
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
+from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.errors import BudgetError, ConfigError
-from podium.executor import Dispatcher
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks

@@ -47,7 +47,7 @@ REQUESTS = st.builds(
     repeat=st.just(0),
     duplicate=st.integers(0, 3),
     sample=st.integers(0, 3),
-    mark=st.just(""),
+    fence_mark=st.just(""),
     options=OPTIONS,
     on_text=st.none(),
 )
@@ -94,11 +94,11 @@ def test_no_text_can_be_mistaken_for_a_mark(one, other, pieces, text):
     """Two requests are one if and only if the one becomes the other when its mark is exchanged."""
     first, second = f"«{one}»", f"«{other}»"
     assume(all(mark not in piece for mark in (first, second) for piece in (*pieces, text, "".join(pieces))))
-    marked = key(IDENTITY, request(first.join(pieces), mark=first))
-    assert marked == key(IDENTITY, request(second.join(pieces), mark=second))
-    assert (marked == key(IDENTITY, request(text, mark=second))) == (pieces == [text])
+    marked = key(IDENTITY, request(first.join(pieces), fence_mark=first))
+    assert marked == key(IDENTITY, request(second.join(pieces), fence_mark=second))
+    assert (marked == key(IDENTITY, request(text, fence_mark=second))) == (pieces == [text])
     if second != first and len(pieces) > 1:
-        assert marked != key(IDENTITY, request(second.join(pieces), mark=first))
+        assert marked != key(IDENTITY, request(second.join(pieces), fence_mark=first))
 
 
 def test_the_order_of_an_identity_does_not_matter():
@@ -110,7 +110,7 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
     assert key(IDENTITY, one) == key(IDENTITY, other)
     assert key(IDENTITY | {"seed": 7}, one) == key(IDENTITY | {"seed": 7}, other)
     assert key(IDENTITY | {"seed": True}, one) != key(IDENTITY | {"seed": True}, other)
-    assert key(IDENTITY | {"seed": True}, one) == key(IDENTITY | {"seed": True}, replace(one, mark="m"))
+    assert key(IDENTITY | {"seed": True}, one) == key(IDENTITY | {"seed": True}, replace(one, fence_mark="m"))
 
 
 def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
@@ -128,7 +128,7 @@ def test_keys_are_the_same_from_one_version_to_the_next():
         seed="s",
         duplicate=1,
         sample=2,
-        mark="0a1b",
+        fence_mark="0a1b",
     )
     assert key(IDENTITY | {"seed": True}, asked).hex() == (
         "35f28249c5b7ad6b1d3a55e4c66b056a4f4000fdabd79584831b98daddc28fc8"

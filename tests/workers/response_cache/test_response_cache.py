@@ -126,7 +126,7 @@ async def test_errors_are_not_kept_and_cut_replies_are(cache):
 
 async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cache):
     def fenced(mark):
-        return request(f"<<<question {mark}>>>\nWhat?\n<<<end {mark}>>>", mark=mark, seed=mark)
+        return request(f"<<<question {mark}>>>\nWhat?\n<<<end {mark}>>>", fence_mark=mark, seed=mark)
 
     async def quotes():
         return reply("The block <<<question 0a1b>>> asks.")
@@ -151,7 +151,7 @@ async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cac
     ids=["null", "halves", "apart", "reorder", "terminal", "escapes", "a megabyte", "empty"],
 )
 async def test_poisoned_texts_come_back_letter_by_letter(tmp_path, text):
-    asked = request(text, mark="0a1b")
+    asked = request(text, fence_mark="0a1b")
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         await cache.reply(Paid(), asked, lambda: _ready(reply(text, model=text[:50])))
     with ResponseCache(tmp_path / "c.sqlite", replay=True) as cache:
@@ -172,11 +172,11 @@ async def test_any_text_survives_whatever_the_marks(cache, asked, said, marks, w
     if any(mark in said for mark in (first, second)):
         return
     cache.forget()
-    await cache.reply(Paid(), request(asked, mark=first), lambda: _ready(reply(first.join(pieces))))
+    await cache.reply(Paid(), request(asked, fence_mark=first), lambda: _ready(reply(first.join(pieces))))
     if second not in asked and first not in asked:
-        kept = await cache.reply(Paid(), request(asked, mark=second), _never)
+        kept = await cache.reply(Paid(), request(asked, fence_mark=second), _never)
         assert kept.text == second.join(pieces)
-    again = await cache.reply(Paid(), request(asked, mark=first), _never)
+    again = await cache.reply(Paid(), request(asked, fence_mark=first), _never)
     assert again.text == first.join(pieces)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from rich.console import Console
 
+from podium.calls import Dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
@@ -24,7 +25,7 @@ from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.run_data import RunData

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planner import PlanRequest
 from podium.planners.plans import plan_once
 from podium.tasks.task import Task

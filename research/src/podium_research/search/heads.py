@@ -13,10 +13,11 @@ from random import Random
 
 import numpy as np
 
+from podium.calls import Dispatcher
 from podium.config import suggestion
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals.evaluation import evaluate
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
 
+from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
-from podium.executor import Dispatcher, ExecutionSettings
+from podium.executor import ExecutionSettings
 from podium.planners import VOTE, Single, read_constant
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
 from podium.tasks.task import Task

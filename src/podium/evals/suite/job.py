@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
 
+from podium.calls import Dispatcher
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, evaluate
@@ -17,7 +18,6 @@ from podium.evals.suite.plan import SuiteJob
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
-from podium.executor import Dispatcher
 from podium.planner import BatchPlanner, Planner, PlanRequest, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.planners.plans import PlannerWrapper

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from podium.calls import Dispatcher
 from podium.child_process import usable_cores
 from podium.evals.suite.job import run_job
 from podium.evals.suite.plan import SuiteJob, SuiteManifest
@@ -16,7 +17,6 @@ from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
-from podium.executor import Dispatcher
 from podium.planners import find_baseline
 
 OnAnswer = Callable[[str, GradedAnswer], None]

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
+from podium.calls import Dispatcher
 from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
-from podium.executor import Dispatcher
 from podium.planner import Planner
 from podium.planners import VOTE
 from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl

@@ -14,9 +14,9 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from podium.calls.dispatcher import ChannelStatus
 from podium.conductor.format_probe import VerdictFile
 from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
-from podium.executor.dispatcher import ChannelStatus
 from podium.server.api_errors import error_responses
 from podium.server.service import Service
 from podium.trace import Trace

@@ -11,8 +11,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
-from podium.executor.spend_limits import SharedSpendLimit
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import NANO_PER_USD, Caller
 from podium.server.service import Service

@@ -25,7 +25,7 @@ from podium.trace import Reply
 from podium.types import Message
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.build import build_worker
-from podium.workers.retry import attempts
+from podium.workers.retry import retry_attempts
 from podium.workers.spec import AnySpec
 
 RUBRIC = (
@@ -182,7 +182,9 @@ class Judge(GraderSettings):
                 return await worker.answer(request)
 
         try:
-            async for attempt in attempts(limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S):
+            async for attempt in retry_attempts(
+                limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S
+            ):
                 with attempt:
                     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
                     try:

@@ -6,5 +6,5 @@
     tool_calls       its tool calls                   provider_state what the provider wants back
     embeddings       vectors of texts
 
-One call is one attempt: retries, rates and concurrency are the executor's. `client` loads the HTTP client.
+One call is one attempt: retries, rates and concurrency are up to `podium.calls`. `client` loads the HTTP client.
 """

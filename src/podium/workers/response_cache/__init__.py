@@ -1,6 +1,6 @@
 """The response cache: keeps replies in an SQLite file, so that each request is paid for once (docs/caching.md).
 
-    cache    what the executor calls
+    cache    what `podium.calls` uses
     entry    the key of a request; replies as JSON
     table    the rows, in an SQLite file
 

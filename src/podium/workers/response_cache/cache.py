@@ -1,6 +1,6 @@
 """The response cache: looks up a request; if it is not there, calls the worker, stores the reply and returns it.
 
-The executor uses it, from one or several event loops, also in threads. A read or write takes some microseconds and
+`podium.calls` uses it, from one or several event loops, also in threads. A read or write takes some microseconds and
 blocks the loop; while another process has locked the file, the loop goes on.
 """
 
@@ -94,15 +94,15 @@ class ResponseCache:
                         await self._keep(unwritten, *values)
                     began = time.perf_counter()
                     reply = await call()
-                    written = write_reply(reply, request.mark, time.perf_counter() - began)
+                    written = write_reply(reply, request.fence_mark, time.perf_counter() - began)
                     self._unwritten[key] = name, written, reply.price(worker.profile)
                     try:
                         other = await self._keep(key, *self._unwritten[key])
                     except StoreError as error:
                         _LOG.error("A reply of %r is not kept yet: %s", name, error)
                         return reply
-                    return reply if other is None else as_kept(reply, read_reply(other, request.mark))
-        return read_reply(kept, request.mark)
+                    return reply if other is None else as_kept(reply, read_reply(other, request.fence_mark))
+        return read_reply(kept, request.fence_mark)
 
     @property
     def count(self) -> int:

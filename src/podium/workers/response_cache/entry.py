@@ -32,7 +32,8 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
         "format": FORMAT,
         "identity": dict(identity),
         "messages": [
-            message.model_dump(exclude_defaults=True) | {"content": to_pieces(message.content, request.mark)}
+            message.model_dump(exclude_defaults=True)
+            | {"content": to_pieces(message.content, request.fence_mark)}
             for message in request.messages
         ],
         "repeat": request.duplicate,
@@ -45,9 +46,9 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
     return sha256(to_canonical_json(document)).digest()
 
 
-def to_pieces(text: str, mark: str) -> list[str]:
-    """`text`, cut where the mark stands."""
-    return text.split(mark) if mark else [text]
+def to_pieces(text: str, fence_mark: str) -> list[str]:
+    """`text`, cut where the fence mark stands."""
+    return text.split(fence_mark) if fence_mark else [text]
 
 
 def to_canonical_json(document: Mapping[str, Any]) -> bytes:
@@ -67,27 +68,27 @@ class _Entry(BaseModel, defer_build=True):
     reply: Reply
 
 
-def write_reply(reply: Reply, mark: str, seconds: float) -> bytes:
+def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
     """A reply as JSON.
 
     Args:
-        mark: the mark of the question.
+        fence_mark: that of the question.
         seconds: wall time of the call; the latency that the reply claims replaces it.
     """
     entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
     document = entry["reply"]
-    document["text"] = to_pieces(reply.text, mark)
+    document["text"] = to_pieces(reply.text, fence_mark)
     document.setdefault("latency_s", round(seconds, 6))
     return to_canonical_json(document)
 
 
-def read_reply(written: bytes, mark: str) -> Reply:
-    """The stored reply, for a question with this mark.
+def read_reply(written: bytes, fence_mark: str) -> Reply:
+    """The stored reply, for a question with this fence mark.
 
     Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
     """
     document = from_json(written)
-    reply = document | {"text": mark.join(document["text"]), "cached": True}
+    reply = document | {"text": fence_mark.join(document["text"]), "cached": True}
     return _Entry.model_validate({"reply": reply}).reply
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from podium.calls.ledger import Ledger
+from podium.calls.worker_call import first_reservation
 from podium.errors import RefusalError, WorkerError
-from podium.executor.ledger import Ledger
-from podium.executor.worker_call import first_reservation
 from podium.types import Budget, Message, Spent
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.spend_limit import SpendLimit

@@ -3,7 +3,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor import Ledger, Reservation
+from podium.calls import Ledger, Reservation
 from podium.types import Budget, Price, Spent, Usage
 
 

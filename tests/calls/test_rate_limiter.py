@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.executor.rate_limiter import RateLimiter, SlidingWindow
+from podium.calls.rate_limiter import RateLimiter, SlidingWindow
 from podium.types import Limits
 
 

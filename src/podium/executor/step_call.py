@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import count
 
+from podium.calls.worker_call import Listeners, WorkerCall
 from podium.errors import RefusalError, WorkerError
 from podium.executor.question_context import QuestionContext
-from podium.executor.worker_call import Listeners, WorkerCall
 from podium.trace import Attempt, Reply
 from podium.types import Price, Profile, Spent
 from podium.workers.base import Request, Worker
@@ -27,7 +27,7 @@ class WorkerAnswer:
     """The chosen one or a fallback."""
     reply: Reply
     spent: Spent
-    """Of this answer. What the cache saved counts one that was cut off before it, too."""
+    """What this answer took. Its `saved_usd` also has what the cache saved on answers before it that were cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,8 @@ async def call_with_fallbacks(
     """Call `worker`, then the chain of its fallbacks, until one answers.
 
     Args:
-        attempts: each try is appended to it, even if the try is cancelled.
-        stream: given the number of a try (from 0), returns the listeners of its text and of its visible reasoning. Two
-            tries may write at once.
+        attempts: each try is appended to it when it ends, even if it is cancelled.
+        stream: returns the listeners of a try. Two tries may write at the same time.
     """
     failures: list[str] = []
     tries = count()

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from podium.calls.breaker import Breaker, Cooldown, State
+from podium.calls.input_bound import InputBound
+from podium.calls.rate_limiter import RateLimiter, RetryBudget
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
+from podium.calls.state_file import CooldownFile
 from podium.errors import UsageError, WorkerError
-from podium.executor.breaker import Breaker, Cooldown, State
-from podium.executor.input_bound import InputBound
-from podium.executor.rate_limiter import RateLimiter, RetryBudget
-from podium.executor.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
-from podium.executor.state_file import CooldownFile
 from podium.trace import Reply
 from podium.types import Usage
 from podium.workers.base import Request, Worker

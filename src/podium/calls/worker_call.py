@@ -1,26 +1,26 @@
 """One call of one worker: try, retry, hedge; each try reserves the most that it may take, and settles what it took.
 
-`call_with_fallbacks` uses it, and goes on to fallbacks. Any exception of a worker besides `WorkerError` is a bug and
-escapes.
+Any exception of a worker besides `WorkerError` is a bug and escapes.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from podium.calls.dispatcher import Dispatcher
+from podium.calls.input_bound import InputBound
+from podium.calls.ledger import Ledger, QuestionSpendLimit, Reservation
+from podium.calls.rate_limiter import Permit
 from podium.errors import RefusalError, WorkerError
-from podium.executor.input_bound import InputBound
-from podium.executor.ledger import QuestionSpendLimit, Reservation
-from podium.executor.question_context import CallContext
-from podium.executor.rate_limiter import Permit
 from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
 from podium.workers.base import Request, Worker, time_limit
-from podium.workers.retry import attempts
+from podium.workers.retry import retry_attempts
 from podium.workers.traits import traits_of
 
 _GRACE_S = 0.1
@@ -28,6 +28,33 @@ _GRACE_S = 0.1
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
 """From the number of a try to the listeners of its text and of its visible reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySettings:
+    """How long retries wait, in seconds."""
+
+    first_wait_s: float = 0.5
+    """The wait before the first retry. It doubles with each retry, and a random wait of up to as much is added."""
+    longest_wait_s: float = 60.0
+    """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """For whom a worker is called: who pays, within which limits."""
+
+    ledger: Ledger
+    dispatcher: Dispatcher
+    settings: RetrySettings = RetrySettings()
+    queue_key: str
+    """Calls with different keys take turns at a worker, so that one question with many calls does not delay others."""
+    started: float
+    """When the question's trace began, on the event loop's clock."""
+
+    def elapsed(self) -> float:
+        """Seconds since the trace began."""
+        return asyncio.get_running_loop().time() - self.started
 
 
 def first_reservation(
@@ -64,6 +91,7 @@ class WorkerCall:
     """One call of one worker, with its retries.
 
     Args:
+        attempts: each try is appended to it when it ends, even if it is cancelled.
         calls: 1, or 0 for a fallback, whose call was counted with the first worker's.
         wait: whether to wait for a worker that is in cooldown.
     """
@@ -106,13 +134,15 @@ class WorkerCall:
         """
         now = asyncio.get_running_loop().time
         settings, budget = self._context.settings, self._channel.retry_budget
+        slow_s = self._channel.slow_s
+        try_once = self._try if slow_s is None else partial(self._hedged, slow_s)
         budget.called(now())
         try:
-            return await self._one_try()
+            return await try_once()
         except WorkerError as error:
             failure = error
         # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
-        async for attempt in attempts(
+        async for attempt in retry_attempts(
             self._worker.limits.retries, longest_s=settings.longest_wait_s, first_s=settings.first_wait_s
         ):
             with attempt:
@@ -124,7 +154,7 @@ class WorkerCall:
                         )
                     self._channel.retries += 1
                     try:
-                        return await self._one_try()
+                        return await try_once()
                     except WorkerError as error:
                         failure = error
                     except RefusalError as refusal:
@@ -136,11 +166,6 @@ class WorkerCall:
                     raise WorkerError(str(failure), kind=failure.kind) from None
                 raise failure
         raise AssertionError("The loop ends with a reply or an error.")
-
-    def _one_try(self) -> Coroutine[Any, Any, Reply]:
-        """One try, hedged if the worker's limits say so and enough answers were measured."""
-        slow_s = self._channel.slow_s
-        return self._try() if slow_s is None else self._hedged(slow_s)
 
     async def _hedged(self, slow_s: float) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
@@ -226,8 +251,10 @@ class WorkerCall:
 
     @asynccontextmanager
     async def _allowed(self, receipt: Receipt, *, hedge: bool) -> AsyncIterator[bool]:
-        """Every budget has reserved the most that a try may take, and the breaker and the rate limiter let it pass:
-        whether it is the breaker's probe. They get what the receipt says when it ends.
+        """Wait until all budgets, the breaker and the rate limiter allow a try; settle it when it ends.
+
+        Yields:
+            Whether the try is the breaker's probe.
 
         Raises:
             RefusalError: a budget refuses the try.
@@ -253,9 +280,12 @@ class WorkerCall:
     async def _reserve(self, held: AsyncExitStack) -> Reservation:
         """Reserve the most that a try may take.
 
-        Before the worker has reported any count, a budget may refuse that although it has enough for text as it mostly
-        is. Then one call at a time goes on with less, since it shows what the worker counts: `held` has it wait for
-        its turn.
+        Until the worker has reported how it counts tokens, the bound is so high that a budget may refuse a call that
+        it could well pay for. Then one call at a time goes on with a smaller reservation, and its usage shows how the
+        worker counts; the others wait for it.
+
+        Args:
+            held: gets the lock of that one call, until the call ends.
 
         Raises:
             RefusalError: a budget refuses the try.
@@ -289,7 +319,7 @@ class WorkerCall:
         while True:
             probe = await channel.breaker.acquire(wait=self._wait)
             try:
-                permit = await channel.rate_limiter.acquire(self._context.token, self._likely_tokens)
+                permit = await channel.rate_limiter.acquire(self._context.queue_key, self._likely_tokens)
             except asyncio.CancelledError:
                 channel.breaker.release(probe=probe)
                 raise

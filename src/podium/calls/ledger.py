@@ -1,7 +1,7 @@
 """The budget of one question. A call reserves the most that it may take, and is settled when it has ended.
 
 For one event loop: nothing awaits between a check and its reservation. A reservation is an upper bound
-(`podium.executor.input_bound`). A provider that bills more carries the total past a limit by that much; then every
+(`podium.calls.input_bound`). A provider that bills more carries the total past a limit by that much; then every
 later call is refused.
 """
 

@@ -22,8 +22,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from podium.calls.state_file import STATE, default_state_path
 from podium.errors import StoreError, UsageError
-from podium.executor.state_file import STATE, default_state_path
 from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY
 from podium.types import MOST_USD
 

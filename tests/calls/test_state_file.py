@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.executor.state_file import CooldownFile, WorkerCooldown
+from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.workers import ScriptedWorker
 
 

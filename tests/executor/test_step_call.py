@@ -4,10 +4,11 @@ from itertools import pairwise
 
 import pytest
 
+from podium.calls import Dispatcher
+from podium.calls.ledger import Reservation
 from podium.errors import WorkerError
-from podium.executor import Dispatcher, ExecutionSettings
-from podium.executor.call import FailedCall, WorkerAnswer, call_with_fallbacks
-from podium.executor.ledger import Reservation
+from podium.executor import ExecutionSettings
+from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.trace import Reply
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
 from podium.workers.base import Request

@@ -2,9 +2,9 @@ import asyncio
 
 import pytest
 
+from podium.calls.breaker import Breaker, Cooldown
+from podium.calls.dispatcher import WorkerChannel
 from podium.errors import WorkerError
-from podium.executor.breaker import Breaker, Cooldown
-from podium.executor.dispatcher import WorkerChannel
 from podium.types import Limits
 from podium.workers.scripted import ScriptedWorker
 

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from podium.calls import Ledger, Reservation
+from podium.calls.spend_limits import SharedSpendLimit, open_day_limit
 from podium.errors import StoreError, UsageError
-from podium.executor import Ledger, Reservation
-from podium.executor.spend_limits import SharedSpendLimit, open_day_limit
 from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
 from pathlib import Path
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls.spend_limits import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0
@@ -38,7 +38,7 @@ print(f"{paid:.6f}")
 HOLDER = """
 import sys, time
 from pathlib import Path
-from podium.executor.spend_limits import SharedSpendLimit
+from podium.calls.spend_limits import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 assert spend_limit.reserve(0.4) is None
 spend_limit.settle(0.4, 0.3)

@@ -1,0 +1,11 @@
+"""Calls one worker for whoever needs its answer: a step of a workflow, a Conductor's plan, a judge, a check.
+
+A call is reserved in a budget, waits for its worker's limits, is retried and hedged, and is settled by what it took.
+This package knows neither workflows nor plans. Fallbacks are the executor's.
+"""
+
+from podium.calls.dispatcher import Dispatcher
+from podium.calls.ledger import Ledger, Reservation
+from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
+
+__all__ = ["CallContext", "Dispatcher", "Ledger", "Reservation", "RetrySettings", "WorkerCall"]
