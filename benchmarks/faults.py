@@ -28,7 +28,8 @@ import openai
 from podium.calls import Dispatcher
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
-from podium.rollout import FixedPlan, Rollout, roll
+from podium.planner import WrittenPlans
+from podium.rollout import Rollout, roll
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Reply, Trace
@@ -234,7 +235,7 @@ class Figures:
         return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
 
 
-async def measure(pool: Pool, planner: FixedPlan, tasks: Sequence[Task], concurrency: int) -> Figures:
+async def measure(pool: Pool, planner: WrittenPlans, tasks: Sequence[Task], concurrency: int) -> Figures:
     """Ask all questions, keep all traces."""
     dispatcher, pending, rollouts = Dispatcher(), iter(list(enumerate(tasks))), {}
     with TemporaryDirectory() as folder, TraceStore(Path(folder) / "traces.sqlite") as store:
@@ -264,7 +265,7 @@ async def main(questions: int, concurrency: int) -> None:
     """All shares, Podium and its peer."""
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     calculators = [worker for worker in open_team() if isinstance(worker, Calculator)]
-    planner = FixedPlan(PLAN)
+    planner = WrittenPlans((PLAN,))
     tasks = list(Sums("test", size=questions, seed=0))
     models = answering(calculators)
     print(f"{questions} chains of sums, {concurrency} at once; accuracy and dollars are simulated\n")

@@ -33,8 +33,8 @@ from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
 from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
-from podium.planner import PlanRequest
-from podium.rollout import FixedPlan, roll
+from podium.planner import PlanRequest, WrittenPlans
+from podium.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.opening import open_pool
@@ -179,7 +179,7 @@ class Peer:
             pool, dispatcher, settings = open_pool(self.settings.pool), Dispatcher(), self.settings.reward
             scores = [
                 roll(
-                    Runner(FixedPlan(text), pool, dispatcher=dispatcher),
+                    Runner(WrittenPlans((text,)), pool, dispatcher=dispatcher),
                     self.tasks[which],
                     seed=f"peer/{place}",
                     settings=settings,

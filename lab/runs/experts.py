@@ -21,8 +21,9 @@ from random import Random
 
 import podium_lab
 from podium.evals.stats import accuracy_interval
+from podium.planner import WrittenPlans
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.rollout import FixedPlan, roll
+from podium.rollout import roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -84,7 +85,7 @@ async def right(
         change(Step(expert(part, knows), f"{place}. {part.subtask}", Access(steps=part.reads)))
         for place, part in enumerate(parts)
     ]
-    plan = FixedPlan(render(Workflow((replace(steps[0], access=Access()), *steps[1:]))))
+    plan = WrittenPlans((render(Workflow((replace(steps[0], access=Access()), *steps[1:]))),))
     rollout = await roll(Runner(plan, pool), task, seed=task.id)
     return rollout.reward.correct > 0
 

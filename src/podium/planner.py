@@ -108,31 +108,39 @@ def rounds_of(planner: Planner) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedPlan:
-    """A planner that answers every request with the same text, such as a completion that a trainer sampled.
+class WrittenPlans:
+    """A planner of plans that exist already, one for each round, such as the completions that a trainer sampled.
 
-    It parses and does nothing else, so a sampled text is run exactly as a live Conductor's would be.
+    A text is parsed for the request's pool and not changed, so it is run exactly as a live Conductor's would be. A
+    `Plan` is returned as it is. It was paid for when it was written, so it counts in the question's budget, and no
+    spend limit is charged again.
     """
 
-    text: str
+    plans: tuple[str | Plan, ...]
+    """In the order of the rounds. Further rounds get the last one again."""
     name: str = "written"
     access: AccessRule = "lists"
-    """What its access lists may hold."""
+    """What the access lists of a text may hold."""
     cut: bool = False
-    """Whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
+    """Whether the last text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Parse the text for the request's pool. If it is no valid plan, the decision is an error value."""
+        """The plan of the request's round. If a text is no valid plan, the decision is an error value."""
+        number = min(len(request.past_rounds), len(self.plans) - 1)
+        written = self.plans[number]
+        if isinstance(written, Plan):
+            request.ledger.carry(written.spent)
+            return written
         decision = parse(
-            self.text,
+            written,
             workers=len(request.pool),
             names=[profile.name for profile in request.pool],
             max_steps=request.max_steps,
             later_round=bool(request.past_rounds),
             access=self.access,
-            cut=self.cut,
+            cut=self.cut and number == len(self.plans) - 1,
         )
-        return Plan(text=self.text, decision=decision)
+        return Plan(text=written, decision=decision)
 
 
 @runtime_checkable

@@ -131,13 +131,17 @@ async def _plan(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     planner = Conductor(WorkerPolicy(pool[0]), second_try=True)
     free = Pool([Paid(name="free")])
     free[0].script = (DOWN,)
-    return await _asked(Runner(planner, free, budget=budget, spend_limits=spend_limits))
+    return await _asked(
+        Runner(planner, free, budget=budget, dispatcher=Dispatcher(spend_limits=spend_limits))
+    )
 
 
 async def _team(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     inner = Runner(Single("a"), Pool(pool))
     team = TeamWorker(Profile(name="team"), inner)
-    return await _asked(Runner(Single("team"), Pool([team]), budget=budget, spend_limits=spend_limits))
+    return await _asked(
+        Runner(Single("team"), Pool([team]), budget=budget, dispatcher=Dispatcher(spend_limits=spend_limits))
+    )
 
 
 async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:

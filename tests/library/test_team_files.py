@@ -93,7 +93,7 @@ async def test_a_plan_is_paid_from_the_days_budget_and_refused_when_used_up():
         pool = paid_pool(server.url)
         async with Team.open(pool, budget={"day_usd": 0.002}) as team:
             plan = await team.plan("The sum of 2 and 3?")
-            (day,) = team.runner.all_spend_limits
+            (day,) = team.runner.dispatcher.spend_limits
             assert plan.spent.cost_usd == pytest.approx(day.spent_usd) == pytest.approx(0.001)
         calls = len(server.requests)
         async with Team.open(pool, budget={"day_usd": 0.0015}) as team:

@@ -9,8 +9,8 @@ import pytest
 from podium.calls import Dispatcher
 from podium.config import build
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
-from podium.rollout import FixedPlan, Rollout, roll
+from podium.planner import PlanRequest, WrittenPlans
+from podium.rollout import Rollout, roll
 from podium.rollout.random_pools import PoolDraw, PoolSource
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -103,7 +103,7 @@ def plan(*workers: int) -> str:
 
 
 async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
-    runner = Runner(FixedPlan(plan(*workers)), pool, dispatcher=dispatcher or Dispatcher())
+    runner = Runner(WrittenPlans((plan(*workers),)), pool, dispatcher=dispatcher or Dispatcher())
     rollout = await roll(runner, TASK, seed="s")
     return None if rollout.infrastructure_failed else rollout
 

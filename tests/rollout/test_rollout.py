@@ -5,8 +5,9 @@ import pytest
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
+from podium.planner import WrittenPlans
 from podium.planners import Single
-from podium.rollout import FixedPlan, RewardSettings, Rollout, roll
+from podium.rollout import RewardSettings, Rollout, roll
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -35,7 +36,7 @@ def pool(*replies: str | WorkerError) -> Pool:
 
 
 async def scored(
-    plan: FixedPlan,
+    plan: WrittenPlans,
     pool: Pool,
     *,
     task: Task = TASK,
@@ -63,7 +64,7 @@ BROKEN = WorkerError("It is down.", kind="status")
     ],
 )
 async def test_right_wrong_and_unreadable_completions(text, total):
-    rollout = await scored(FixedPlan(text), pool("Answer: 42", "Answer: 41"))
+    rollout = await scored(WrittenPlans((text,)), pool("Answer: 42", "Answer: 41"))
     assert rollout is not None
     assert rollout.reward.total == total
     assert rollout.plan_text == text
@@ -74,7 +75,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
 async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
-        rollout = await scored(FixedPlan(text, access=access), pool("Answer: 42"), seed="0")
+        rollout = await scored(WrittenPlans((text,), access=access), pool("Answer: 42"), seed="0")
         assert rollout is not None
         assert rollout.reward.total == total
 
@@ -82,21 +83,23 @@ async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
     for cut, total in ((True, 0.0), (False, 1.0)):
-        rollout = await scored(FixedPlan(draft, cut=cut), pool("42"), seed="s")
+        rollout = await scored(WrittenPlans((draft,), cut=cut), pool("42"), seed="s")
         assert rollout is not None
         assert rollout.reward.total == total
 
 
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
-    assert await scored(FixedPlan(completion(1)), workers, seed="0") is None
-    assert await scored(FixedPlan(completion(1, 0)), workers, seed="0") is None, "degraded is not fair either"
+    assert await scored(WrittenPlans((completion(1),)), workers, seed="0") is None
+    assert await scored(WrittenPlans((completion(1, 0),)), workers, seed="0") is None, (
+        "degraded is not fair either"
+    )
 
 
 async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
-    assert await scored(FixedPlan(completion(0, 2)), workers, seed="0") is None
-    blind = await scored(FixedPlan(completion(1, 2, access="none")), workers, seed="0")
+    assert await scored(WrittenPlans((completion(0, 2),)), workers, seed="0") is None
+    blind = await scored(WrittenPlans((completion(1, 2, access="none"),)), workers, seed="0")
     assert blind is not None
     assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
     assert (blind.correct, blind.reward.total) == (False, 0.5)
@@ -104,7 +107,7 @@ async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
 
 async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
     workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
-    rollout = await scored(FixedPlan(completion(0, 1)), workers, budget=Budget(usd=0.0))
+    rollout = await scored(WrittenPlans((completion(0, 1),)), workers, budget=Budget(usd=0.0))
     assert rollout is not None
     assert (rollout.trace.status, rollout.trace.answer, rollout.reward.total) == ("failed", None, 0.5)
     assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
@@ -118,7 +121,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     }
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
-    assert await scored(FixedPlan(completion(0)), pool("Answer: 42"), task=task) is None
+    assert await scored(WrittenPlans((completion(0),)), pool("Answer: 42"), task=task) is None
     rollout = await roll(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
@@ -127,7 +130,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
 
 async def test_a_failed_step_that_nothing_needs_does_not():
     rollout = await scored(
-        FixedPlan(completion(1, 0, access="none")),
+        WrittenPlans((completion(1, 0, access="none"),)),
         pool("Answer: 42", BROKEN),
         settings=ExecutionSettings(run_all=True),
     )
@@ -139,7 +142,7 @@ async def test_a_failed_step_that_nothing_needs_does_not():
 
 async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
     rollout = await scored(
-        FixedPlan(completion(1, 0)), pool("Answer: 42", "Answer: 41"), budget=Budget(calls=1)
+        WrittenPlans((completion(1, 0),)), pool("Answer: 42", "Answer: 41"), budget=Budget(calls=1)
     )
     assert rollout is not None
     assert not rollout.infrastructure_failed
@@ -148,8 +151,8 @@ async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
 
 async def test_what_was_spent_is_taken_off():
     weights = RewardSettings(cost=0.01, calls=0.1)
-    one = await scored(FixedPlan(completion(0)), pool("Answer: 42"), reward=weights)
-    two = await scored(FixedPlan(completion(0, 0)), pool("Answer: 42"), reward=weights)
+    one = await scored(WrittenPlans((completion(0),)), pool("Answer: 42"), reward=weights)
+    two = await scored(WrittenPlans((completion(0, 0),)), pool("Answer: 42"), reward=weights)
     assert one is not None
     assert two is not None
     assert one.reward.cost == pytest.approx(0.01 * one.trace.cost_usd)
@@ -161,7 +164,7 @@ async def test_what_was_spent_is_taken_off():
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
     live = await roll(Runner(Single("w0"), pool("Answer: 42")), TASK, seed="s")
     text = live.plan_text
-    written = await roll(Runner(FixedPlan(text), pool("Answer: 42")), TASK, seed="s")
+    written = await roll(Runner(WrittenPlans((text,)), pool("Answer: 42")), TASK, seed="s")
 
     def told(rollout: Rollout) -> object:
         return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade

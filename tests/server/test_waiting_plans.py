@@ -12,7 +12,7 @@ from approving_team import PLAN
 
 from podium.calls import Dispatcher
 from podium.errors import APIError
-from podium.planner import FixedPlan
+from podium.planner import WrittenPlans
 from podium.server import approval
 from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
@@ -35,8 +35,8 @@ ANN, BOB = Caller(name="ann", id="pk-1"), Caller(name="bob", id="pk-2")
 
 async def planned(caller: Caller) -> Trace:
     """A plan of this caller."""
-    runner = Runner(FixedPlan(PLAN), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
-    trace = await runner.plan(QUESTION)
+    runner = Runner(WrittenPlans((PLAN,)), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
+    trace = await runner.dry_run(QUESTION)
     assert trace.status == "planned"
     return trace.model_copy(update={"owner": caller.name})
 
@@ -93,7 +93,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     service = Service(team, store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
-    approved = Runner(ApprovedPlan.of(plan, request), pool)
+    approved = Runner(ApprovedPlan.of(plan, request).planner(pool), pool)
     background.start(OpenedQuestion(service, request, ANN, approved, (plan.id,)))
     assert await background.cancel(plan.id, ANN)
     await background.close()

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher
+from podium.calls.checkup import CheckResult
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.opening import open_pool, read_team
-from podium.team.planning import OpenedPlanner, check_planner, open_planner, pays_for_plans
+from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.team import open_team
 from podium.trace import Trace
 from podium.types import Budget, Question
 from podium_testing import FaultServer, Rule, Status
@@ -235,13 +237,20 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
     async with FaultServer(model) as server:
         team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
         pool = open_pool(team)
-        opened = open_planner(team, pool, seed="t")
         spend_limit = SharedSpendLimit(None, "run", 1.0)
-        well = await check_planner(opened, pool, [spend_limit])
+
+        async def checked(*spend_limits: SharedSpendLimit) -> CheckResult:
+            opened = open_team(team, pool, dispatcher=Dispatcher(spend_limits=spend_limits))
+            try:
+                return await opened.check_planner()
+            finally:
+                await opened.release()
+
+        well = await checked(spend_limit)
         server.rules = [Rule(fault=Status(code=401))]
-        ill = await check_planner(opened, pool)
+        ill = await checked()
         calls = len(server.requests)
-        refused = await check_planner(opened, pool, [SharedSpendLimit(None, "run", 0.0)])
+        refused = await checked(SharedSpendLimit(None, "run", 0.0))
         await pool.close()
     assert (refused.error, len(server.requests)) == ("budget", calls)
     assert spend_limit.spent_usd == pytest.approx(well.cost_usd)

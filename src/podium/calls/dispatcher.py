@@ -12,9 +12,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown, State
 from podium.calls.input_bound import InputBound
@@ -140,12 +141,28 @@ class WorkerChannel:
             self.breaker.release(probe=probe)
 
 
+class _OnLoop:
+    """What a dispatcher and all that `charging` makes of it share, on one event loop."""
+
+    def __init__(self) -> None:
+        self.channels: dict[str, WorkerChannel] = {}
+        self.unproven = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def here(self) -> Self:
+        """The same, emptied if the running event loop is another one than before."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # Waiters belong to their loop.
+            self.channels, self.unproven, self._loop = {}, asyncio.Lock(), loop
+        return self
+
+
 class Dispatcher:
-    """Channels by worker's name, made when first needed.
+    """Channels by worker's name, made when first needed; the response cache; and the dollars that calls are paid from.
 
     Args:
         cache: answers that were paid for before; None: each call is made.
-        spend_limits: budgets that all questions share.
+        spend_limits: budgets in dollars that the questions share; every call is charged to each of them.
         cooldowns: the file in which processes share cooldowns; None: they are not shared.
     """
 
@@ -159,9 +176,13 @@ class Dispatcher:
         self.cache = cache
         self.spend_limits = tuple(spend_limits)
         self._cooldowns = cooldowns
-        self._channels: dict[str, WorkerChannel] = {}
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._unproven = asyncio.Lock()
+        self._on_loop = _OnLoop()
+
+    def charging(self, *spend_limits: SpendLimit) -> Self:
+        """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
+        charged = copy(self)
+        charged.spend_limits = (*self.spend_limits, *spend_limits)
+        return charged
 
     def cached(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
@@ -176,27 +197,21 @@ class Dispatcher:
         """
         if isinstance(worker, FailingWorker):
             return WorkerChannel(worker)
-        self._start_afresh_on_new_loop()
-        channel = self._channels.get(worker.profile.name)
+        channels = self._on_loop.here().channels
+        channel = channels.get(worker.profile.name)
         if channel is None:
-            channel = self._channels[worker.profile.name] = self._open(worker)
+            channel = channels[worker.profile.name] = self._open(worker)
         return channel
 
     @property
     def unproven(self) -> asyncio.Lock:
         """Held by the one call that may go on although it could cost more than it reserves (`WorkerCall`)."""
-        self._start_afresh_on_new_loop()
-        return self._unproven
-
-    def _start_afresh_on_new_loop(self) -> None:
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # Waiters belong to their loop.
-            self._channels, self._unproven, self._loop = {}, asyncio.Lock(), loop
+        return self._on_loop.here().unproven
 
     @property
     def status(self) -> tuple[ChannelStatus, ...]:
         """The state of each worker that was called."""
-        return tuple(channel.status for channel in self._channels.values())
+        return tuple(channel.status for channel in self._on_loop.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns = self._cooldowns

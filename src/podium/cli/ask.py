@@ -44,8 +44,7 @@ async def ask(
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
 
-    async with open_team(settings, seed=chosen_seed) as opened_team:
-        opened_team.keeping(False if no_store else settings.store)
+    async with open_team(settings, seed=chosen_seed, store=False if no_store else settings.store) as opened:
         with _progress() as show_progress:
 
             def observe(event: Event) -> None:
@@ -54,9 +53,7 @@ async def ask(
                 if isinstance(event, QuestionEnded) and event.trace.status != "cancelled":
                     _show(event.trace, json=json, full=full)
 
-            trace = await opened_team.runner.answer(
-                asked_question, seed=chosen_seed, on_event=opened_team.storing(observe)
-            )
+            trace = await opened.ask(asked_question, seed=chosen_seed, on_event=observe)
     if trace.answer is None:
         raise QuestionFailedError(trace.error or "No step succeeded.")
     return 0

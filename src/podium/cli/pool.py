@@ -30,7 +30,7 @@ from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.team.opening import open_pool
-from podium.team.planning import check_planner, pays_for_plans
+from podium.team.planning import pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team
 from podium.team.team_worker import TeamWorker
@@ -141,14 +141,16 @@ async def _check_conductor(
     settings: TeamSettings, limit_s: float | None, spend_limits: Sequence[SpendLimit]
 ) -> CheckResult:
     try:
-        team = open_team(settings, open_pool(settings, ready=False), dispatcher=Dispatcher(), seed="check")
+        pool = open_pool(settings, ready=False)
+        is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
+        dispatcher = Dispatcher(spend_limits=spend_limits if is_paid else ())
+        team = open_team(settings, pool, dispatcher=dispatcher, seed="check")
     except UsageError as error:
         return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
     async with team:
-        is_paid = has_paid_workers(team.pool) or pays_for_plans(settings, team.pool)
         try:
             async with asyncio.timeout(limit_s):
-                return await check_planner(team.opened_planner, team.pool, spend_limits if is_paid else ())
+                return await team.check_planner()
         except TimeoutError:
             late = f"No plan within {limit_s:g} s."
             return CheckResult(

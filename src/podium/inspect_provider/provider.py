@@ -62,8 +62,7 @@ class Podium(ModelAPI):
                     f"--model-base-url {base_url}: a pool file says where each worker is; leave it out."
                 )
             team = read_settings(model_name, settings)
-            opened_team = open_team(team, seed=str(config.seed or 0), fallback=False)
-            self._team = opened_team.keeping(team.store)
+            self._team = open_team(team, seed=str(config.seed or 0), fallback=False, store=team.store)
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None
 

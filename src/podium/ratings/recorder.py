@@ -16,7 +16,6 @@ from podium.calls import Dispatcher, Ledger
 from podium.calls.ledger import Reservation
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, RunMismatchError
-from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, split_by_hash
 from podium.rollout.judging import grade_answer
 from podium.tasks.task import Grade, Task
@@ -156,24 +155,23 @@ def _kept_gold(task: Task) -> str | None:
 
 
 class RunBudget:
-    """The budget of a run: its calls and seconds, and its dollars, which each try of a worker, a planner or a judge
-    reserves in `spend_limits`. A try that could exceed the dollars waits until those in flight have settled. If it
-    still could, it is refused, and no more calls are made.
+    """The budget of a run: its calls and seconds, and its dollars, which each try of a worker or a judge reserves. A
+    try that could exceed the dollars waits until those in flight have settled. If it still could, it is refused, and
+    no more calls are made.
 
     Args:
         dispatcher: its spend limits may refuse calls too.
     """
 
     def __init__(self, budget: Budget, dispatcher: Dispatcher) -> None:
-        self.dispatcher = dispatcher
         self.refusal: str | None = None
         """Why no more calls are made; None: calls may be made."""
         self._clock = asyncio.get_running_loop().time
         deadline = None if budget.seconds is None else self._clock() + budget.seconds
         self._calls = Ledger(Budget(calls=budget.calls, seconds=budget.seconds), deadline)
         self._dollars = SharedSpendLimit(None, "run", UNLIMITED_USD if budget.usd is None else budget.usd)
-        self.spend_limits = (self._dollars,)
-        """Those that pay for the run besides the dispatcher's."""
+        self.dispatcher = dispatcher.charging(self._dollars)
+        """Its calls are charged to this budget."""
 
     def __enter__(self) -> Self:
         return self
@@ -193,16 +191,14 @@ class RunBudget:
 
     def refused(self) -> bool:
         """Whether a spend limit has refused a call. Then no more calls are made; those in flight end normally."""
-        refusals = (
-            spend_limit.refusal for spend_limit in (*self.spend_limits, *self.dispatcher.spend_limits)
-        )
+        refusals = (spend_limit.refusal for spend_limit in self.dispatcher.spend_limits)
         self.refusal = self.refusal or next(filter(None, refusals), None)
         return self.refusal is not None
 
     async def grade(self, task: Task, response: str) -> Grade | None:
         """Grade a response; None: the budget refused the judge."""
         try:
-            return await grade_answer(task, response, self.dispatcher, self.spend_limits)
+            return await grade_answer(task, response, self.dispatcher)
         except BudgetError as error:
             self.refusal = self.refusal or str(error)
             return None
@@ -228,13 +224,7 @@ class _Job:
 
     async def ask(self, run_budget: RunBudget, seed: str) -> Trace:
         """Call the worker."""
-        runner = Runner(
-            Single(self.worker),
-            self.pool,
-            dispatcher=run_budget.dispatcher,
-            spend_limits=run_budget.spend_limits,
-        )
-        return await runner.answer(
+        return await Runner.alone(self.worker, self.pool, run_budget.dispatcher).answer(
             self.task.question,
             seed=f"record/{seed}/{self.task.id}/{self.worker}/{self.sample}",
             sample=self.sample,

@@ -1,12 +1,10 @@
 """Rollouts: a planner answers a task, a grader judges the answer. Evaluation and training both use this package."""
 
-from podium.planner import FixedPlan
 from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
 from podium.rollout.rollout import Rollout, roll
 
 __all__ = [
     "PENALTY_CAP",
-    "FixedPlan",
     "Reward",
     "RewardSettings",
     "Rollout",

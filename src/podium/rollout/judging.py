@@ -5,7 +5,7 @@ A judge belongs to its task and to no pool. Of the dispatcher's limits, only the
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher, Ledger
@@ -16,7 +16,6 @@ from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.types import Budget, Spent
 from podium.workers.base import Request, Worker
-from podium.workers.spend_limit import SpendLimit
 
 
 @dataclass(slots=True)
@@ -24,14 +23,12 @@ class JudgePayment:
     """Makes a judge's call unless its reply is kept; reserves what it may cost before, and books it after."""
 
     dispatcher: Dispatcher
-    spend_limits: Sequence[SpendLimit] = ()
-    """Those that pay besides the dispatcher's."""
     booked_usd: float = 0.0
     """Dollars that were booked."""
 
     def open_ledger(self) -> Ledger:
-        """A ledger that charges all spend limits, the dispatcher's too."""
-        return Ledger(Budget(), spend_limits=(*self.dispatcher.spend_limits, *self.spend_limits))
+        """A ledger that charges the dispatcher's spend limits."""
+        return Ledger(Budget(), spend_limits=self.dispatcher.spend_limits)
 
     async def __call__(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
         """The kept reply of `worker` to `request`, else what `call` returns.
@@ -56,11 +53,8 @@ class JudgePayment:
         return await self.dispatcher.cached(worker, request, pay)
 
 
-async def grade_answer(
-    task: Task, answer: str | None, dispatcher: Dispatcher, spend_limits: Sequence[SpendLimit] = ()
-) -> Grade:
-    """Grade the answer. Each call of a judge is paid by the dispatcher's spend limits and by `spend_limits`. No answer
-    has score 0.
+async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
+    """Grade the answer. Each call of a judge is paid by the dispatcher's spend limits. No answer has score 0.
 
     Only here does a grader's failure become data.
 
@@ -69,7 +63,7 @@ async def grade_answer(
     """
     if answer is None:
         return Grade(score=0.0)
-    payment = JudgePayment(dispatcher, spend_limits)
+    payment = JudgePayment(dispatcher)
     if isinstance(task.grader, GraderSettings):
         task = replace(task, grader=task.grader.paid_by(payment))
     try:

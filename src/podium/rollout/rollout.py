@@ -101,7 +101,7 @@ async def roll(
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_spend_limits(runner, trace)
-    grade = await grade_answer(task, trace.answer, runner.dispatcher, runner.spend_limits)
+    grade = await grade_answer(task, trace.answer, runner.dispatcher)
     return Rollout(
         task_id=task.id,
         trace=trace,
@@ -148,7 +148,7 @@ async def roll_all(
 
 def _check_spend_limits(runner: Runner, trace: Trace) -> None:
     """Raise if a spend limit refused a call that this question needed. If every step was answered, none was refused."""
-    refusals = (limit.refusal for limit in runner.all_spend_limits)
+    refusals = (limit.refusal for limit in runner.dispatcher.spend_limits)
     refusal = next((sentence for sentence in refusals if sentence is not None), None)
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):

@@ -11,7 +11,6 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -21,8 +20,8 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import ExecutionSettings
-from podium.planner import PastRound, PlanRequest, past_rounds_of
-from podium.rollout import FixedPlan, RewardSettings, Rollout, roll, round_reward
+from podium.planner import PastRound, PlanRequest, WrittenPlans, past_rounds_of
+from podium.rollout import RewardSettings, Rollout, roll, round_reward
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSource
 from podium.rollout.run_folder import TRACES
@@ -32,33 +31,17 @@ from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.opening import open_pool
-from podium.trace import Plan, Trace
+from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
-from podium.workflow import AccessRule, render
+from podium.workflow import render
 
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
 Dispatch = Callable[[Pool], AbstractContextManager[Dispatcher]]
 """Opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenPlans:
-    """A planner that returns the plans that a policy wrote for a rollout, one in each round."""
-
-    texts: tuple[str, ...]
-    access: AccessRule = "lists"
-    cut: bool = False
-    """Whether the last text was cut off."""
-    name: str = "policy"
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        number = len(request.past_rounds)
-        cut = self.cut and number == len(self.texts) - 1
-        return await FixedPlan(self.texts[number], self.name, self.access, cut).plan(request)
 
 
 class RolloutSeeds:
@@ -209,7 +192,7 @@ class ScoringSession:
         if rolled in self._rolled:
             return self._rolled[rolled]
         runner = Runner(
-            WrittenPlans(request.plans, self.settings.prompt.access, request.cut),
+            WrittenPlans(request.plans, "policy", self.settings.prompt.access, request.cut),
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,

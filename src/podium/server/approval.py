@@ -13,15 +13,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
-from podium.planner import PlanRequest
+from podium.planner import WrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
-from podium.trace import Plan, Trace
+from podium.trace import Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.types import Question
 from podium.workers.pool import Pool
-from podium.workflow import Acceptance, PlanError, Workflow, parse
+from podium.workflow import PlanError, Workflow, parse
 
 LIFE_S = 3600.0
 """Seconds for which a plan waits."""
@@ -144,7 +144,7 @@ def _gone(id_: str) -> APIError:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedPlan:
-    """A planner that gives one plan, which a caller has approved. Planning was paid for when the plan was written."""
+    """A plan that waited, as its caller approves it."""
 
     planned: Trace
     workflow: Workflow
@@ -177,11 +177,6 @@ class ApprovedPlan:
         return cls(planned, workflow)
 
     @property
-    def name(self) -> str:
-        """The name of the planner that wrote it."""
-        return self.planned.planner
-
-    @property
     def names(self) -> tuple[str, ...]:
         """The workers by the plan's numbers."""
         return tuple(profile.name for profile in self.planned.pool)
@@ -205,21 +200,21 @@ class ApprovedPlan:
             steps.append(replace(step, worker=pool.names.index(name)))
         return Workflow(tuple(steps))
 
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The plan, with what it has cost."""
+    def planner(self, pool: Pool) -> WrittenPlans:
+        """The planner that gives it to a question over `pool`, under the name of the planner that wrote it.
+
+        Raises:
+            APIError: as `over`.
+        """
         (round_,) = self.planned.rounds
-        if request.past_rounds:
-            return Plan("", Acceptance())
-        request.ledger.carry(round_.plan.spent)
-        position = {profile.name: number for number, profile in enumerate(request.pool)}
-        steps = (replace(step, worker=position[self.names[step.worker]]) for step in self.workflow.steps)
         edited = self.workflow != round_.workflow
-        return replace(
+        plan = replace(
             round_.plan,
-            decision=Workflow(tuple(steps)),
+            decision=self.over(pool),
             edited=edited,
             reason=None if edited else round_.plan.reason,
         )
+        return WrittenPlans((plan,), self.planned.planner)
 
 
 def _same(planned: Question, asked: Question) -> bool:

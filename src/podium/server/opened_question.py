@@ -42,6 +42,8 @@ class OpenedQuestion:
     runner: Runner
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
+    approved: ApprovedPlan | None = None
+    """The waiting plan that it runs, and takes when it begins; None: it runs none, or has taken it."""
 
     @classmethod
     async def open(
@@ -52,9 +54,10 @@ class OpenedQuestion:
         Raises:
             APIError, UsageError: it cannot be answered.
         """
-        runner = await service.open_runner(request, caller)
+        approved = await service.find_plan(request, caller)
+        runner = await service.open_runner(request, caller, approved)
         ids = (request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, count)))
-        return cls(service, request, caller, runner, ids)
+        return cls(service, request, caller, runner, ids, approved)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -154,9 +157,9 @@ class OpenedQuestion:
             StoreError: storage failed, and there is no answer.
             asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
         """
-        service, planner, trace_id = self.service, self.runner.planner, self.ids[number]
-        if self.request.plan_id is not None and isinstance(planner, ApprovedPlan):
-            await service.plans.take(planner.planned)
+        service, trace_id = self.service, self.ids[number]
+        if self.approved is not None:
+            await service.plans.take(self.approved.planned)
         request = self.request.sampled(number)
         task = asyncio.current_task()
         assert task is not None
@@ -278,13 +281,17 @@ class OpenedQuestion:
             UsageError: the question cannot be planned as requested.
             StoreError: a spend limit cannot be written.
         """
-        service, request, runner, planner = self.service, self.request, self.runner, self.runner.planner
+        service, request, runner, approved = self.service, self.request, self.runner, self.approved
         workflow: Workflow | None
-        if isinstance(planner, ApprovedPlan):
-            trace, workflow = planner.planned, planner.workflow
-            estimate = await service.prices.estimate(planner.over(runner.pool), runner.pool, request.question)
+        if approved is not None:
+            trace, workflow = approved.planned, approved.workflow
+            estimate = await service.prices.estimate(
+                approved.over(runner.pool), runner.pool, request.question
+            )
         else:
-            trace = self._owned(await runner.plan(request.question, seed=request.seed, trace_id=self.ids[0]))
+            trace = self._owned(
+                await runner.dry_run(request.question, seed=request.seed, trace_id=self.ids[0])
+            )
             workflow = trace.rounds[0].workflow
             if request.worker is None:
                 service.plans.add(trace, keep=request.keep)
@@ -295,6 +302,6 @@ class OpenedQuestion:
             estimate = await service.prices.estimate(workflow, runner.pool, request.question)
         waits = request.worker is None
         answer = from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
-        if request.plan_id is not None:  # Its planning was paid for by the request that asked for it.
+        if approved is not None:  # Its planning was paid for by the request that asked for it.
             answer = replace(answer, usage=Usage(), cost_usd=0.0)
         return answer

@@ -15,7 +15,7 @@ from podium.errors import StoreError, UsageError
 from podium.planner import Learner, Planner
 from podium.planners import Baseline, find_baseline, known_baselines
 from podium.server.api_errors import not_found
-from podium.team.planning import OpenedPlanner, check_planner, open_planner
+from podium.team.planning import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
 from podium.trace.async_store import AsyncTraceStore
@@ -98,9 +98,7 @@ class Planners:
         A plan that a budget refused says nothing about the planner.
         """
         self._checked_at = time.monotonic()
-        found = await check_planner(
-            self._team.opened_planner, self._team.pool, self._team.runner.all_spend_limits
-        )
+        found = await self._team.check_planner()
         if found.error != "budget":
             self._remember(None if found.answered else found.text)
         return found

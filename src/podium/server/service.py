@@ -102,26 +102,42 @@ class Service:
         self.live.close()
         await self.planners.close()
 
-    async def open_runner(self, request: ChatRequest, caller: Caller) -> Runner:
+    async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
+        """The waiting plan that `request` approves; None: it names none.
+
+        Raises:
+            APIError: it does not wait for this caller, or the request does not fit it.
+        """
+        if request.plan_id is None:
+            return None
+        if request.worker is not None:
+            problem = "One worker answers this request without a plan: leave podium.plan_id out."
+            raise invalid(problem, "podium.plan_id")
+        return ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
+
+    async def open_runner(
+        self, request: ChatRequest, caller: Caller, approved: ApprovedPlan | None = None
+    ) -> Runner:
         """The runner for `request`: its planner, the workers that it may use, its budget.
+
+        Args:
+            approved: the plan that it runs.
 
         Raises:
             APIError: the caller may not do this.
             UsageError: the question cannot be answered as requested.
         """
         spend_limit = self.keys.spend_limit(caller)
+        dispatcher = self.dispatcher
         runner = replace(
             self.team.runner,
             budget=_within(request.budget, self.settings.budget.of_question(1)),
             max_steps=request.max_steps,
             settings=ExecutionSettings(early_stop=request.early_stop),
             plan_fallback=None,
-            spend_limits=() if spend_limit is None else (spend_limit,),
+            dispatcher=dispatcher if spend_limit is None else dispatcher.charging(spend_limit),
         )
         if request.worker is not None:
-            if request.plan_id is not None:
-                problem = "One worker answers this request without a plan: leave podium.plan_id out."
-                raise invalid(problem, "podium.plan_id")
             return replace(
                 runner,
                 planner=Single(request.worker),
@@ -131,17 +147,16 @@ class Service:
                 settings=ExecutionSettings(context="plain", messages=request.messages),
             )
         pool = eligible_workers(self.pool, caller, request, self.planners)
-        if request.plan_id is not None:
-            plan = ApprovedPlan.of(await self.plans.find(request.plan_id, caller), request)
-            pool = pool.subset([number for number, name in enumerate(pool.names) if name in plan.names])
-            plan.over(pool)
+        if approved is not None:
+            planned = approved.planned
+            pool = pool.subset([number for number, name in enumerate(pool.names) if name in approved.names])
             return replace(
                 runner,
-                planner=plan,
+                planner=approved.planner(pool),
                 pool=pool,
-                budget=_once(_within(runner.budget, plan.planned.budget)),
-                max_steps=plan.planned.max_steps,
-                settings=ExecutionSettings(early_stop=plan.planned.early_stop),
+                budget=_once(_within(runner.budget, planned.budget)),
+                max_steps=planned.max_steps,
+                settings=ExecutionSettings(early_stop=planned.early_stop),
             )
         configured = await self.planners.get(request.planner, request.planner_param)
         fallback = configured.fallback

@@ -17,7 +17,6 @@ from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import rollout_seed
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, answers_key, kept_gold, parse_answers
-from podium.planners import Single
 from podium.ratings.answers import Answers
 from podium.ratings.recorder import failure_of
 from podium.rollout import Rollout
@@ -124,7 +123,8 @@ class WorkerAnswers:
         with closing(
             SharedSpendLimit(None, "run", UNLIMITED_USD if budget_usd is None else budget_usd)
         ) as spend_limit:
-            runners = {name: self._alone(name, dispatcher, spend_limit) for name in self.workers}
+            charged = dispatcher.charging(spend_limit)
+            runners = {name: Runner.alone(name, self.pool, charged) for name in self.workers}
             jobs = (
                 RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
                 for task, name, repeat in missing
@@ -213,11 +213,6 @@ class WorkerAnswers:
 
     def _key(self, name: str) -> str:
         return answers_key(name, self.pool.named(name).identity)
-
-    def _alone(self, name: str, dispatcher: Dispatcher, spend_limit: SharedSpendLimit) -> Runner:
-        """The worker without a fallback, whose answer would not be its own."""
-        alone = self.pool.subset([self.pool.names.index(name)])
-        return Runner(Single(name), alone, dispatcher=dispatcher, spend_limits=(spend_limit,))
 
     @property
     def cost_usd(self) -> float:

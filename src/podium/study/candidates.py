@@ -21,7 +21,6 @@ from typing import ClassVar
 from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
-from podium.planners import Single
 from podium.ratings.rating import find_clusters
 from podium.ratings.recorder import failure_of
 from podium.rollout.rollout import roll
@@ -139,8 +138,7 @@ async def ask_candidates(
 
     async def work() -> None:
         for number in waiting:
-            # A pool of its own has no fallback: a fallback's answer is not the candidate's own.
-            found[number] = await _ask(pool.subset([number]), kinds, dispatcher)
+            found[number] = await _ask(pool.names[number], pool, kinds, dispatcher)
             on_tested(len(found), len(order))
 
     async with asyncio.TaskGroup() as group:
@@ -149,9 +147,8 @@ async def ask_candidates(
     return tuple(found[number] for number in order)
 
 
-async def _ask(alone: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
-    name = alone.names[0]
-    runner = Runner(Single(name), alone, dispatcher=dispatcher)
+async def _ask(name: str, pool: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+    runner = Runner.alone(name, pool, dispatcher)
     tallies: dict[str, Tally] = {}
     for kind, tasks in kinds.tests.items():
         for task in tasks:

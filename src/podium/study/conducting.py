@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.executor import ExecutionSettings
 from podium.ratings.answers import select
 from podium.rollout import Rollout
 from podium.study.answering import StudyAnswers
@@ -25,10 +24,8 @@ from podium.study.crossfit import MethodResult, folds_of, others
 from podium.study.decision import FEWEST
 from podium.study.methods import TrainingAnswers
 from podium.tasks import Task
-from podium.team import Runner
 from podium.team.planning import OpenedPlanner, open_planner
-from podium.team.settings import PlannerChoice, TeamSettings
-from podium.types import Budget
+from podium.team.settings import PlannerChoice, PlanTable, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
@@ -147,13 +144,11 @@ class ConductorStudy:
     async def _run(self, conductor: _Conductor, on_progress: OnConductor) -> Evaluation:
         """As many of its tasks as the budget pays for."""
         opened, tasks = conductor.opened, conductor.tasks
-        runner = Runner(
-            opened.planner,
-            conductor.pool_for(tasks[0]),
-            budget=Budget(rounds=opened.trained.rounds),
-            max_steps=opened.trained.max_steps,
-            settings=ExecutionSettings(early_stop=conductor.early_stop),
+        settings = TeamSettings(plan=PlanTable(early_stop=conductor.early_stop))
+        runner = replace(
+            opened.runner(settings, conductor.pool_for(tasks[0])),
             dispatcher=self.dispatcher,
+            plan_fallback=None,
         )
         done: list[Rollout] = []
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, GraderError
-from podium.planners import Single
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer, last_line
 from podium.reading.same_answer import answer_key
@@ -75,8 +74,7 @@ class PoolJudge:
         return self._verdicts[text]
 
     async def _ask(self, text: str) -> float:
-        alone = self.pool.subset([self.pool.names.index(self.worker)])
-        runner = Runner(Single(self.worker), alone, dispatcher=self.dispatcher)
+        runner = Runner.alone(self.worker, self.pool, self.dispatcher)
         trace = await runner.answer(Question(text=text), seed="study/judge")
         if trace.answer is None:
             refusal = next((a.refusal for a in self.dispatcher.spend_limits if a.refusal is not None), None)

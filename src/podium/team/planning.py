@@ -5,20 +5,16 @@ This module alone decides which Conductor plans where they name none.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
-from podium.calls.checkup import CheckResult
 from podium.conductor.checkpoint import Checkpoint, PlanSettings, read_podium_file
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
-from podium.conductor.plan_format import FORMAT_WORDS
-from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
-from podium.errors import ConfigError, UsageError, WorkerError
+from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner, rounds_of
 from podium.planners import VOTE, find_baseline, open_baseline
@@ -26,15 +22,11 @@ from podium.planners.by_ratings import ByRatings
 from podium.planners.plans import refuse_without_vote
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
-from podium.types import Question, Receipt
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
-from podium.workers.spend_limit import SpendLimit
 from podium.workers.traits import has_paid_workers, has_real_workers, is_tool, real_workers, traits_of
-from podium.workflow import PlanError
 
-_CHECK = "What is 17 plus 25?"
 _CHOSEN = "a worker of the pool"
 
 
@@ -145,47 +137,6 @@ def first_model(pool: Pool) -> Worker | None:
     """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
     live = min(real_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
     return live or next((worker for worker in pool if not is_tool(worker)), None)
-
-
-async def check_planner(
-    opened: OpenedPlanner, pool: Pool, spend_limits: Sequence[SpendLimit] = ()
-) -> CheckResult:
-    """Let the planner plan one small question, and report the result. This costs what a plan costs.
-
-    Args:
-        spend_limits: the dollars from which the plan is paid; its error is "budget" if one of them refuses it.
-    """
-    started = asyncio.get_running_loop().time()
-    error: str | None
-    runner, receipt = Runner(opened.planner, pool, spend_limits=tuple(spend_limits)), Receipt()
-    try:
-        plan = await runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
-    except (WorkerError, UsageError) as trouble:
-        text = str(trouble)
-        error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
-    else:
-        failed = isinstance(plan.decision, PlanError)
-        error = "no_plan" if failed else None
-        text = f"It wrote no plan. {plan.decision}" if failed else plan.text
-    return CheckResult(
-        opened.planner.name,
-        error is None,
-        asyncio.get_running_loop().time() - started,
-        text,
-        error=error,
-        input_tokens=receipt.spent.usage.input_tokens,
-        output_tokens=receipt.spent.usage.output_tokens,
-        estimated=receipt.spent.usage.estimated,
-        cost_usd=receipt.spent.cost_usd,
-        unpriced=receipt.spent.unpriced,
-        role="planner",
-        plan_format=_plan_format(opened.planner),
-    )
-
-
-def _plan_format(planner: Planner) -> str | None:
-    known = planner.plan_format if isinstance(planner, Conductor) else None
-    return None if known is None else FORMAT_WORDS[known]
 
 
 def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:

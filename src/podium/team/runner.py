@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
 from datetime import UTC, datetime
 from secrets import token_hex
+from typing import Self
 
 from podium import __version__
 from podium.calls import Dispatcher, Ledger
@@ -21,15 +22,17 @@ from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, make_fence_mark
 from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import Plan, RoundTrace, Trace
-from podium.types import Budget, Question, Receipt, Spent
+from podium.types import Budget, Question, Receipt, Spent, Usage
 from podium.workers.pool import Pool
-from podium.workers.spend_limit import SpendLimit
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 _PYTHON = platform.python_version()
+_ROUNDING_USD = 1e-9
+"""Sums of the same dollars in another order differ by less."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,17 +51,15 @@ class Runner:
     settings: ExecutionSettings = field(default_factory=ExecutionSettings)
     """How workflows are run."""
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
-    """Shared by all runners over the same workers."""
-    spend_limits: tuple[SpendLimit, ...] = ()
-    """Dollar limits that these questions share with others, in addition to the dispatcher's."""
+    """Shared by all runners over the same workers. Its spend limits are charged for these questions."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
 
-    @property
-    def all_spend_limits(self) -> tuple[SpendLimit, ...]:
-        """All dollar limits that these questions share with others."""
-        return (*self.dispatcher.spend_limits, *self.spend_limits)
+    @classmethod
+    def alone(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
+        """One worker of `pool` that answers each question alone, also without its fallback, which is another worker."""
+        return cls(Single(worker), pool.subset([pool.names.index(worker)]), dispatcher=dispatcher)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -100,7 +101,7 @@ class Runner:
             await run.run()
         return run.trace
 
-    async def plan(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
+    async def dry_run(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
 
         Raises:
@@ -108,7 +109,7 @@ class Runner:
         """
         run = _QuestionRun(self, self._context(question, seed), None, trace_id)
         with run.traced():
-            await run.plan()
+            await run.run_nothing()
         return run.trace
 
     async def write_plan(
@@ -126,7 +127,7 @@ class Runner:
         """
         context = self._context(question, seed)
         with context.ledger.receipt(receipt):
-            return await _QuestionRun(self, context, None, None).write_plan(0, strict=True)
+            return await _QuestionRun(self, context, None, None).plan_round(0, strict=True)
 
     def _context(self, question: Question, seed: str) -> QuestionContext:
         if not question.text.strip():
@@ -139,7 +140,9 @@ class Runner:
             seed=seed,
             fence_mark=fence_mark,
             queue_key=fence_mark,
-            ledger=Ledger(self.budget, None if seconds is None else now + seconds, self.all_spend_limits),
+            ledger=Ledger(
+                self.budget, None if seconds is None else now + seconds, self.dispatcher.spend_limits
+            ),
             dispatcher=self.dispatcher,
             settings=self.settings,
             started=now,
@@ -188,9 +191,9 @@ class _QuestionRun:
             raise TraceStoreError(first, self.end(trouble=str(first))) from None
         self.trace = self.end()
 
-    async def plan(self) -> None:
-        """Write the first plan, and run nothing."""
-        plan = await self.write_plan(0)
+    async def run_nothing(self) -> None:
+        """Plan the first round, and run nothing."""
+        plan = await self.plan_round(0)
         if isinstance(plan.decision, PlanError):
             self._concern = f"There is no plan. {plan.decision.message}"
         else:
@@ -203,7 +206,7 @@ class _QuestionRun:
             spent = number and self._question_context.ledger.exhausted
             if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
                 return
-            plan = await self.write_plan(number)
+            plan = await self.plan_round(number)
             round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
             self._emit(PlanReady(number, round_))
             workflow = round_.workflow
@@ -236,8 +239,8 @@ class _QuestionRun:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def write_plan(self, number: int, *, strict: bool = False) -> Plan:
-        """The plan of round `number`, counted in the ledger.
+    async def plan_round(self, number: int, *, strict: bool = False) -> Plan:
+        """The plan of round `number`. What it took is counted in the ledger, also what the planner did not count there.
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
 
@@ -250,6 +253,11 @@ class _QuestionRun:
             with context.ledger.receipt() as receipt:
                 async with limit:
                     plan = await runner.planner.plan(self._request(number))
+                uncounted_usd = plan.spent.cost_usd - receipt.spent.cost_usd
+                if uncounted_usd > _ROUNDING_USD:
+                    # A planner of another package may call a model by itself; then its cost is known only now.
+                    usage = Usage() if receipt.spent.usage.tokens else plan.spent.usage
+                    context.ledger.record(Spent(usage, uncounted_usd))
         except TimeoutError:
             if not limit.expired():
                 raise

@@ -8,19 +8,22 @@ cache, the traces, and the state file, in which processes share cooldowns and th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Literal, Self
 
 from podium.calls import Dispatcher
+from podium.calls.checkup import CheckResult
 from podium.calls.dispatcher import open_dispatcher
+from podium.conductor.plan_format import FORMAT_WORDS
+from podium.conductor.planner import Conductor
 from podium.config import overrides_of
-from podium.errors import StoreError
-from podium.planner import FixedPlan, Planner, PlanRequest
+from podium.errors import StoreError, UsageError, WorkerError
+from podium.planner import Planner, WrittenPlans
 from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opening import open_pool, read_team
@@ -29,11 +32,13 @@ from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
-from podium.types import Question
+from podium.types import Question, Receipt
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.traits import has_paid_workers
-from podium.workflow import Workflow, render
+from podium.workflow import PlanError, Workflow, render
+
+_CHECK = "What is 17 plus 25?"
 
 
 class Team:
@@ -48,12 +53,15 @@ class Team:
         runner: Runner,
         opened_planner: OpenedPlanner,
         files: ExitStack,
+        store: TraceStore | None = None,
     ) -> None:
         self.settings = settings
         """Its rounds and steps are those that hold."""
         self.runner = runner
+        """Answers the questions. The server and what grades answers call it themselves, with another planner, pool or
+        budget for each question, and keep its traces in another way."""
         self.opened_planner = opened_planner
-        self.store: TraceStore | None = None
+        self.store = store
         """Where traces are kept; None: they are not kept."""
         self._files = files
 
@@ -85,30 +93,13 @@ class Team:
             keys = {**keys, "plan.planner": planner}
         settings = read_team(None if isinstance(team, Pool) else str(team), overrides_of(keys))
         pool = team if isinstance(team, Pool) else open_pool(settings)
-        opened_team = open_team(
+        return open_team(  # type: ignore[return-value]
             settings,
             pool.joined(workers) if workers else pool,
             planner=None if isinstance(planner, str) else planner,
             seed=seed,
+            store=settings.store if keys.get("store") else False,
         )
-        return opened_team.keeping(settings.store) if keys.get("store") else opened_team  # type: ignore[return-value]
-
-    def keeping(self, store: str | Path | Literal[False] | None) -> Self:
-        """This team, which keeps its traces in an SQLite file, and closes it.
-
-        Args:
-            store: None: the file at the default path; False: traces are not kept.
-
-        Raises:
-            StoreError, UsageError: it cannot be opened. The team's files are closed then.
-        """
-        try:
-            if store is not False:
-                self.store = self._files.enter_context(TraceStore(store or default_path()))
-        except BaseException:
-            self._files.close()
-            raise
-        return self
 
     @property
     def pool(self) -> Pool:
@@ -120,7 +111,14 @@ class Team:
         """The team's planner."""
         return self.runner.planner
 
-    async def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
+    async def ask(
+        self,
+        question: str | Question,
+        *,
+        seed: str | None = None,
+        sample: int = 0,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> Trace:
         """Answer a question.
 
         Args:
@@ -128,6 +126,7 @@ class Team:
             sample: number of this answer, if you want several independent answers to a question. The response cache
                 stores the answers of each number separately. Give each number a seed of its own, or none: with equal
                 seeds the planner and seeded workers draw the same again.
+            on_event: called with each event, before the trace is on disk. It must be quick.
 
         Returns:
             The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded; its error
@@ -138,8 +137,7 @@ class Team:
             TraceStoreError: a spend limit or the response cache cannot be used, or the trace cannot be stored. Its
                 `trace` has the answer, if there is one.
         """
-        asked, seed = _question(question), seed or token_hex(8)
-        return await self._kept(self.runner.answer(asked, seed=seed, sample=sample, on_event=self.storing()))
+        return await self._answer(self.runner, question, seed=seed, sample=sample, on_event=on_event)
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -172,12 +170,13 @@ class Team:
         team = self.runner
         once = replace(
             team,
-            planner=_planner_of(plan, team.planner.name if isinstance(plan, Plan) else "written"),
+            planner=WrittenPlans(
+                (_written(plan),), team.planner.name if isinstance(plan, Plan) else "written"
+            ),
             budget=team.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        asked, seed = _question(question), seed or token_hex(8)
-        return await self._kept(once.answer(asked, seed=seed, on_event=self.storing()))
+        return await self._answer(once, question, seed=seed)
 
     async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.
@@ -189,9 +188,8 @@ class Team:
             UsageError, StoreError: as `ask`.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        asked, seed, observe = _question(question), seed or token_hex(8), self.storing(events.put_nowait)
         answering = asyncio.create_task(
-            self._kept(self.runner.answer(asked, seed=seed, on_event=observe, streams=True))
+            self._answer(self.runner, question, seed=seed, on_event=events.put_nowait, streams=True)
         )
         answering.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -203,27 +201,69 @@ class Team:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
 
-    def storing(self, on_event: Callable[[Event], None] | None = None) -> Callable[[Event], None]:
-        """An observer that passes each event on, and keeps the trace, also that of a question that is cancelled."""
+    async def _answer(
+        self,
+        runner: Runner,
+        question: str | Question,
+        *,
+        seed: str | None,
+        sample: int = 0,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
+    ) -> Trace:
+        """The trace of a question, once it is on disk: its caller may store its id elsewhere, and be killed later."""
         store = self.store
 
         def observe(event: Event) -> None:
-            if store is not None and isinstance(event, QuestionEnded):
+            if store is not None and isinstance(
+                event, QuestionEnded
+            ):  # Also of a question that is cancelled.
                 store.add(event.trace)
             if on_event is not None:
                 on_event(event)
 
-        return observe
-
-    async def _kept(self, answering: Awaitable[Trace]) -> Trace:
-        """The trace of a question, once it is on disk: its caller may store its id elsewhere, and be killed later."""
-        trace = await answering
-        if self.store is not None:
+        trace = await runner.answer(
+            _question(question), seed=seed or token_hex(8), sample=sample, on_event=observe, streams=streams
+        )
+        if store is not None:
             try:
-                await asyncio.to_thread(self.store.flush)
+                await asyncio.to_thread(store.flush)
             except StoreError as error:
                 raise TraceStoreError(error, trace) from error
         return trace
+
+    async def check_planner(self) -> CheckResult:
+        """Let the planner plan one small question, and report the result. This costs what a plan costs.
+
+        Its error is "budget" if the budget of a question or a spend limit refuses the plan.
+        """
+        started = asyncio.get_running_loop().time()
+        error: str | None
+        receipt, planner = Receipt(), self.planner
+        try:
+            plan = await self.runner.write_plan(Question(text=_CHECK), seed="check", receipt=receipt)
+        except (WorkerError, UsageError) as trouble:
+            text = str(trouble)
+            error = trouble.kind if isinstance(trouble, WorkerError) else "usage"
+        else:
+            failed = isinstance(plan.decision, PlanError)
+            error = "no_plan" if failed else None
+            text = f"It wrote no plan. {plan.decision}" if failed else plan.text
+        plan_format = planner.plan_format if isinstance(planner, Conductor) else None
+        return CheckResult(
+            planner.name,
+            error is None,
+            asyncio.get_running_loop().time() - started,
+            text,
+            error=error,
+            input_tokens=receipt.spent.usage.input_tokens,
+            output_tokens=receipt.spent.usage.output_tokens,
+            estimated=receipt.spent.usage.estimated,
+            cost_usd=receipt.spent.cost_usd,
+            unpriced=receipt.spent.unpriced,
+            role="planner",
+            plan_format=None if plan_format is None else FORMAT_WORDS[plan_format],
+        )
 
     async def close(self) -> None:
         """Close connections and files. Calling twice is fine. The team cannot answer afterwards."""
@@ -252,26 +292,13 @@ def _question(question: str | Question) -> Question:
     return Question(text=question) if isinstance(question, str) else question
 
 
-@dataclass(frozen=True, slots=True)
-class _WrittenPlan:
-    """A planner whose plan is written already, and paid for."""
-
-    name: str
-    written: Plan
-
-    async def plan(self, request: PlanRequest) -> Plan:
-        """The plan, for any request."""
-        del request
-        return self.written
-
-
-def _planner_of(plan: str | Workflow | Plan, name: str) -> Planner:
-    """A planner that answers every request with `plan`. It parses a text, and leaves a workflow as it is."""
+def _written(plan: str | Workflow | Plan) -> str | Plan:
+    """The text of `plan`, which will be parsed; of a workflow a plan that costs nothing, and is run as it is."""
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
-        return _WrittenPlan(name, Plan(render(workflow), workflow, max_tokens=max_tokens))
-    return FixedPlan(plan.text if isinstance(plan, Plan) else str(plan), name=name)
+        return Plan(render(workflow), workflow, max_tokens=max_tokens)
+    return plan.text if isinstance(plan, Plan) else str(plan)
 
 
 def open_team(
@@ -283,6 +310,7 @@ def open_team(
     seed: str = "0",
     fallback: bool = True,
     spending: Path | None = None,
+    store: str | Path | Literal[False] | None = False,
 ) -> Team:
     """Open a team: each file is read once, and planner and pool are checked once. The caller closes it.
 
@@ -293,9 +321,12 @@ def open_team(
         seed: seeds a planner that plans at random.
         fallback: whether one worker answers a question alone when planning fails.
         spending: as in `open_dispatcher`.
+        store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None: the one at the default path;
+            False: none does.
 
     Raises:
         UsageError: the settings name something that is missing or cannot be used. No worker was called.
+        StoreError: the store cannot be opened.
     """
     pool = open_pool(settings) if pool is None else pool
     with ExitStack() as files:
@@ -324,4 +355,6 @@ def open_team(
         runner = replace(
             runner, dispatcher=dispatcher, plan_fallback=runner.plan_fallback if fallback else None
         )
-        return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all())
+        # Last, so that a team that cannot be opened leaves no file.
+        traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
+        return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)

@@ -81,7 +81,7 @@ class TeamWorker:
 
         try:
             trace = await replace(
-                self.runner, spend_limits=(*self.runner.spend_limits, *request.spend_limits)
+                self.runner, dispatcher=self.runner.dispatcher.charging(*request.spend_limits)
             ).answer(
                 question,
                 seed=request.seed,

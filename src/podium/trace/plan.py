@@ -17,7 +17,8 @@ class Plan:
     rewritten with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     spent: Spent = Spent()
-    """The planner's own tokens and dollars, counted in the request's ledger. Those of `rejected` are in it."""
+    """The planner's own tokens and dollars, those of `rejected` among them. Dollars that it has not counted in the
+    request's ledger are counted there when it returns."""
     messages: tuple[Message, ...] = ()
     """What the planner's model was sent for the first try, with the model's numbers of the workers; empty for a planner
     that calls no model."""

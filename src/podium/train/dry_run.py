@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from podium.calls import Dispatcher
 from podium.executor.estimate import estimate
-from podium.planner import Planner
-from podium.rollout import FixedPlan
+from podium.planner import Planner, WrittenPlans
 from podium.rollout.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
@@ -224,7 +223,7 @@ def _alone(worker: int) -> Workflow:
 
 
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
-    planner: Planner = FixedPlan(render(_alone(worker)), "dry run")
+    planner: Planner = WrittenPlans((render(_alone(worker)),), "dry run")
     runner = Runner(planner, pool, max_steps=1, dispatcher=dispatcher)
     rollout = await roll(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace

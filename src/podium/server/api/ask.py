@@ -17,7 +17,6 @@ from pydantic import Field, StringConstraints
 
 from podium.errors import APIError, PodiumError
 from podium.server.api_errors import error_responses, invalid, not_found
-from podium.server.approval import ApprovedPlan
 from podium.server.keys import Caller
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import (
@@ -138,11 +137,10 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 async with cancel_on_disconnect(request.receive):
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
-            planner = question.runner.planner
-            if isinstance(planner, ApprovedPlan):
+            if question.approved is not None:
                 # Here, since nobody waits for what the background raises.
-                await service.plans.take(planner.planned)
-                question = replace(question, request=replace(chat_request, plan_id=None))
+                await service.plans.take(question.approved.planned)
+                question = replace(question, approved=None)
         except APIError as error:
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
