@@ -1,16 +1,18 @@
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import pytest
 
 from away_limit import Away
 from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
 from podium.planner import PastRound, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace
-from podium.types import Budget, Limits, Question, Spent, Usage
+from podium.types import Budget, Limits, Question, Receipt, Spent, Usage
 from podium.workers.base import Request
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
 from podium.workers.pool import Pool
@@ -82,6 +84,35 @@ async def test_ids_are_new_unless_given():
     ids = {(await runner.answer(QUESTION)).id for _ in range(2)}
     assert len(ids) == 2
     assert all(len(id_) == 32 and int(id_, 16) for id_ in ids)
+
+
+@dataclass(frozen=True)
+class PaysItself:
+    """A planner that calls a model of its own: it reports what that took, and has counted a part of it or nothing."""
+
+    counted_usd: float
+    name: str = "own"
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        spent = Spent(Usage(input_tokens=30, output_tokens=10), 0.25)
+        if self.counted_usd:
+            request.ledger.record(replace(spent, cost_usd=self.counted_usd))
+        return Plan("own", SINGLE, spent)
+
+
+@pytest.mark.parametrize("counted_usd", [0.0, 0.1, 0.25])
+async def test_dollars_that_a_planner_only_reports_are_charged_once(counted_usd: float):
+    limit = SharedSpendLimit(None, "run", 1.0)
+    receipt = Receipt()
+    runner = Runner(PaysItself(counted_usd), pool(["4"]), dispatcher=Dispatcher(spend_limits=[limit]))
+    await runner.write_plan(QUESTION, receipt=receipt)
+    assert limit.spent_usd == pytest.approx(0.25)
+    assert receipt.spent == Spent(Usage(input_tokens=30, output_tokens=10), pytest.approx(0.25))
+
+
+async def test_after_a_plan_that_broke_the_budget_no_worker_is_called():
+    trace = await Runner(PaysItself(0.0), pool(["4"]), budget=Budget(usd=0.2)).answer(QUESTION)
+    assert (trace.answer, trace.cost_usd, trace.spans[0].status) == (None, 0.25, "refused")
 
 
 async def test_an_empty_question_is_refused_before_anything_starts():
