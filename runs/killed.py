@@ -155,7 +155,7 @@ async def measure(folder: Path, *, kills: int, questions: int, seed: int) -> Fig
         await whole.wait()
         alone = answered(server) - answers
     (kept,) = read(folder / "killed/responses.sqlite", "SELECT count(*) FROM replies")
-    spent, held = read(folder / "killed/spending.sqlite", "SELECT spent, held FROM spending")
+    spent, held = read(folder / "killed/spending.sqlite", "SELECT spent, reserved FROM spending")
     return Figures(
         kills=killed,
         answers=answers,

@@ -1,14 +1,18 @@
-"""The resting file: one process tells, another reads, and a file that cannot be used stops nobody."""
+"""The state file: one process tells, another reads, and a file that cannot be used stops nobody."""
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from podium.calls.state_file import CooldownFile, WorkerCooldown
+from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.state_file import STATE, CooldownFile, WorkerCooldown
+from podium.errors import UsageError
 from podium.workers import ScriptedWorker
 
 
@@ -84,3 +88,20 @@ def test_it_is_beside_the_store_of_traces(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PODIUM_STORE", "postgresql://somewhere/podium")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert CooldownFile().path == tmp_path / "podium" / "state.sqlite"
+
+
+def test_a_file_of_another_version_is_refused_in_a_sentence_and_stays(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    with closing(sqlite3.connect(path)) as old:
+        old.execute("CREATE TABLE spending (account TEXT, day TEXT, spent INTEGER, held INTEGER)")
+        old.execute("INSERT INTO spending VALUES ('day', '2030-01-01', 5, 0)")
+        old.execute(f"PRAGMA application_id = {STATE.mark}")
+        old.execute("PRAGMA user_version = 1")
+        old.commit()
+    with pytest.raises(UsageError, match=r"another version of Podium .* move it away"):
+        SharedSpendLimit(path, "day", 1.0)
+    cooldowns = CooldownFile(path)
+    note(cooldowns, ADA)
+    assert cooldowns.all() == ()
+    with closing(sqlite3.connect(path)) as old:
+        assert old.execute("SELECT spent FROM spending").fetchall() == [(5,)]

@@ -79,7 +79,7 @@ async def test_a_training_its_budget_stopped_goes_on_and_shares_identical_calls(
     )
     assert stopped.err.count("\n") == 1
     assert len(server.requests) == needed + ENOUGH
-    assert count("SELECT spent, held FROM spending", "r/spending.sqlite") == (ENOUGH * 1_000_000, 0)
+    assert count("SELECT spent, reserved FROM spending", "r/spending.sqlite") == (ENOUGH * 1_000_000, 0)
 
     ended = await train("r", "--run-budget-usd", "1")
     assert ended.status == 0, ended.err

@@ -31,8 +31,8 @@ _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 """The environment variable with the dollars of a day, for all processes that share a state file."""
 _ROW = "WHERE name = ? AND day = ?"
-_RESERVE = f"UPDATE spending SET held = held + ? {_ROW} AND spent + held + ? <= ? RETURNING spent, held"
-_SETTLE = f"UPDATE spending SET held = held - ?, spent = spent + ? {_ROW} RETURNING spent, held"
+_RESERVE = f"UPDATE spending SET reserved = reserved + ? {_ROW} AND spent + reserved + ? <= ? RETURNING spent, reserved"
+_SETTLE = f"UPDATE spending SET reserved = reserved - ?, spent = spent + ? {_ROW} RETURNING spent, reserved"
 _NANO = 10**9
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
@@ -247,7 +247,7 @@ class SharedSpendLimit:
         return day
 
     def _read(self, day: str) -> None:
-        row = self._execute(f"SELECT spent, held FROM spending {_ROW}", (self.name, day))
+        row = self._execute(f"SELECT spent, reserved FROM spending {_ROW}", (self.name, day))
         if row is not None:
             self._spent, self._reserved = row
 

@@ -21,12 +21,11 @@ from podium.workers.base import Worker
 STATE = SQLiteSchema(
     "state file",
     mark=0x506F4453,  # "PoDS"
-    version=1,
+    version=2,
     tables=(
         "CREATE TABLE IF NOT EXISTS spending ("
-        "name TEXT, day TEXT, spent INTEGER, held INTEGER, PRIMARY KEY (name, day)) WITHOUT ROWID",
-        # The cooldowns, under the name that files of the first version have.
-        "CREATE TABLE IF NOT EXISTS resting ("
+        "name TEXT, day TEXT, spent INTEGER, reserved INTEGER, PRIMARY KEY (name, day)) WITHOUT ROWID",
+        "CREATE TABLE IF NOT EXISTS cooldowns ("
         "worker TEXT PRIMARY KEY, name TEXT, since REAL, probe_at REAL, failures INTEGER, error TEXT"
         ") WITHOUT ROWID",
     ),
@@ -83,13 +82,13 @@ class CooldownFile:
         key = _key(worker)
         if key is not None:
             values = (key, worker.profile.name, since, probe_at, failures, error)
-            self._run("INSERT OR REPLACE INTO resting VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
+            self._run("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
     def clear(self, worker: Worker) -> None:
         """Note that `worker` answers again: delete its cooldown."""
         key = _key(worker)
         if key is not None:
-            self._run("DELETE FROM resting WHERE worker = ?", (key,))
+            self._run("DELETE FROM cooldowns WHERE worker = ?", (key,))
 
     def get(self, worker: Worker) -> WorkerCooldown | None:
         """The cooldown of `worker`; None: no process has noted one."""
@@ -97,13 +96,13 @@ class CooldownFile:
         if key is None:
             return None
         rows = self._run(
-            "SELECT name, since, probe_at, failures, error FROM resting WHERE worker = ?", (key,)
+            "SELECT name, since, probe_at, failures, error FROM cooldowns WHERE worker = ?", (key,)
         )
         return WorkerCooldown(*rows[0]) if rows else None
 
     def all(self) -> tuple[WorkerCooldown, ...]:
         """All cooldowns, the latest first."""
-        rows = self._run("SELECT name, since, probe_at, failures, error FROM resting ORDER BY since DESC")
+        rows = self._run("SELECT name, since, probe_at, failures, error FROM cooldowns ORDER BY since DESC")
         return tuple(WorkerCooldown(*row) for row in rows)
 
     def close(self) -> None:
