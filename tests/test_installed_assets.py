@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.engine import INSTALLED_ENGINES
+from podium.conductor.inference_engine import INSTALLED_ENGINES
 from podium.errors import ConfigError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints, shipped_pool
 from podium.workers.pool import load_pool, pool_file
@@ -21,9 +21,9 @@ toys = toy_team.{folder}
 toy = toy_team.engine:KIND
 """
 ENGINE = """
-from podium.conductor.engine import EngineKind
+from podium.conductor.inference_engine import InferenceEngineKind
 
-KIND = EngineKind(lambda checkpoint: checkpoint.config["model_type"] == "toy", lambda checkpoint: None)
+KIND = InferenceEngineKind(lambda checkpoint: checkpoint.config["model_type"] == "toy", lambda checkpoint: None)
 """
 
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.calls import Ledger
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.engine import Logits, TokenChunk
+from podium.conductor.inference_engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError

@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
-from podium.conductor.engine import Logits, TokenChunk
+from podium.conductor.inference_engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, draw
 from podium.errors import UsageError
 from podium.planner import PlanRequest

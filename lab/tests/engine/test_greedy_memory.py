@@ -11,7 +11,7 @@ from threading import Event
 import numpy as np
 
 from podium.conductor import Checkpoint, Sampling, local_policy
-from podium.conductor.engine import Logits, TokenChunk
+from podium.conductor.inference_engine import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy
 from podium.types import Message
 from podium_lab.engine.llama import KVCache

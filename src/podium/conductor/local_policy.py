@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from podium.calls import Ledger
-from podium.conductor.engine import Engine, Logits, TokenChunk
 from podium.conductor.guide import Guide
+from podium.conductor.inference_engine import InferenceEngine, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
 from podium.types import Message, Spent, Usage
@@ -84,7 +84,7 @@ class _Text:
 class LocalPolicy:
     """A `Policy` over an engine. Its completions cost no money."""
 
-    def __init__(self, name: str, engine: Engine, guide: Guide | None = None) -> None:
+    def __init__(self, name: str, engine: InferenceEngine, guide: Guide | None = None) -> None:
         self._guide = guide
         self._name = name
         self._engine = engine

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanSettings, TrainedFor
-from podium.conductor.engine import INSTALLED_ENGINES, Engine, EngineKind
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
+from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine, InferenceEngineKind
 from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
@@ -157,12 +157,12 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     return LocalPolicy(checkpoint.name, engine, guide)
 
 
-def _engine_for(checkpoint: Checkpoint) -> EngineKind:
+def _engine_for(checkpoint: Checkpoint) -> InferenceEngineKind:
     """The first installed engine that runs this checkpoint, else the one over transformers."""
     return next((kind for _, kind in INSTALLED_ENGINES.items() if kind.runs(checkpoint)), _TRANSFORMERS)
 
 
-def _open_torch(checkpoint: Checkpoint) -> Engine:
+def _open_torch(checkpoint: Checkpoint) -> InferenceEngine:
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise UsageError(
             f"{checkpoint.path} is a {checkpoint.config['model_type']} checkpoint that needs torch and "
@@ -173,4 +173,4 @@ def _open_torch(checkpoint: Checkpoint) -> Engine:
     return TorchEngine(checkpoint)
 
 
-_TRANSFORMERS = EngineKind(lambda checkpoint: True, _open_torch)
+_TRANSFORMERS = InferenceEngineKind(lambda checkpoint: True, _open_torch)

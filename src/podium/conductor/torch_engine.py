@@ -14,7 +14,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanSettings
 from podium.conductor.codec import Codec
-from podium.conductor.engine import Logits, TokenChunk
+from podium.conductor.inference_engine import Logits, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
 
@@ -29,7 +29,7 @@ class _KVCache:
 
 
 class TorchEngine:
-    """An `Engine` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type that the checkpoint was saved in.
+    """An `InferenceEngine` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type of the checkpoint's file.
 
     A prompt has a forward pass of its own; then the next tokens of all texts are read in one pass, where every layer
     of the model keeps all keys and values. A text may differ from one that is written alone where two tokens are

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from podium.conductor.checkpoint import Checkpoint, is_llama
-from podium.conductor.engine import Engine, EngineKind
+from podium.conductor.inference_engine import InferenceEngine, InferenceEngineKind
 
 SMALL = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
@@ -20,10 +20,10 @@ def _runs(checkpoint: Checkpoint) -> bool:
     return parameters is not None and parameters <= SMALL
 
 
-def _open(checkpoint: Checkpoint) -> Engine:
+def _open(checkpoint: Checkpoint) -> InferenceEngine:
     from podium_lab.engine.numpy_engine import NumpyEngine  # noqa: PLC0415 - loads NumPy
 
     return NumpyEngine(checkpoint)
 
 
-KIND = EngineKind(_runs, _open)
+KIND = InferenceEngineKind(_runs, _open)

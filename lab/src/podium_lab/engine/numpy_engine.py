@@ -8,14 +8,14 @@ import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.engine import Logits, PrefixSharing, TokenChunk
+from podium.conductor.inference_engine import Logits, PrefixSharing, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
 from podium_lab.engine.llama import KVCache, Llama, NewTokens, Shape, read_weights
 
 
 class NumpyEngine:
-    """An `Engine` that needs neither torch nor a GPU."""
+    """An `InferenceEngine` that needs neither torch nor a GPU."""
 
     batch = 32
 

@@ -1,7 +1,7 @@
-"""The engine of a local policy: a loaded model with its tokenizer, which reads tokens and returns logits.
+"""The inference engine of a local policy: a loaded model with its tokenizer, which reads tokens and returns logits.
 
 `torch_engine` runs any checkpoint through transformers. An installed package adds an engine for some checkpoints by an
-entry point of the group "podium.engines" that names an `EngineKind`. `local_policy` samples over any of them.
+entry point of the group "podium.engines" that names an `InferenceEngineKind`. `local_policy` samples over any of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TokenChunk:
     """The tokens of one text that one pass of the model reads."""
 
     cache: Any
-    """The engine's KV cache of the text, from `Engine.start` or `PrefixSharing.copy`."""
+    """The engine's KV cache of the text, from `InferenceEngine.start` or `PrefixSharing.copy`."""
     tokens: Sequence[int]
     wanted: int = 1
     """After how many of the last tokens the logits are returned."""
@@ -46,7 +46,7 @@ class PrefixSharing(Protocol):
         ...
 
 
-class Engine(Protocol):
+class InferenceEngine(Protocol):
     """A loaded model with its tokenizer. One thread at a time uses it."""
 
     @property
@@ -83,13 +83,13 @@ class Engine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class EngineKind:
+class InferenceEngineKind:
     """An engine for some checkpoints."""
 
     runs: Callable[[Checkpoint], bool]
     """Whether it runs this checkpoint, and better than transformers does."""
-    open: Callable[[Checkpoint], Engine]
+    open: Callable[[Checkpoint], InferenceEngine]
     """Loads the checkpoint. Raises `CheckpointError` if its files are damaged or do not belong together."""
 
 
-INSTALLED_ENGINES = PluginGroup[EngineKind]("podium.engines", "policy engine", EngineKind)
+INSTALLED_ENGINES = PluginGroup[InferenceEngineKind]("podium.engines", "policy engine", InferenceEngineKind)
