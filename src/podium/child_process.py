@@ -198,7 +198,7 @@ class ChildPool:
             ChildEndedError: the process ended before it had answered.
             ChildSilentError: it did not answer within `patience_s` seconds; it is killed.
         """
-        return self._serve(_Turn(), line, patience_s)
+        return self._serve(_Asking(), line, patience_s)
 
     async def ask(self, line: bytes, patience_s: float) -> bytes:
         """The answer to a line. If the caller is cancelled, the process is killed.
@@ -206,27 +206,27 @@ class ChildPool:
         Raises:
             ChildEndedError, ChildSilentError: as `ask_and_wait`.
         """
-        turn = _Turn()
+        asking = _Asking()
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._threads, self._serve, turn, line, patience_s
+                self._threads, self._serve, asking, line, patience_s
             )
         except asyncio.CancelledError:
-            turn.end()
+            asking.give_up()
             raise
 
     def close(self) -> None:
         """End the idle processes. Calling twice is fine."""
         self._close()
 
-    def _serve(self, turn: _Turn, line: bytes, patience_s: float) -> bytes:
+    def _serve(self, asking: _Asking, line: bytes, patience_s: float) -> bytes:
         child = self._free()
         answered = False
         try:
-            turn.begin(child)
+            asking.begin(child)
             child.write_line(line)
             answer = child.read_line(patience_s)
-            answered = turn.over()
+            answered = asking.end()
         finally:
             if answered and self._close.alive:
                 self._idle.append(child)
@@ -245,8 +245,9 @@ class ChildPool:
             child.close()
 
 
-class _Turn:
-    """One question to a process: whoever gives it up kills the process, and no other one."""
+class _Asking:
+    """One question while a thread asks a process. The caller gives up from another thread: this kills the process,
+    but not once it has answered, since it may work on another question then."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -259,13 +260,13 @@ class _Turn:
             if self._given_up:
                 child.stop()
 
-    def over(self) -> bool:
+    def end(self) -> bool:
         """The process has answered. Returns whether it can be asked again."""
         with self._lock:
             self._child = None
             return not self._given_up
 
-    def end(self) -> None:
+    def give_up(self) -> None:
         with self._lock:
             self._given_up = True
             if self._child is not None:

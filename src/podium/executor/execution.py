@@ -124,7 +124,7 @@ class Execution:
         return ready
 
     def _continue_votes(self) -> None:
-        """Let each vote choose its next steps, if all steps that were started for it have ended."""
+        """For each vote whose started steps have all ended, choose the steps that start next."""
         before = [step.response for step in self._shown] if self._previous is None else [self._previous]
         waited_for = [early_stop.next_steps(before, self._spans) for early_stop in self._early_stops.values()]
         wanted = self._needed_steps(EarlyStopping.defers)
@@ -133,7 +133,7 @@ class Execution:
         self._wanted = wanted
 
     def _has_all(self, position: int) -> bool:
-        """Whether every step that it reads is done, except those that a vote does not need."""
+        """Whether all steps that it reads have ended. A vote does not wait for steps that it skips."""
         early_stop = self._early_stops.get(position)
         return all(
             j in self._spans or (early_stop is not None and early_stop.skips(j))
@@ -141,7 +141,11 @@ class Execution:
         )
 
     def _needed_steps(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
-        """The last step, the steps that it reads and does not leave out, the steps that those read, and so on."""
+        """The last step, and every step that it needs, directly or through others.
+
+        Args:
+            is_left_out: whether a vote does without a step that it reads.
+        """
         if not self._early_stops:
             return set(self._to_run)
         found: set[int] = set()

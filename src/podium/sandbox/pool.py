@@ -28,7 +28,7 @@ from podium.sandbox.sandbox import ProgramExit, Sandbox
 
 _MOST_READY = 8
 """Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
-_TRIAL = "import colorsys; open('written', 'w').close(); print(input())"
+_TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
 
 class SandboxPools:
@@ -79,7 +79,7 @@ class SandboxPool:
         self._isolation: Isolation | None = None
         self._slots = slots or usable_cores()
         self._free = asyncio.Semaphore(self._slots)
-        self._trying = asyncio.Lock()
+        self._choosing = asyncio.Lock()
         self._weakness = "there is no bwrap on the PATH" if isolation is None else "as requested"
         self._ready: list[tuple[str, asyncio.Task[Sandbox]]] = []
         """Sandboxes that wait or start, each with its import statements."""
@@ -94,12 +94,12 @@ class SandboxPool:
         await self.close()
 
     async def isolation(self) -> Isolation:
-        """The isolation that programs run under; a trial program has run under it.
+        """The isolation that programs run under; a test program has run under it.
 
         Raises:
             GraderError: no isolation runs a program here, not even a plain process.
         """
-        async with self._trying:
+        async with self._choosing:
             if self._isolation is None:
                 compileall.compile_dir(interpreter.ROOT / interpreter.PACKAGE, quiet=2)
                 self._isolation = await self._strongest()
@@ -183,10 +183,10 @@ class SandboxPool:
         tool = shutil.which("bwrap")
         if self._wanted is None and tool is not None:
             try:
-                return await _tried(Bubblewrap(tool))
+                return await _open_tested(Bubblewrap(tool))
             except GraderError as error:
                 self._weakness = str(error)
-        return await _tried(self._wanted or PlainProcess())
+        return await _open_tested(self._wanted or PlainProcess())
 
     def _warn_of_weakness(self, allow_weak: bool) -> None:
         if not allow_weak:
@@ -202,11 +202,11 @@ class SandboxPool:
         )
 
 
-async def _tried(isolation: Isolation) -> Isolation:
-    """Open the isolation, and run a trial program under it."""
+async def _open_tested(isolation: Isolation) -> Isolation:
+    """Open the isolation, and run a test program under it."""
     try:
         await isolation.open()
-        await _trial(isolation)
+        await _run_test_program(isolation)
     except OSError as error:
         isolation.close()
         raise GraderError(f"A sandbox ({isolation.name}) cannot be made: {error}.") from None
@@ -216,10 +216,10 @@ async def _tried(isolation: Isolation) -> Isolation:
     return isolation
 
 
-async def _trial(isolation: Isolation) -> None:
+async def _run_test_program(isolation: Isolation) -> None:
     sandbox = await Sandbox.start(isolation)
     try:
-        ended = await sandbox.run(_TRIAL, "it works\n", RunLimits())
+        ended = await sandbox.run(_TEST_PROGRAM, "it works\n", RunLimits())
     finally:
         await sandbox.close()
     if ended != ProgramExit("done", b"it works\n"):

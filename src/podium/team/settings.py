@@ -1,6 +1,6 @@
 """`TeamSettings`: all settings of a team, as team.toml has them.
 
-Every command, the server, the library, Inspect's model, suites and teams that are workers read this class. `reading`
+Every command, the server, the library, Inspect's model, suites and teams that are workers read this class. `opening`
 reads it from files and overrides; `planning` and `team` open what it names.
 """
 

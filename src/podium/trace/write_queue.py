@@ -67,7 +67,7 @@ class WriteQueue:
         self._error: StoreError | None = None
         self._failures = 0
         self._refused: StoreError | None = None
-        """Why a row was refused for good, until `flush` has raised it."""
+        """The error of a row that the database refused for good. `flush` raises it once."""
         self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
         self._spilled: list[Path] = []
         self._lost = 0
@@ -133,7 +133,7 @@ class WriteQueue:
             self._changed.wait_for(lambda: self._done >= last or self._failures > failures)
             self._flushing -= 1
             refused, self._refused = self._refused, None
-            if refused is not None:  # `close` need not tell it again.
+            if refused is not None:  # The caller knows now, so `close` does not raise for these files too.
                 self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
         if self._done < last and self._error is not None:
             raise self._error
