@@ -46,7 +46,7 @@ async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: floa
     question, plan = Question(text="What is 6 x 7?", options=options), Workflow((Step(0, "Answer."),))
     most = estimate(plan, pool, question, response_tokens=10).most_usd
     for usd, status in ((most * 0.999, "refused"), (most * 1.001, "done")):
-        context = make_context(pool, question=question, token="0" * 16, budget=Budget(usd=usd))
+        context = make_context(pool, question=question, fence_mark="0" * 16, budget=Budget(usd=usd))
         execution = Execution(context, plan)
         await execution.run()
         assert execution.spans[0].status == status
