@@ -98,7 +98,16 @@ class Runner:
         context = replace(self._context(question, seed), sample=sample, streams=streams, observe=on_event)
         run = _QuestionRun(self, context, on_event, trace_id)
         with run.traced():
-            await run.run()
+            for number in range(self.budget.rounds):
+                if run.budget_ends:
+                    break
+                round_ = run.begin_round(number, await run.plan_round(number))
+                if round_.workflow is None:
+                    break
+                with run.recorded(number, round_, round_.workflow) as execution:
+                    await execution.run()
+                if run.planner_ends:
+                    break
         return run.trace
 
     async def dry_run(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
@@ -109,7 +118,7 @@ class Runner:
         """
         run = _QuestionRun(self, self._context(question, seed), None, trace_id)
         with run.traced():
-            await run.run_nothing()
+            run.only_planned(await run.plan_round(0))
         return run.trace
 
     async def write_plan(
@@ -191,33 +200,36 @@ class _QuestionRun:
             raise TraceStoreError(first, self.end(trouble=str(first))) from None
         self.trace = self.end()
 
-    async def run_nothing(self) -> None:
-        """Plan the first round, and run nothing."""
-        plan = await self.plan_round(0)
+    @property
+    def budget_ends(self) -> bool:
+        """Whether the budget allows no further round."""
+        # Planners of several rounds may still choose an answer, which costs nothing.
+        one_round = rounds_of(self._runner.planner) == 1
+        return bool(self._rounds) and self._question_context.ledger.exhausted and one_round
+
+    @property
+    def planner_ends(self) -> bool:
+        """Whether the planner gets no further round, although the latest one was run."""
+        last = self._rounds[-1]
+        reply = last.spans[-1].reply
+        # After calls of its tools the caller continues with the same worker.
+        return last.fallback is not None or (reply is not None and bool(reply.tool_calls))
+
+    def begin_round(self, number: int, plan: Plan) -> RoundTrace:
+        """The round of a plan, before it is run. One that has no workflow is recorded, and ends the question."""
+        round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
+        self._emit(PlanReady(number, round_))
+        if round_.workflow is None:
+            self._end_without_workflow(number, round_)
+        return round_
+
+    def only_planned(self, plan: Plan) -> None:
+        """Record the plan of the first round, which is not run."""
         if isinstance(plan.decision, PlanError):
             self._concern = f"There is no plan. {plan.decision.message}"
         else:
             self._only_planned = True
         self._close(0, RoundTrace(plan=plan))
-
-    async def run(self) -> None:
-        """Plan and run, round after round, until the planner accepts the answer or the budget allows no more."""
-        for number in range(self._runner.budget.rounds):
-            spent = number and self._question_context.ledger.exhausted
-            if spent and rounds_of(self._runner.planner) == 1:  # Others choose an answer, for free.
-                return
-            plan = await self.plan_round(number)
-            round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
-            self._emit(PlanReady(number, round_))
-            workflow = round_.workflow
-            if workflow is None:
-                self._end_without_workflow(number, round_)
-                return
-            with self._recorded(number, round_, workflow) as execution:
-                await execution.run()
-            last = self._rounds[-1].spans[-1].reply
-            if round_.fallback is not None or (last is not None and last.tool_calls):
-                return  # After calls of its tools the caller continues with the same worker.
 
     def _end_without_workflow(self, number: int, round_: RoundTrace) -> None:
         """End with the answer so far, or with the response of the step that an acceptance names."""
@@ -293,7 +305,7 @@ class _QuestionRun:
         )
 
     @contextmanager
-    def _recorded(self, number: int, round_: RoundTrace, workflow: Workflow) -> Iterator[Execution]:
+    def recorded(self, number: int, round_: RoundTrace, workflow: Workflow) -> Iterator[Execution]:
         """The execution of one round, which is recorded when the block ends."""
         earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
         execution = Execution(

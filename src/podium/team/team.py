@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
@@ -118,6 +119,7 @@ class Team:
         seed: str | None = None,
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
     ) -> Trace:
         """Answer a question.
 
@@ -127,6 +129,7 @@ class Team:
                 stores the answers of each number separately. Give each number a seed of its own, or none: with equal
                 seeds the planner and seeded workers draw the same again.
             on_event: called with each event, before the trace is on disk. It must be quick.
+            streams: whether there are `StepText` events, with pieces of the answer.
 
         Returns:
             The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded; its error
@@ -137,7 +140,31 @@ class Team:
             TraceStoreError: a spend limit or the response cache cannot be used, or the trace cannot be stored. Its
                 `trace` has the answer, if there is one.
         """
-        return await self._answer(self.runner, question, seed=seed, sample=sample, on_event=on_event)
+        store = self.store
+
+        def observe(event: Event) -> None:
+            if store is not None and isinstance(
+                event, QuestionEnded
+            ):  # Also of a question that is cancelled.
+                store.add(event.trace)
+            if on_event is not None:
+                on_event(event)
+
+        trace = await self.runner.answer(
+            _question(question),
+            seed=seed or token_hex(8),
+            sample=sample,
+            on_event=observe,
+            streams=streams,
+        )
+        if (
+            store is not None
+        ):  # On disk before it is returned: the caller may store its id elsewhere, and be killed.
+            try:
+                await asyncio.to_thread(store.flush)
+            except StoreError as error:
+                raise TraceStoreError(error, trace) from error
+        return trace
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -167,16 +194,16 @@ class Team:
         Raises:
             UsageError, StoreError: as `ask`.
         """
-        team = self.runner
-        once = replace(
-            team,
+        once = copy(self)
+        once.runner = replace(
+            self.runner,
             planner=WrittenPlans(
-                (_written(plan),), team.planner.name if isinstance(plan, Plan) else "written"
+                (_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"
             ),
-            budget=team.budget.model_copy(update={"rounds": 1}),
+            budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        return await self._answer(once, question, seed=seed)
+        return await once.ask(question, seed=seed)
 
     async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.
@@ -189,7 +216,7 @@ class Team:
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         answering = asyncio.create_task(
-            self._answer(self.runner, question, seed=seed, on_event=events.put_nowait, streams=True)
+            self.ask(question, seed=seed, on_event=events.put_nowait, streams=True)
         )
         answering.add_done_callback(lambda _: events.put_nowait(None))
         try:
@@ -200,37 +227,6 @@ class Team:
             answering.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
-
-    async def _answer(
-        self,
-        runner: Runner,
-        question: str | Question,
-        *,
-        seed: str | None,
-        sample: int = 0,
-        on_event: Callable[[Event], None] | None = None,
-        streams: bool = False,
-    ) -> Trace:
-        """The trace of a question, once it is on disk: its caller may store its id elsewhere, and be killed later."""
-        store = self.store
-
-        def observe(event: Event) -> None:
-            if store is not None and isinstance(
-                event, QuestionEnded
-            ):  # Also of a question that is cancelled.
-                store.add(event.trace)
-            if on_event is not None:
-                on_event(event)
-
-        trace = await runner.answer(
-            _question(question), seed=seed or token_hex(8), sample=sample, on_event=observe, streams=streams
-        )
-        if store is not None:
-            try:
-                await asyncio.to_thread(store.flush)
-            except StoreError as error:
-                raise TraceStoreError(error, trace) from error
-        return trace
 
     async def check_planner(self) -> CheckResult:
         """Let the planner plan one small question, and report the result. This costs what a plan costs.

@@ -115,7 +115,7 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
 
 def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
     counts = {"messages", "duplicate", "sample", "options", "seed"}
-    does_not = {"question_seed", "repeat", "mark", "missing", "on_text", "on_reasoning", "structured"}
+    does_not = {"question_seed", "repeat", "fence_mark", "missing", "on_text", "on_reasoning", "structured"}
     # Whether a reply of thoughts alone is a failure, what failures took, and who pays; failures are not kept.
     does_not |= {"thoughts_alone", "receipt", "spend_limits"}
     assert {field.name for field in fields(Request)} == counts | does_not
