@@ -41,7 +41,7 @@ def known(number: int) -> set[str]:
 def model(number: int) -> Callable[[list[dict[str, Any]], dict[str, Any]], str]:
     def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
         text = " ".join(str(message["content"]) for message in messages)
-        if found := re.search(r"final answer \w+>>>\n(\d+)", text):
+        if found := re.search(r"<<<response \w+>>>\n(\d+)", text):
             return "RIGHT" if int(found[1]) == 17 else "WRONG"
         for kind, (form, right) in KINDS.items():
             if found := re.search(form.replace("?", r"\?").format(r"(\d+)"), text):

@@ -36,7 +36,7 @@ STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--budget-usd", "0
 def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     """Each worker errs on three questions of ten, no two of neighbours on the same, and each in its own way."""
     text = " ".join(str(message["content"]) for message in messages)
-    if "final answer" in text and "RIGHT or WRONG" in text:
+    if "You judge a response" in text:
         return _judged(text)
     found = re.search(r"What is (\d+) plus 1000\?", text)
     if found is None:
@@ -49,7 +49,7 @@ def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
 def _judged(text: str) -> str:
     number, said = (
         re.search(r"What is (\d+) plus 1000\?", text),
-        re.search(r"final answer \w+>>>\n(\d+)", text),
+        re.search(r"<<<response \w+>>>\n(\d+)", text),
     )
     assert number, text
     assert said, text

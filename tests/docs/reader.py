@@ -53,7 +53,7 @@ async def conduct(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
     said = " ".join(str(message.get("content")) for message in messages)
     if SLOW in said:
         await asyncio.sleep(PATIENCE_S)
-    if "RIGHT or WRONG" in said:
+    if "RIGHT, WRONG, or UNSURE" in said:
         return "RIGHT"
     asked = "access_list" in said or '"steps"' in said
     return PLAN if asked else "Answer: 42"

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +11,10 @@ from aiohttp import web
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.tasks.graders.judge import RETRY_PROMPT, RUBRIC, Judge
+from podium.tasks.graders.judge import Judge
+from podium.tasks.graders.verdict import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFERENCE, JudgedResponse
 from podium.trace import Reply
+from podium.types import Message
 from podium.workers.base import Request, Worker
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
@@ -286,3 +288,17 @@ async def test_a_verdict_that_is_kept_costs_nothing(endpoint: Endpoint) -> None:
         return replace(await call(), cached=True)
 
     assert (await endpoint.judge().paid_by(keep)("It is four.", "4")).cost_usd == 0.0
+
+
+async def test_without_a_reference_the_question_and_the_response_are_judged() -> None:
+    asked: list[Sequence[Message]] = []
+
+    async def ask(messages: Sequence[Message]) -> str:
+        asked.append(tuple(messages))
+        return "WRONG"
+
+    judged = JudgedResponse("It is five.", "What is 2 + 2?", rubric=RUBRIC_WITHOUT_REFERENCE)
+    assert await judged.verdict(ask, "judy") == "WRONG"
+    ((prompt,),) = asked
+    assert re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>\n", prompt.content) == ["question", "response"]
+    assert "The reference answer is right" not in prompt.content
