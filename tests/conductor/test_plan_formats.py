@@ -14,7 +14,7 @@ import pytest
 import stamina
 
 from podium.calls import Ledger
-from podium.conductor.format_probe import DAY_S, ObeyedFormat, PlanFormats, VerdictFile
+from podium.conductor.format_probe import DAY_S, PlanFormats, ProbedFormat, VerdictFile
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
@@ -126,7 +126,7 @@ def test_the_verdict_holds_for_a_day_and_for_its_endpoint(tmp_path: Path) -> Non
         return build_endpoint(settings, POOL)
 
     file = VerdictFile(tmp_path / "formats.sqlite")
-    verdict = ObeyedFormat("tool", "b1", time.time())
+    verdict = ProbedFormat("tool", "b1", time.time())
     assert file.get(worker()) is None
     file.put(worker(), verdict)
     assert VerdictFile(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == verdict
@@ -270,6 +270,6 @@ async def test_another_version_of_the_server_outdates_a_verdict(
 ) -> None:
     endpoint = build_endpoint(ConductorSettings(base_url="http://127.0.0.1:9/v1", model="m"), POOL)
     file = VerdictFile(tmp_path / "formats.sqlite")
-    file.put(endpoint, ObeyedFormat("exact", "b1-a", time.time() - age_s))
+    file.put(endpoint, ProbedFormat("exact", "b1-a", time.time() - age_s))
     assert PlanFormats(endpoint, file=file).is_outdated(version) == outdated
     await endpoint.close()

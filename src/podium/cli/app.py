@@ -239,7 +239,7 @@ GROUPS = {
     "cache": "Show and delete the paid answers that a response cache keeps.",
     "keys": "Make, list and remove the API keys of a server's clients.",
     "replay": "Make a recording of models' answers from a published source, and show one.",
-    "tasks": "List the task sets, show samples of one, and look for its questions elsewhere.",
+    "tasks": "List the task sets, and show samples of one.",
 }
 """Help of each group of verbs."""
 

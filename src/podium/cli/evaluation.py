@@ -20,7 +20,7 @@ from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
-from podium.evals.suite.of_team import suite_of_team
+from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.setup import TableSetup
@@ -122,7 +122,7 @@ def _of_team(found: TeamFile, runner: SuiteRunner, *, untrained: str | None, see
     if team.eval.tasks is not None:
         check_size(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
-    settings = suite_of_team(team, pool, found.overrides, untrained=untrained, seed=seed)
+    settings = default_suite(team, pool, found.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = TableSetup.of_pool(table, pool, team)
 

@@ -66,7 +66,7 @@ Ask = Callable[[tuple[Message, ...], AnswerOptions], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
-class ObeyedFormat:
+class ProbedFormat:
     """The plan format that an endpoint obeys."""
 
     format: PlanFormat
@@ -86,13 +86,13 @@ class VerdictFile:
     def __init__(self, path: Path | None = None) -> None:
         self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
 
-    def get(self, worker: Worker) -> ObeyedFormat | None:
+    def get(self, worker: Worker) -> ProbedFormat | None:
         """The verdict on the endpoint of `worker`; None: there is none of the last day."""
         rows = self._run("SELECT format, version, at FROM verdicts WHERE endpoint = ?", (_key(worker),))
         fresh = [row for row in rows if time.time() - DAY_S < row[2] <= time.time() + 1]
-        return ObeyedFormat(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
+        return ProbedFormat(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
 
-    def put(self, worker: Worker, verdict: ObeyedFormat) -> None:
+    def put(self, worker: Worker, verdict: ProbedFormat) -> None:
         """Keep a verdict."""
         values = (_key(worker), verdict.format, verdict.version, verdict.at)
         self._run("INSERT OR REPLACE INTO verdicts VALUES (?, ?, ?, ?)", values, create=True)
@@ -189,7 +189,7 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
     yield asyncio.Lock()
 
 
-async def _probe(ask: Ask, url: str) -> ObeyedFormat | None:
+async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
     """Try the formats in order; None: a failure that says nothing of formats, such as a timeout, came in between."""
     more = _THINKING_TOKENS
     for format in FORMATS_STRICTEST_FIRST:
@@ -208,7 +208,7 @@ async def _probe(ask: Ask, url: str) -> ObeyedFormat | None:
             except WorkerError:
                 return None
         if _obeys(text_of(reply), format, key, word):
-            return ObeyedFormat(format, reply.fingerprint, time.time())
+            return ProbedFormat(format, reply.fingerprint, time.time())
     return None
 
 

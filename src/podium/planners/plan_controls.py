@@ -108,10 +108,10 @@ class ChangedPlanner(PlannerWrapper):
 
 
 @dataclass(frozen=True, slots=True)
-class MisinformedPlanner(PlannerWrapper):
-    """A planner that is told of each worker what is true of another one: its description, skills and rating.
+class PermutedProfilesPlanner(PlannerWrapper):
+    """A planner that sees the descriptions, skills and ratings of the workers permuted.
 
-    Names, prices and the workers themselves stay. All questions get the same wrong descriptions.
+    Names, prices and the workers themselves stay. All questions get the same permutation.
     """
 
     context: ControlContext
@@ -121,17 +121,17 @@ class MisinformedPlanner(PlannerWrapper):
         return f"{self.planner.name}, wrong-ratings"
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan for the pool as it is wrongly described."""
+        """The planner's plan for the permuted profiles."""
         other = _exchanged(
             _models(request.pool, self.context), Random(f"plan-control/wrong-ratings/{self.context.seed}")
         )
-        told = tuple(
+        permuted = tuple(
             profile.model_copy(
                 update={key: getattr(request.pool[other.get(k, k)], key) for key in _ABILITY},
             )
             for k, profile in enumerate(request.pool)
         )
-        return await self.planner.plan(replace(request, pool=told))
+        return await self.planner.plan(replace(request, pool=permuted))
 
 
 _ABILITY = ("description", "skills", "rating")
@@ -263,7 +263,7 @@ _ALL = (
     PlanControl(
         "wrong-ratings",
         "the planner does not use what it is told of the workers",
-        MisinformedPlanner,
+        PermutedProfilesPlanner,
         frozenset({"ability"}),
     ),
     PlanControl(

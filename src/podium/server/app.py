@@ -16,7 +16,7 @@ from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.body_limits import BodyLimits
-from podium.server.direct_routes import CarelessPaths, DirectRoutes, direct_routes
+from podium.server.direct_routes import DirectRoutes, PathNormalizer, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
@@ -63,7 +63,7 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        redirect_slashes=False,  # `CarelessPaths` drops the slash again: a client would be led in a circle.
+        redirect_slashes=False,  # `PathNormalizer` drops the slash again: a client would be led in a circle.
         responses=api_errors.error_responses(*api_errors.ANY_ROUTE),
     )
     app.state.service = service
@@ -87,7 +87,7 @@ def create_app(service: Service) -> FastAPI:
     _add_middleware(app, service, in_flight)
     # Outermost, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)
-    app.add_middleware(CarelessPaths)
+    app.add_middleware(PathNormalizer)
     return app
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class CarelessPaths:
-    """Reads a path with a double slash, a slash at its end, or `/v1` twice as the path that its client meant.
+class PathNormalizer:
+    """Normalizes the path of a request: no double slash, no slash at its end, no second `/v1`.
 
     Clients put an address and a path together. A redirect would not help: many lose the body of a POST on the way.
     """
@@ -34,9 +34,9 @@ class CarelessPaths:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             path = scope["path"]
-            meant = re.sub(r"^(/v1)+(?=/v1/)", "", re.sub("/{2,}", "/", path)).rstrip("/") or "/"
-            if meant != path:
-                scope = {**scope, "path": meant, "raw_path": quote(meant).encode()}
+            normalized = re.sub(r"^(/v1)+(?=/v1/)", "", re.sub("/{2,}", "/", path)).rstrip("/") or "/"
+            if normalized != path:
+                scope = {**scope, "path": normalized, "raw_path": quote(normalized).encode()}
         await self._app(scope, receive, send)
 
 

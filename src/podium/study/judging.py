@@ -19,7 +19,7 @@ from podium.errors import BudgetError, GraderError
 from podium.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
-from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, shortened
+from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade
 from podium.team import Runner
 from podium.types import Message, Question
@@ -89,7 +89,7 @@ class _QuestionJudge:
         answer = response if found is None else found
         if not answer.strip():
             return Grade(0.0)
-        return Grade(await self.judge.score(self.question, shortened(answer, _LONGEST)), found)
+        return Grade(await self.judge.score(self.question, truncate_middle(answer, _LONGEST)), found)
 
 
 @dataclass(frozen=True)

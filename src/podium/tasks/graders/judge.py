@@ -17,7 +17,7 @@ from pydantic import Field, PrivateAttr, field_validator
 from podium.errors import GraderError, WorkerError
 from podium.tasks.graders.base import GraderSettings, Pay
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.verdict import RUBRIC, JudgedResponse, shortened
+from podium.tasks.graders.verdict import RUBRIC, JudgedResponse, truncate_middle
 from podium.tasks.task import Grade
 from podium.trace import Reply
 from podium.types import Message
@@ -101,7 +101,7 @@ class Judge(GraderSettings):
         found = extract(response, self.answer)
         if found is None:
             return Grade(0.0)
-        found = shortened(found, self.longest)
+        found = truncate_middle(found, self.longest)
         bill: list[float] = []
         try:
             score = await self._score(found, gold, bill)

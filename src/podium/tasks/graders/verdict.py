@@ -97,7 +97,7 @@ class JudgedResponse:
         )
 
 
-def shortened(text: str, longest: int) -> str:
+def truncate_middle(text: str, longest: int) -> str:
     """The text, or its beginning and end if it has more than `longest` characters."""
     if len(text) <= longest:
         return text

@@ -31,7 +31,7 @@ _ON_RECORDINGS = {
 }
 
 
-def suite_of_team(
+def default_suite(
     team: TeamSettings,
     pool: Pool,
     keys: Sequence[str] = (),

@@ -14,7 +14,7 @@ from podium.config.toml_text import toml_text
 from podium.errors import UsageError
 from podium.evals.comparison import Comparison
 from podium.evals.suite.check import check_suite
-from podium.evals.suite.of_team import suite_of_team
+from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
@@ -26,7 +26,7 @@ from tiny_policy import write_policy
 
 def suite(*keys: str, **others: Any) -> SuiteSettings:
     team = read_team(None, keys)
-    return suite_of_team(team, open_pool(team), keys, **others)
+    return default_suite(team, open_pool(team), keys, **others)
 
 
 def compared(settings: SuiteSettings, folder: Path) -> Comparison:
