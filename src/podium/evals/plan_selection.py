@@ -6,14 +6,16 @@ It runs no plan: it computes how thousands of them would do from known answers (
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import combinations, product
 
 import numpy as np
 
+from podium.evals.comparison import PlannerKind
 from podium.executor.early_stopping import known_costs
+from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members
 from podium.types import Profile
@@ -96,16 +98,43 @@ def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | N
 
 def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
     """Each cascade: its accuracy, its negative cost, the pair, and the worker that answers where the pair disagrees."""
-    alone_QW, voted_QW = answers.alone_QWR[:, :, 0], answers.voted_QWR[:, :, 0]
     workers = range(len(answers.workers))
     for pair, then in product(combinations(workers, 2), workers):
         if then in pair:
             continue
-        agreed = answers.unanimous(pair)
-        cost = answers.cost_QW[:, pair].sum(axis=1) + np.where(agreed, 0.0, answers.cost_QW[:, then])
-        if cost.mean() <= max_cost:
-            right = np.where(agreed, voted_QW[:, pair[0]], alone_QW[:, then])
-            yield float(right.mean()), -float(cost.mean()), pair, then
+        score_Q, cost_Q = cascade_figures(answers, pair, then)
+        if cost_Q.mean() <= max_cost:
+            yield float(score_Q.mean()), -float(cost_Q.mean()), pair, then
+
+
+def cascade_figures(answers: Answers, first: Members, then: int) -> tuple[Floats, Floats]:
+    """[Q] each: the scores and the dollars of a cascade whose worker `then` answers where the `first` disagree."""
+    agreed_Q = answers.unanimous(first)
+    score_Q = np.where(agreed_Q, answers.voted_QWR[:, first[0], 0], answers.alone_QWR[:, then, 0])
+    cost_Q = answers.cost_QW[:, first].sum(axis=1) + np.where(agreed_Q, 0.0, answers.cost_QW[:, then])
+    return score_Q, cost_Q
+
+
+@dataclass(frozen=True)
+class PlanChoice:
+    """A planner of a suite that is chosen on training questions."""
+
+    kind: PlannerKind
+    label: str
+    """Of its row in a comparison."""
+    choose: Callable[[Answers], Planner | None]
+    """None: there are too few workers."""
+
+
+PLAN_CHOICES: Mapping[str, PlanChoice] = {
+    "best-vote": PlanChoice("committee", "Best vote of the best workers", partial(best_vote, weighted=False)),
+    "best-weighted-vote": PlanChoice(
+        "committee", "Best weighted vote of the best workers", partial(best_vote, weighted=True)
+    ),
+    "best-committee": PlanChoice("committee", "Best vote of any five answers", best_fixed_plan),
+    "best-cascade": PlanChoice("cascade", "Best cascade", best_cascade),
+}
+"""By the name that a suite's file has for it."""
 
 
 def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from podium.evals.plan_selection import best_cascade, best_fixed_plan
+from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_figures
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.planners.by_ratings import ByRatings
@@ -139,8 +139,8 @@ def served(
             return FittedMethod(
                 label,
                 planner.name,
-                lambda other: _cascade_score(other, first, then),
-                lambda other: _cascade_cost(other, first, then),
+                lambda other: cascade_figures(other, first, then)[0],
+                lambda other: cascade_figures(other, first, then)[1],
                 rounds=Cascade.rounds,
             )
         case ByRatings() if ratings is not None:
@@ -196,17 +196,6 @@ def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> Fitte
         return None
     label = f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree"
     return served(found, training.answers, label)
-
-
-def _cascade_score(answers: Answers, first: Members, then: int) -> Floats:
-    agreed = answers.unanimous(first)
-    return np.where(agreed, answers.voted_QWR[:, first[0], 0], answers.alone_QWR[:, then, 0])
-
-
-def _cascade_cost(answers: Answers, first: Members, then: int) -> Floats:
-    asked = np.where(answers.unanimous(first), 0.0, answers.cost_QW[:, then])
-    total: Floats = answers.cost_QW[:, first].sum(axis=1) + asked
-    return total
 
 
 def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.evaluation_ledger import TRAIN, ledger_file
-from podium.evals.suite.plan import CHOSEN, SuiteManifest, SuiteRow, SuiteTable, tables_of
+from podium.evals.plan_selection import PLAN_CHOICES
+from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable, tables_of
 from podium.evals.suite.settings import PlannerEntry, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.planners import find_baseline
@@ -122,7 +123,7 @@ async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSetti
 def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
     bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
-    if setup.drawn is not None and (bound or entry.planner in CHOSEN):
+    if setup.drawn is not None and (bound or entry.planner in PLAN_CHOICES):
         return (
             f"{entry.row} needs the same workers for every question, and on {setup.table.label} they are drawn; "
             "leave it out."
@@ -144,7 +145,7 @@ def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
 
 def _learns(entry: PlannerEntry) -> bool:
     known = find_baseline(entry.planner)
-    return entry.planner in CHOSEN or (known is not None and known[0].learns)
+    return entry.planner in PLAN_CHOICES or (known is not None and known[0].learns)
 
 
 def _chooses(entry: PlannerEntry, controls: Sequence[str]) -> bool:

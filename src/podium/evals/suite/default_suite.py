@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
+from podium.evals.plan_selection import PLAN_CHOICES
 from podium.evals.suite.plan import TRAINING
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners import known_baselines
@@ -23,12 +24,6 @@ from podium.workers.traits import is_tool
 _TRAINING, _RECORDED_TRAINING = 100, 400
 """How many training questions choices are made on, where nobody says how many; recorded answers cost nothing."""
 _OF_WORKERS = ("worker", "ratings")
-_ON_RECORDINGS = {
-    "best-vote": "Best vote of the best workers",
-    "best-weighted-vote": "Best weighted vote of the best workers",
-    "best-committee": "Best vote of any five answers",
-    "best-cascade": "Best cascade",
-}
 
 
 def default_suite(
@@ -62,11 +57,11 @@ def default_suite(
         )
     controls = _controls(team, training, untrained)
     first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
-    choosing = _ON_RECORDINGS if recorded and training else {}
+    choices = PLAN_CHOICES if recorded and training else {}
     models = [worker.profile.name for worker in pool if not is_tool(worker)]
     chosen = (
-        PlannerEntry(planner=planner, label=label)
-        for planner, label in choosing.items()
+        PlannerEntry(planner=planner, label=choice.label)
+        for planner, choice in choices.items()
         if planner != "best-cascade" or len(models) > 2
     )
     return SuiteSettings(

@@ -6,7 +6,7 @@ names. A `SuiteJob` is what one process does at a time. It is JSON, so it can be
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
@@ -16,6 +16,7 @@ from podium.evals.comparison import PlannerKind
 from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
+from podium.evals.plan_selection import PLAN_CHOICES
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
@@ -25,14 +26,6 @@ SUITE = "suite.json"
 """The manifest's name in a run's folder."""
 TRAINING = "train"
 """The split on which planners and controls make their choices."""
-CHOSEN: Mapping[str, PlannerKind] = {
-    "best-vote": "committee",
-    "best-weighted-vote": "committee",
-    "best-committee": "committee",
-    "best-cascade": "cascade",
-}
-"""The planners of a suite that are chosen on training questions: the vote of the most accurate workers, the same
-weighted, the vote of any answers, and the cascade of three workers."""
 _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
 """Settings of the suite on which a single answer depends."""
 _ON_ANSWERS = {"draw", "decline", "keys"}
@@ -132,8 +125,8 @@ class SuiteRow(Value):
             return "control"
         if self.entry.best_of > 1:
             return "oracle"
-        if self.entry.planner in CHOSEN:
-            return CHOSEN[self.entry.planner]
+        if self.entry.planner in PLAN_CHOICES:
+            return PLAN_CHOICES[self.entry.planner].kind
         name = self.entry.planner.partition(":")[0]
         kinds: tuple[PlannerKind, ...] = get_args(PlannerKind)
         return next((kind for kind in kinds if kind == name), "other")
@@ -152,7 +145,7 @@ class SuiteRow(Value):
     @property
     def is_chosen(self) -> bool:
         """Whether its planner is chosen on training questions, so that its name says more than the label."""
-        return self.control in CHOSEN_CONTROLS or self.entry.planner in CHOSEN
+        return self.control in CHOSEN_CONTROLS or self.entry.planner in PLAN_CHOICES
 
 
 class SuiteTable(Value):

@@ -2,18 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from podium.errors import UsageError
-from podium.evals.plan_selection import (
-    COST_TOLERANCE,
-    VoterPrices,
-    best_cascade,
-    best_fixed_plan,
-    best_vote,
-)
+from podium.evals.plan_selection import COST_TOLERANCE, PLAN_CHOICES, VoterPrices, best_fixed_plan
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.plan import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, parse_answers
@@ -25,12 +17,6 @@ from podium.ratings.answers import Answers, measurable, read_answers, scored_ans
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
-_CHOOSE: Mapping[str, Callable[[Answers], Planner | None]] = {
-    "best-vote": partial(best_vote, weighted=False),
-    "best-weighted-vote": partial(best_vote, weighted=True),
-    "best-committee": best_fixed_plan,
-    "best-cascade": best_cascade,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +59,8 @@ class SuiteTraining:
             UsageError: there is nothing to choose from.
         """
         entry = self.job.entry
-        if entry.planner in _CHOOSE:
-            found = _CHOOSE[entry.planner](await self._answers())
+        if entry.planner in PLAN_CHOICES:
+            found = PLAN_CHOICES[entry.planner].choose(await self._answers())
             if found is None:
                 raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
             return found
