@@ -23,7 +23,7 @@ POOL = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 3
 LACKING = {
     "study --pool team.toml --tasks mine.csv --yes --out made": "scikit-learn",
     "record made.parquet --pool team.toml --tasks mine.csv": "pyarrow",
-    "study --preset compose --pool team.toml --tasks mine.csv --budget-usd 1 --out made": "scikit-learn",
+    "study --preset compose --pool team.toml --tasks mine.csv --run-budget-usd 1 --out made": "scikit-learn",
     "replay show mine.parquet": "pyarrow",
     "serve --team team.toml": "web framework",
     "train --run made": "torch",

@@ -80,7 +80,7 @@ def compose_of(server: FaultServer) -> tuple[str, ...]:
         "--key-env",
         "MY_KEY",
     )
-    return (*given, "--out", "chosen", "--budget-usd")
+    return (*given, "--out", "chosen", "--run-budget-usd")
 
 
 def asked(server: FaultServer) -> Counter[str]:
@@ -150,7 +150,7 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     Path("open.csv").write_text("question\nWhat is 10 plus seven? Add the numbers.\n")
     done = podium(
         *("study", "--preset", "compose", "--pool", "many/candidates.toml", "--tasks", "open.csv"),
-        *("--judge", "m37", "--budget-usd", "1", "--out", "team"),
+        *("--judge", "m37", "--run-budget-usd", "1", "--out", "team"),
     )
     assert done.status == 0, done.err
     assert "covers unsorted" in done.out
@@ -165,17 +165,20 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
 @pytest.mark.parametrize(
     ("tokens", "sentence"),
     [
-        (("pool.toml", "mine.csv", "--budget-usd", "0"), "--budget-usd 0: give dollars above 0."),
-        (("pool.toml", "mine.csv"), "say with --budget-usd how much it may spend"),
-        (("two.toml", "mine.csv", "--budget-usd", "1", "--out", "there"), "no study composed it"),
-        (("two.toml", "mine.csv", "--budget-usd", "1", "plan.max_steps=2"), "leave plan.max_steps=2 out"),
-        (("two.toml", "none.csv", "--budget-usd", "1", "--out", "new"), "none.csv"),
-        (("two.toml", "open.csv", "--budget-usd", "1", "--out", "new"), "or name the candidate that judges"),
+        (("pool.toml", "mine.csv", "--run-budget-usd", "0"), "--run-budget-usd 0: give dollars above 0."),
+        (("pool.toml", "mine.csv"), "say with --run-budget-usd how much it may spend"),
+        (("two.toml", "mine.csv", "--run-budget-usd", "1", "--out", "there"), "no study composed it"),
+        (("two.toml", "mine.csv", "--run-budget-usd", "1", "plan.max_steps=2"), "leave plan.max_steps=2 out"),
+        (("two.toml", "none.csv", "--run-budget-usd", "1", "--out", "new"), "none.csv"),
         (
-            ("two.toml", "mine.csv", "--budget-usd", "1", "--out", "new", "--key-env", "X"),
+            ("two.toml", "open.csv", "--run-budget-usd", "1", "--out", "new"),
+            "or name the candidate that judges",
+        ),
+        (
+            ("two.toml", "mine.csv", "--run-budget-usd", "1", "--out", "new", "--key-env", "X"),
             "names its keys itself",
         ),
-        (("URL", "mine.csv", "--budget-usd", "1", "--out", "new"), "its list of models cannot be read"),
+        (("URL", "mine.csv", "--run-budget-usd", "1", "--out", "new"), "its list of models cannot be read"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_paid(

@@ -114,6 +114,20 @@ async def test_a_cached_question_needs_no_budget(paid: Callable[..., Any], serve
     assert "$0 ($0.0020 saved by the cache)" in " ".join(drawn.out.split())
 
 
+async def test_a_recordings_budget_holds_over_all_its_starts(
+    paid: Callable[..., Any], server: FaultServer
+) -> None:
+    tasks = str(write_sums(Path("sums.jsonl")))
+    tokens = ("r.parquet", "--tasks", tasks, "--questions", "4", "--concurrency", "1")
+    for _ in range(2):
+        stopped = await paid("record", *tokens, "--run-budget-usd", "0.003")
+        assert (stopped.status, len(server.requests)) == (1, 3)
+        assert "of the run's $0.003" in stopped.out
+    ended = await paid("record", *tokens, "--run-budget-usd", "1")
+    assert (ended.status, len(server.requests)) == (0, 8)
+    assert not any(".spending" in name for name in os.listdir())
+
+
 async def test_a_recording_that_the_day_stops_keeps_what_it_has_and_goes_on(
     paid: Callable[..., Any], server: FaultServer
 ) -> None:

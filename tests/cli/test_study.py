@@ -30,7 +30,7 @@ Podium = Callable[..., Any]
 QUESTIONS, WORKERS = 40, ("ada", "bob", "cy", "dan", "eve")
 CALLS = QUESTIONS * len(WORKERS) * 6 // 5
 """Each worker answers each question once, and a fifth of them twice."""
-STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--budget-usd", "0.005", "--out", "found")
+STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--run-budget-usd", "0.005", "--out", "found")
 
 
 def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -171,8 +171,8 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
         2,
         "podium: Nothing was paid. To go on without being asked, add --yes.",
     )
-    without_limit = tuple(token for token in STUDY if token not in ("--budget-usd", "0.005"))
-    assert "--budget-usd" in one_sentence(podium(*without_limit, "--yes"))
+    without_limit = tuple(token for token in STUDY if token not in ("--run-budget-usd", "0.005"))
+    assert "--run-budget-usd" in one_sentence(podium(*without_limit, "--yes"))
     # A Conductor behind an endpoint is paid although no worker is.
     Path("unpaid.toml").write_text(
         f'[conductor]\nbase_url = "{endpoint.url}"\nmodel = "ada"\n'
@@ -180,7 +180,7 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
         '[[worker]]\nname = "two"\nkind = "scripted"\nreplies = { "" = "Answer: 2" }\n'
     )
     conducted = podium("study", "--pool", "unpaid.toml", "--tasks", "mine.csv", "--out", "conducted")
-    assert "--budget-usd" in one_sentence(conducted)
+    assert "--run-budget-usd" in one_sentence(conducted)
     assert not endpoint.requests
     assert not Path("found").exists()
 
@@ -261,7 +261,7 @@ async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint
     with TraceStore("traffic.sqlite") as store:
         store.add_all([*traces, traces[0].model_copy(update={"id": "again"})])
     shadow = (
-        "study", "--preset", "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--budget-usd", "0.01",
+        "study", "--preset", "shadow", "--pool", "my.toml", "--traces", "traffic.sqlite", "--run-budget-usd", "0.01",
         "--judge", "bob",
     )  # fmt: skip
     assert "--share 2" in one_sentence(podium(*shadow, "--share", "2", "--yes"))
@@ -289,7 +289,7 @@ async def _in_thread(podium: Podium, *tokens: str) -> Any:
     [
         (["--samples", "0"], "--samples 0"),
         (["--margin", "2"], "--margin 2"),
-        (["--budget-usd", "-1"], "--budget-usd -1"),
+        (["--run-budget-usd", "-1"], "budget.run_usd is -1"),
         (["--questions", "0"], "--questions 0"),
         (["--judge", "nobody"], "nobody"),
         (["--split", "test", "--tasks", "unanswered.csv"], "so it has no splits; leave --split out"),

@@ -195,7 +195,7 @@ VERBS = (
         "record",
         "podium.cli.record:record",
         "Record what every worker of a pool answers to a task set.",
-        "podium record recordings/mine.parquet --team my-team.toml --tasks mine.csv --samples 3 --budget-usd 5",
+        "podium record recordings/mine.parquet --team my-team.toml --tasks mine.csv --samples 3 --run-budget-usd 5",
     ),
     Verb(
         "replay import",
@@ -219,10 +219,10 @@ VERBS = (
         "study",
         "podium.cli.study:study",
         "Find out whether a team pays on your questions or traffic, or choose one from many workers.",
-        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --dry-run\n"
-        "podium study --team my.toml --tasks mine.csv --budget-usd 5 --yes\n"
-        "podium study --preset shadow --team my.toml --share 0.1 --judge large --budget-usd 2 --yes\n"
-        "podium study --preset compose --pool candidates.toml --tasks mine.csv --budget-usd 2",
+        "podium study --team my.toml --tasks mine.csv --run-budget-usd 5 --dry-run\n"
+        "podium study --team my.toml --tasks mine.csv --run-budget-usd 5 --yes\n"
+        "podium study --preset shadow --team my.toml --share 0.1 --judge large --run-budget-usd 2 --yes\n"
+        "podium study --preset compose --pool candidates.toml --tasks mine.csv --run-budget-usd 2",
     ),
     Verb(
         "report",

@@ -80,9 +80,11 @@ def compose(
     Raises:
         UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    budget, candidates, file = study.settings.budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
+    budget, candidates, file = study.team.run_budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
     if budget is None:
-        raise UsageError("--preset compose pays for tests; say with --budget-usd how much it may spend.")
+        raise UsageError("--preset compose pays for tests; say with --run-budget-usd how much it may spend.")
+    if not 0 < budget < float("inf"):
+        raise UsageError(f"--run-budget-usd {budget:g}: give dollars above 0.")
     if candidates is None:
         raise UsageError("No candidates are named; give a pool file or an endpoint's address with --pool.")
     if options.workers is not None and options.workers < 1:
@@ -158,7 +160,7 @@ async def _ask(
         with open_spending(
             pool,
             folder,
-            run_usd=study.settings.budget_usd,
+            run_usd=study.team.run_budget_usd,
             day_usd=study.team.day_budget_usd,
             cache=study.team.cache,
         ) as (dispatcher, spend_limit):
@@ -220,7 +222,8 @@ def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
     say(f"{dollars(composed.spent_usd)} spent, {dollars(left)} of the budget left.")
     if not composed.complete:
         say(
-            "The budget ended before all candidates were tested; the same command with a larger --budget-usd goes on."
+            "The budget ended before all candidates were tested; the same command with a larger --run-budget-usd "
+            "goes on."
         )
     if composed.uncovered:
         say(f"No chosen worker passed: {', '.join(kind or UNSORTED for kind in composed.uncovered)}.")

@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from podium.calls.dispatcher import open_dispatcher
+from podium.calls.spend_limits import UNLIMITED_USD
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
-from podium.cli.team_options import CallOptions, Keys
+from podium.cli.team_options import Keys, RunOptions
 from podium.cli.terminal import open_console, progress_bar
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
@@ -50,7 +51,7 @@ def record(
     out: Path,
     /,
     *keys: Keys,
-    team: CallOptions = CallOptions(),
+    team: RunOptions = RunOptions(),
     tasks: str,
     split: str | None = None,
     questions: int = 100,
@@ -58,7 +59,6 @@ def record(
     name: str | None = None,
     concurrency: int = 16,
     budget_calls: int | None = None,
-    budget_usd: float | None = None,
     budget_seconds: float | None = None,
     seed: int = 0,
     json: Flag = False,
@@ -75,7 +75,6 @@ def record(
         name: The recording's name. Default: that of the file.
         concurrency: The most calls at once.
         budget_calls: The most calls of this start of the command.
-        budget_usd: The most dollars of this start.
         budget_seconds: The most seconds of this start.
         seed: Seeds the choice of questions and what workers draw.
         json: Print the header as one line of JSON.
@@ -90,9 +89,8 @@ def record(
     unfinished = unfinished_path(out)
     if not unfinished.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
-    budget = build(
-        {"calls": budget_calls, "usd": budget_usd, "seconds": budget_seconds}, Budget, source="--budget"
-    )
+    budget = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="--budget")
+    spending = out.with_suffix(".spending")
     parts = _open_splits(tasks, split, size=questions, seed=seed)
     # Workers do not see ratings, and a recording must not depend on them.
     workers = open_pool(settings, rated=False)
@@ -117,6 +115,7 @@ def record(
                 parts,
                 writer,
                 settings,
+                spending,
                 samples=samples,
                 seed=f"{seed}",
                 concurrency=concurrency,
@@ -143,6 +142,7 @@ def record(
         )
     if not still_missing:
         unfinished.unlink()
+        spending.unlink(missing_ok=True)
     _report(progress, header, out, json=json)
     return 1 if still_missing else 0
 
@@ -234,18 +234,25 @@ async def _ask(
     parts: Mapping[str, _Part],
     writer: RecordingWriter,
     settings: TeamSettings,
+    spending: Path,
     **options: Any,
 ) -> recorder.RecordingProgress:
-    """Ask the workers and show a progress bar. At the end, close the workers' connections."""
+    """Ask the workers and show a progress bar. At the end, close the workers' connections.
+
+    Args:
+        spending: the file that counts the dollars of all starts.
+    """
+    paid, run_usd = has_paid_workers(pool), settings.budget.run_usd
     split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
     with progress_bar() as show:
         try:
             with open_dispatcher(
-                paid_workers=has_paid_workers(pool),
+                paid_workers=paid,
                 cache=settings.cache,
                 replay=settings.replay,
                 day_usd=settings.budget.day_usd,
-                run_usd=settings.budget.run_usd,
+                run_usd=UNLIMITED_USD if run_usd is None and paid else run_usd,
+                spending=spending,
             ) as dispatcher:
                 return await recorder.record(
                     pool,

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.team_options import CallOptions
+from podium.cli.team_options import RunOptions
 from podium.cli.terminal import agrees, open_console, progress_bar
 from podium.errors import UsageError
 from podium.ratings.rating import require_sklearn
@@ -39,7 +39,7 @@ _LONGEST_ERROR = 300
 class StudyOptions:
     """The options of `podium study`."""
 
-    team: CallOptions = CallOptions()
+    team: RunOptions = RunOptions()
     settings: Annotated[StudySettings, Parameter(name="*")] = StudySettings()
     dry_run: Flag = False
     """Say what it would cost and how long it would take, and stop."""
@@ -70,14 +70,14 @@ def run_study(
     require_sklearn()
     study = StudyRun(team, pool, questions, options.settings, out)
     cost = study.forecast()
-    if cost.paid and options.settings.budget_usd is None and not options.dry_run:
+    if cost.paid and team.budget.run_usd is None and not options.dry_run:
         raise UsageError(
-            "This study calls models that cost money; say with --budget-usd how much it may spend."
+            "This study calls models that cost money; say with --run-budget-usd how much it may spend."
         )
     if options.dry_run and options.json:
         print(dumps(asdict(cost) | {"total_usd": cost.total_usd}))
         return 0
-    _print_plan(questions, cost, options)
+    _print_plan(questions, cost, team.budget.run_usd)
     if options.dry_run:
         return 0
     _ask_leave(cost, options)
@@ -94,7 +94,7 @@ async def _measure(study: StudyRun, cost: StudyCost) -> Study:
         await study.pool.close()
 
 
-def _print_plan(questions: StudyQuestions, spending: StudyCost, options: StudyOptions) -> None:
+def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: float | None) -> None:
     console = open_console(stderr=True)
 
     def say(sentence: str) -> None:
@@ -122,11 +122,7 @@ def _print_plan(questions: StudyQuestions, spending: StudyCost, options: StudyOp
         say(spending.conductor_reason)
     if spending.unpriced:
         say(f"Without a price in the pool file, so not counted: {', '.join(spending.unpriced)}.")
-    limit = (
-        ""
-        if options.settings.budget_usd is None
-        else f" No more than {dollars(options.settings.budget_usd)} are spent."
-    )
+    limit = "" if budget_usd is None else f" No more than {dollars(budget_usd)} are spent."
     say(f"About {counted(max(1, round(spending.seconds / 60)), 'minute')}.{limit}")
     for note in questions.notes:
         say(note)
@@ -156,7 +152,7 @@ def _say_what_is_missing(progress: AskingProgress) -> None:
         console.print(f"{failed} failed; the same command makes them again.", soft_wrap=True)
     if progress.refusal is not None:
         console.print(
-            f"Asking ended: {printable(progress.refusal)} The same command with a larger --budget-usd goes on.",
+            f"Asking ended: {printable(progress.refusal)} The same command with a larger --run-budget-usd goes on.",
             soft_wrap=True,
         )
 

@@ -91,6 +91,20 @@ class CallOptions(TeamOptions):
     ] = None
 
 
+RunBudgetUsd = Annotated[
+    float | None,
+    Parameter(help="The most dollars that the run may cost, over all its starts (budget.run_usd)."),
+]
+
+
+@Parameter(name="*", group="Team")
+@dataclass(frozen=True)
+class RunOptions(CallOptions):
+    """The same, for runs in which no planner plans, or many do."""
+
+    run_budget_usd: RunBudgetUsd = None
+
+
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class PlannerOptions(CallOptions):
@@ -179,10 +193,7 @@ class ServeOptions(PlannerOptions):
 class EvalOptions(PlannerOptions):
     """The same, for a comparison."""
 
-    run_budget_usd: Annotated[
-        float | None,
-        Parameter(help="The most dollars that the run may cost, over all its starts (budget.run_usd)."),
-    ] = None
+    run_budget_usd: RunBudgetUsd = None
     tasks: Annotated[
         str | None,
         Parameter(

@@ -179,7 +179,7 @@ class WorkerAnswers:
             )
             raise UsageError(
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
-                f"questions or a larger --budget-usd{judging}."
+                f"questions or a larger --run-budget-usd{judging}."
             )
         repeated = answer_arrays({name: [by_task[t.id] for t in tasks] for name, by_task in given.items()})
         answers = repeated

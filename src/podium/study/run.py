@@ -40,8 +40,6 @@ _CONDUCTORS = 2
 class StudySettings:
     """How a study is made."""
 
-    budget_usd: float | None = None
-    """The most dollars of the study, over all its starts. Needed if a worker costs money."""
     samples: int = 1
     """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
     judge: str | None = None
@@ -67,8 +65,6 @@ class StudySettings:
             )
         if not 0 <= self.margin < 1:
             raise UsageError(f"--margin {self.margin:g}: give a share from 0 to 1, such as 0.02.")
-        if self.budget_usd is not None and not 0 < self.budget_usd < float("inf"):
-            raise UsageError(f"--budget-usd {self.budget_usd:g}: give dollars above 0.")
 
 
 @dataclass(frozen=True)
@@ -76,6 +72,7 @@ class StudyRun:
     """A study of a team's workers."""
 
     team: TeamSettings
+    """Its `budget.run_usd` is the most dollars of the study, over all its starts; needed if a worker costs money."""
     pool: Pool
     questions: StudyQuestions
     settings: StudySettings
@@ -98,7 +95,7 @@ class StudyRun:
             conductors=_CONDUCTORS,
             conductor_price=self._conductor_price(),
             no_conductor=self._no_conductor(),
-            budget_usd=settings.budget_usd,
+            budget_usd=self.team.budget.run_usd,
             concurrency=settings.concurrency,
             pays_for_plans=pays_for_plans(conducting(self.team), pool),
         )
@@ -137,7 +134,7 @@ class StudyRun:
             on_progress: called with (what is done, how many, of how many).
         """
         team, pool, settings = self.team, self.pool, self.settings
-        limit, questions = settings.budget_usd, self.questions
+        limit, questions = team.budget.run_usd, self.questions
         with open_spending(
             pool,
             self.out,
