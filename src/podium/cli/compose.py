@@ -15,8 +15,9 @@ from rich.text import Text
 
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.progress import show_progress
 from podium.cli.study_run import StudyOptions
-from podium.cli.terminal import open_console, progress_bar
+from podium.cli.terminal import open_console
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.rollout.run_folder import replace_file
@@ -167,7 +168,7 @@ async def _ask(
             if study.settings.judge is not None:
                 judged = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
-            with progress_bar() as show:
+            with show_progress() as show:
                 answers = await ask_candidates(
                     pool,
                     kinds,

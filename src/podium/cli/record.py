@@ -15,10 +15,11 @@ from podium.calls.spend_limits import UNLIMITED_USD
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.progress import show_progress
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, RunOptions
-from podium.cli.terminal import open_console, progress_bar
+from podium.cli.terminal import open_console
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.ratings import recorder
@@ -244,7 +245,7 @@ async def _ask(
     """
     paid, run_usd = has_paid_workers(pool), settings.budget.run_usd
     split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
-    with progress_bar() as show:
+    with show_progress() as show:
         try:
             with open_dispatcher(
                 paid_workers=paid,

@@ -17,8 +17,9 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.progress import show_progress
 from podium.cli.team_options import RunOptions
-from podium.cli.terminal import agrees, open_console, progress_bar
+from podium.cli.terminal import agrees, open_console
 from podium.errors import UsageError
 from podium.ratings.rating import require_sklearn
 from podium.study.answering import AskingProgress
@@ -88,7 +89,7 @@ def run_study(
 
 async def _measure(study: StudyRun, cost: StudyCost) -> Study:
     try:
-        with progress_bar() as show:
+        with show_progress() as show:
             return await study.measure(cost, on_asked=_say_what_is_missing, on_progress=show)
     finally:
         await study.pool.close()
@@ -123,7 +124,12 @@ def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: floa
     if spending.unpriced:
         say(f"Without a price in the pool file, so not counted: {', '.join(spending.unpriced)}.")
     limit = "" if budget_usd is None else f" No more than {dollars(budget_usd)} are spent."
-    say(f"About {counted(max(1, round(spending.seconds / 60)), 'minute')}.{limit}")
+    time = (
+        "How long it takes is said once the first answers are there."
+        if spending.seconds is None
+        else f"About {counted(max(1, round(spending.seconds / 60)), 'minute')}."
+    )
+    say(f"{time}{limit}")
     for note in questions.notes:
         say(note)
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.cli.terminal import open_console, progress_bar
+from podium.cli.progress import show_progress
+from podium.cli.terminal import open_console
 from podium.errors import StoreError, UsageError
 from podium.evals.evaluation_ledger import TEST
 from podium.evals.suite.check import check_suite
@@ -71,9 +72,9 @@ class SuiteRunner:
         calls: AbstractContextManager[Dispatcher | None] = nullcontext()
         if share or manifest.pays:
             calls = open_calls(paid_workers=manifest.paid_workers, pays=manifest.pays)
-        with calls as dispatcher, progress_bar() as show:
+        with calls as dispatcher, show_progress() as show:
             seen = open_console(stderr=True).is_terminal
-            on_answer = _on_answer(show, answers_left(manifest, self.run)) if seen else None
+            on_answer = _on_answer(show, answers_left(manifest, self.run)) if seen or manifest.pays else None
             results = await run_suite(
                 manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )

@@ -60,10 +60,19 @@ class AskingProgress:
     """Answers that are kept, those of earlier starts included."""
     failed: int = 0
     """Calls of this start that failed for good. The next start makes them again."""
+    worker: str | None = None
+    """Who answered last, or failed to."""
+    usd: float = 0.0
+    """Dollars of the answers of this start."""
     errors: dict[str, str] = field(default_factory=dict)
     """Why the latest failed call of each worker failed."""
     refusal: str | None = None
     """Why no more calls are made; None: all were made."""
+
+    def __str__(self) -> str:
+        """Who answered last, and the dollars so far."""
+        spent = f", ${self.usd:.4f} so far" if self.usd else ""
+        return "Asking the workers" if self.worker is None else f"Asking {self.worker}{spent}"
 
 
 @dataclass(frozen=True)
@@ -109,9 +118,11 @@ class WorkerAnswers:
         ]
         missing = [one for one in wanted if self._is_missing(kept[one[1]].get((one[0].id, one[2])))]
         progress = AskingProgress(len(wanted), len(wanted) - len(missing))
+        on_progress(progress)
 
         def answered(job: RolloutJob, rollout: Rollout) -> None:
-            name = job.runner.pool.names[0]
+            progress.worker = name = job.runner.pool.names[0]
+            progress.usd += rollout.trace.cost_usd + rollout.grade.cost_usd
             if rollout.trace.answer is None:
                 progress.failed += 1
                 progress.errors[name] = failure_of(rollout.trace)

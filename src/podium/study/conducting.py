@@ -154,7 +154,8 @@ class ConductorStudy:
 
         def finished(repeat: int, rollout: Rollout) -> None:
             done.append(rollout)
-            on_progress(conductor.name, len(done), len(tasks))
+            spent = f", ${usd:.4f} so far" if (usd := sum(one.trace.cost_usd for one in done)) else ""
+            on_progress(f"{conductor.name}{spent}", len(done), len(tasks))
 
         try:
             with suppress(BudgetError):

@@ -154,7 +154,7 @@ class StudyRun:
                 budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
                 dispatcher=dispatcher,
                 concurrency=settings.concurrency,
-                on_progress=lambda made: on_progress("Asking", made.kept, made.wanted),
+                on_progress=lambda made: on_progress(str(made), made.kept + made.failed, made.wanted),
             )
             on_asked(asked)
             known = worker_answers.read()

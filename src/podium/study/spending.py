@@ -24,7 +24,7 @@ from podium.types import Price, Usage
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_paid_workers, is_tool, real_workers
+from podium.workers.traits import has_paid_workers, is_tool, real_workers, traits_of
 from podium.workflow import Step, Workflow
 
 ASSUMED_TOKENS = 500
@@ -33,8 +33,6 @@ REPEATED = 0.2
 """The share of the questions that every worker answers twice, so that luck can be told from skill."""
 _SAMPLED = 50
 """Most questions whose length is looked at."""
-_ASSUMED_S = 10.0
-"""Seconds of a call to a worker that does not say how long it takes."""
 _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
@@ -64,7 +62,8 @@ class StudyCost:
     """Dollars of all Conductors together."""
     conductor_reason: str
     """Why Conductors are left out; empty: they are not."""
-    seconds: float
+    seconds: float | None
+    """How long it takes; None: some worker does not say how long its calls take."""
     paid: bool
     """Whether anything costs money: `workers_paid`, or a paid model conducts."""
     workers_paid: bool
@@ -150,8 +149,8 @@ def forecast_cost(
     if left is not None and likely > 0:
         reached = min(reached, int(left / likely))
     calls = round(reached * answers * len(workers) * (1 + judged))
-    mean_s = sum(worker.profile.latency_s or _ASSUMED_S for worker in workers) / len(workers)
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
+    seconds = _seconds(workers, calls / len(workers), plan_calls, concurrency)
     real = [worker for worker in real_workers(pool) if not worker.profile.price.says_free]
     pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.says_free
     return StudyCost(
@@ -165,11 +164,24 @@ def forecast_cost(
         conductors=conductors if count else 0,
         conductor_usd=count * conducted_usd,
         conductor_reason=reason,
-        seconds=(calls + plan_calls) * mean_s / concurrency,
+        seconds=seconds,
         paid=bool(real) or pays_for_plans,
         workers_paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
     )
+
+
+def _seconds(workers: Sequence[Worker], each: float, plan_calls: float, concurrency: int) -> float | None:
+    """Seconds of `each` calls to every worker, and of the calls of plans; None: they cannot be known.
+
+    A worker takes at least as long as its own limit of calls at once lets it.
+    """
+    latencies = [0.0 if traits_of(one).cost == "nothing" else one.profile.latency_s for one in workers]
+    known = [latency for latency in latencies if latency is not None]
+    if len(known) < len(latencies):
+        return None
+    slowest = max(each * s / one.limits.concurrency for s, one in zip(known, workers, strict=True))
+    return max(slowest, (each + plan_calls / len(known)) * sum(known) / concurrency)
 
 
 def most_samples(pool: Pool) -> float:

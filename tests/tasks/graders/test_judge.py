@@ -300,5 +300,6 @@ async def test_without_a_reference_the_question_and_the_response_are_judged() ->
     judged = JudgedResponse("It is five.", "What is 2 + 2?", rubric=RUBRIC_WITHOUT_REFERENCE)
     assert await judged.verdict(ask, "judy") == "WRONG"
     ((prompt,),) = asked
-    assert re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>\n", prompt.content) == ["question", "response"]
+    labels = re.findall(r"<<<([a-z ]+) [0-9a-f]{16}>>>", prompt.content)
+    assert labels == ["question", "end", "response", "end"]
     assert "The reference answer is right" not in prompt.content

@@ -1,0 +1,122 @@
+"""Says how far a long command has come, and how long the rest will take at the pace so far.
+
+On a terminal it is a bar. Elsewhere a line goes to standard error every half minute, also while nothing is answered.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.text import Text
+
+from podium.cli.printable import counted, printable
+from podium.cli.terminal import open_console
+
+ShowProgress = Callable[[str, int, int], None]
+"""Called with (what is done, how many, of how many)."""
+_EVERY_S = 30.0
+
+
+class TimeLeft:
+    """The seconds that the rest takes, estimated from the calls that ended since this start.
+
+    Answers that were kept before count as done and took no time. With other work to do the estimate starts again.
+
+    Args:
+        clock: seconds from any origin.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = 0.0
+        self._first = self._done = self._total = 0
+
+    def update(self, done: int, total: int) -> None:
+        """So many of so many are done."""
+        if total != self._total or done < self._done:
+            self._began, self._first = self._clock(), done
+        self._done, self._total = done, total
+
+    @property
+    def seconds(self) -> float | None:
+        """None: nothing has ended yet."""
+        ended = self._done - self._first
+        return (self._clock() - self._began) / ended * (self._total - self._done) if ended else None
+
+    def __str__(self) -> str:
+        seconds = self.seconds
+        if seconds is None:
+            return "no estimate yet"
+        if seconds < 60:
+            return f"about {seconds:.0f} s left"
+        return f"about {counted(round(seconds / 60), 'minute')} left"
+
+
+@contextmanager
+def show_progress(every_s: float = _EVERY_S) -> Iterator[ShowProgress]:
+    """Show what the calls of the value say.
+
+    Args:
+        every_s: seconds between two lines where standard error is no terminal.
+    """
+    left = TimeLeft()
+    with _bar(left) if open_console(stderr=True).is_terminal else _lines(left, every_s) as draw:
+
+        def show(what: str, done: int, total: int) -> None:
+            left.update(done, total)
+            draw(what, done, total)
+
+        yield show
+
+
+@contextmanager
+def _bar(left: TimeLeft) -> Iterator[ShowProgress]:
+    from rich.progress import (  # noqa: PLC0415 - only where something is drawn
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        ProgressColumn,
+        Task,
+        TextColumn,
+    )
+
+    class LeftColumn(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(str(left))
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        LeftColumn(),
+    )
+    with Progress(*columns, console=open_console(stderr=True), transient=True) as bar:
+        line = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(
+            line, description=printable(what), completed=done, total=total
+        )
+
+
+@contextmanager
+def _lines(left: TimeLeft, every_s: float) -> Iterator[ShowProgress]:
+    console, ended, latest = open_console(stderr=True), threading.Event(), ""
+
+    def draw(what: str, done: int, total: int) -> None:
+        nonlocal latest
+        latest = f"{printable(what)}: {done:,} of {total:,}"
+
+    def print_lines() -> None:
+        while not ended.wait(every_s):
+            if latest:
+                console.print(f"{latest}, {left}", soft_wrap=True)
+
+    printer = threading.Thread(target=print_lines, name="podium-progress", daemon=True)
+    printer.start()
+    try:
+        yield draw
+    finally:
+        ended.set()
+        printer.join()
