@@ -116,7 +116,7 @@ def cascade_figures(answers: Answers, first: Members, then: int) -> tuple[Floats
 
 
 @dataclass(frozen=True)
-class PlanChoice:
+class PlannerSelection:
     """A planner of a suite that is chosen on training questions."""
 
     kind: PlannerKind
@@ -126,13 +126,15 @@ class PlanChoice:
     """None: there are too few workers."""
 
 
-PLAN_CHOICES: Mapping[str, PlanChoice] = {
-    "best-vote": PlanChoice("committee", "Best vote of the best workers", partial(best_vote, weighted=False)),
-    "best-weighted-vote": PlanChoice(
+PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
+    "best-vote": PlannerSelection(
+        "committee", "Best vote of the best workers", partial(best_vote, weighted=False)
+    ),
+    "best-weighted-vote": PlannerSelection(
         "committee", "Best weighted vote of the best workers", partial(best_vote, weighted=True)
     ),
-    "best-committee": PlanChoice("committee", "Best vote of any five answers", best_fixed_plan),
-    "best-cascade": PlanChoice("cascade", "Best cascade", best_cascade),
+    "best-committee": PlannerSelection("committee", "Best vote of any five answers", best_fixed_plan),
+    "best-cascade": PlannerSelection("cascade", "Best cascade", best_cascade),
 }
 """By the name that a suite's file has for it."""
 

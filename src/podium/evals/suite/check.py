@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.evaluation_ledger import TRAIN, ledger_file
-from podium.evals.plan_selection import PLAN_CHOICES
+from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable, tables_of
 from podium.evals.suite.settings import PlannerEntry, SuiteSettings
 from podium.evals.suite.setup import TableSetup
@@ -123,7 +123,7 @@ async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSetti
 def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
     bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
-    if setup.drawn is not None and (bound or entry.planner in PLAN_CHOICES):
+    if setup.drawn is not None and (bound or entry.planner in PLANNER_SELECTIONS):
         return (
             f"{entry.row} needs the same workers for every question, and on {setup.table.label} they are drawn; "
             "leave it out."
@@ -145,7 +145,7 @@ def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
 
 def _learns(entry: PlannerEntry) -> bool:
     known = find_baseline(entry.planner)
-    return entry.planner in PLAN_CHOICES or (known is not None and known[0].learns)
+    return entry.planner in PLANNER_SELECTIONS or (known is not None and known[0].learns)
 
 
 def _chooses(entry: PlannerEntry, controls: Sequence[str]) -> bool:

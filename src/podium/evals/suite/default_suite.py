@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
-from podium.evals.plan_selection import PLAN_CHOICES
+from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.plan import TRAINING
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners import known_baselines
@@ -57,7 +57,7 @@ def default_suite(
         )
     controls = _controls(team, training, untrained)
     first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
-    choices = PLAN_CHOICES if recorded and training else {}
+    choices = PLANNER_SELECTIONS if recorded and training else {}
     models = [worker.profile.name for worker in pool if not is_tool(worker)]
     chosen = (
         PlannerEntry(planner=planner, label=choice.label)

@@ -16,7 +16,7 @@ from podium.evals.comparison import PlannerKind
 from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
-from podium.evals.plan_selection import PLAN_CHOICES
+from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
@@ -125,8 +125,8 @@ class SuiteRow(Value):
             return "control"
         if self.entry.best_of > 1:
             return "oracle"
-        if self.entry.planner in PLAN_CHOICES:
-            return PLAN_CHOICES[self.entry.planner].kind
+        if self.entry.planner in PLANNER_SELECTIONS:
+            return PLANNER_SELECTIONS[self.entry.planner].kind
         name = self.entry.planner.partition(":")[0]
         kinds: tuple[PlannerKind, ...] = get_args(PlannerKind)
         return next((kind for kind in kinds if kind == name), "other")
@@ -145,7 +145,7 @@ class SuiteRow(Value):
     @property
     def is_chosen(self) -> bool:
         """Whether its planner is chosen on training questions, so that its name says more than the label."""
-        return self.control in CHOSEN_CONTROLS or self.entry.planner in PLAN_CHOICES
+        return self.control in CHOSEN_CONTROLS or self.entry.planner in PLANNER_SELECTIONS
 
 
 class SuiteTable(Value):

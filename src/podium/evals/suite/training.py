@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from podium.errors import UsageError
-from podium.evals.plan_selection import COST_TOLERANCE, PLAN_CHOICES, VoterPrices, best_fixed_plan
+from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
 from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.plan import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, parse_answers
@@ -59,8 +59,8 @@ class SuiteTraining:
             UsageError: there is nothing to choose from.
         """
         entry = self.job.entry
-        if entry.planner in PLAN_CHOICES:
-            found = PLAN_CHOICES[entry.planner].choose(await self._answers())
+        if entry.planner in PLANNER_SELECTIONS:
+            found = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())
             if found is None:
                 raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
             return found
