@@ -1,8 +1,9 @@
 """`podium` and `inspect` without the time that Python takes to load them: every command is a fork of one process.
 
-That process loads the modules of a command when it is first asked for it. The fork runs the function that the installed
-program runs, in a process of its own, with the folder, the environment and the streams of the small program that a
-shell starts instead. It gets that program's signals, and it is killed when that program is.
+That process loads the modules of a command when it is first asked for it, and later what earlier commands have loaded
+while they ran. The fork runs the function that the installed program runs, in a process of its own, with the folder,
+the environment and the streams of the small program that a shell starts instead. It gets that program's signals, and it
+is killed when that program is.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _LATE = {
         "openai.types.responses",
     ),
 }
-"""What some commands load only when they run."""
+"""What some commands load only when they run, and would load in all that run at once."""
 _PROGRAM = """#!{python} -IS
 import json, os, signal, socket, sys
 server = socket.socket(socket.AF_UNIX)
@@ -62,7 +63,10 @@ def loaded_programs(folder: Path) -> Iterator[Path]:
         text = _PROGRAM.format(python=sys.executable, address=str(address), name=name)
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    with subprocess.Popen([sys.executable, __file__, str(address)]) as server:
+    offline = os.environ | {
+        "HF_HUB_OFFLINE": "1"
+    }  # Read when it is loaded, and no command of the tests asks the hub.
+    with subprocess.Popen([sys.executable, __file__, str(address)], env=offline) as server:
         try:
             while not address.exists():
                 assert server.poll() is None, "it did not start"
@@ -79,11 +83,15 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
         del client_address
         size, streams, _, _ = socket.recv_fds(request, 4, 3)
         order = json.loads(_read(request, int.from_bytes(size, "big")))
-        for module in _modules(*order[:2]):
-            with suppress(ImportError):  # the command says it itself, if it needs the module
-                importlib.import_module(module)
+        late = Path(str(self.server_address)).with_name("late")
+        earlier = late.read_text().split() if late.exists() else []
+        for module in [*_modules(*order[:2]), *earlier]:
+            # The command says it itself, if it needs the module; others were in a folder of its own.
+            with suppress(ImportError):
+                if module not in sys.modules:
+                    importlib.import_module(module)
         gc.freeze()  # A fork that searches for garbage would copy all that is loaded.
-        super().process_request(request, (order, streams))
+        super().process_request(request, (order, streams, late))
         for stream in streams:
             os.close(stream)
 
@@ -111,7 +119,7 @@ class _Command(socketserver.BaseRequestHandler):
         self.request.sendall(bytes([status if status >= 0 else 128 - status]))
 
 
-def _run(order: Any, streams: list[int]) -> None:
+def _run(order: Any, streams: list[int], late: Path) -> None:
     name, words, folder, environment = order
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -122,7 +130,12 @@ def _run(order: Any, streams: list[int]) -> None:
     os.environ.update(environment)
     sys.argv = words
     module, _, function = PROGRAMS[name].partition(":")
-    sys.exit(getattr(sys.modules[module], function)())
+    known = set(sys.modules)
+    try:
+        sys.exit(getattr(sys.modules[module], function)())
+    finally:
+        with late.open("a") as file:
+            file.write("".join(f"{found}\n" for found in sys.modules if found not in known))
 
 
 def _modules(name: str, words: list[str]) -> list[str]:
