@@ -5,19 +5,33 @@ Add a row for every new damage that is found.
 
 from __future__ import annotations
 
+import asyncio
 import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tiny_run import SETTINGS, make_settings, run, write_start
+from tiny_run import SHORT, make_settings, run, write_start
 
+from podium.conductor.checkpoint import Checkpoint
 from podium.config import build
 from podium.errors import CheckpointError, ConfigError, RunMismatchError, StoreError
 from podium.train.settings import TrainSettings
 
-SHORT = SETTINGS.model_copy(update={"iterations": 8, "minutes": None, "save_every": 2})
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
+    """Random weights, from which runs only read."""
+    return write_start(tmp_path_factory.mktemp("damaged") / "start")
+
+
+@pytest.fixture(scope="module")
+def finished(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run, of which each test damages a copy."""
+    folder = tmp_path_factory.mktemp("damaged") / "run"
+    asyncio.run(run(folder, start, SHORT))
+    return folder
 
 
 def _cut(path: Path) -> None:
@@ -49,7 +63,7 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
     "metrics cut": (lambda f: _cut(f / "metrics.jsonl"), RunMismatchError, "rows, and the checkpoint"),
     "metrics missing": (lambda f: (f / "metrics.jsonl").unlink(), RunMismatchError, "has 0 rows"),
     "metrics of another kind": (
-        lambda f: (f / "metrics.jsonl").write_text("[\n" * 8),
+        lambda f: (f / "metrics.jsonl").write_text("[\n" * SHORT.iterations),
         RunMismatchError,
         "line 1: this is no row",
     ),
@@ -58,18 +72,21 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
 
 @pytest.mark.parametrize(("damage", "kind", "says"), DAMAGES.values(), ids=DAMAGES)
 async def test_a_damaged_run_is_refused_in_a_sentence(
-    damage: Callable[[Path], object], kind: type[Exception], says: str, tmp_path: Path
+    damage: Callable[[Path], object],
+    kind: type[Exception],
+    says: str,
+    start: Checkpoint,
+    finished: Path,
+    tmp_path: Path,
 ) -> None:
-    start = write_start(tmp_path / "start")
-    await run(tmp_path / "run", start, SHORT)
+    shutil.copytree(finished, tmp_path / "run")
     damage(tmp_path / "run")
     with pytest.raises(kind, match=says) as refused:
         await run(tmp_path / "run", start, SHORT)
     assert "\n" not in str(refused.value)
 
 
-async def test_a_full_disk_and_a_folder_that_is_none_are_told(tmp_path: Path) -> None:
-    start = write_start(tmp_path / "start")
+async def test_a_full_disk_and_a_folder_that_is_none_are_told(start: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         await run(tmp_path / "file" / "run", start, SHORT)

@@ -17,7 +17,9 @@ from podium.scoring import RolloutRequest, Score
 from podium.train.settings import GRPOSettings
 from podium.train.small.checkpoints import read_model
 
-HELD = SETTINGS.model_copy(update={"iterations": 9, "beta": 0.05, "skip_suffix_min_prob": 0.99})
+HELD = SETTINGS.model_copy(
+    update={"iterations": 5, "save_every": 2, "beta": 0.05, "skip_suffix_min_prob": 0.99}
+)
 
 
 def rows(folder: Path) -> list[dict]:
@@ -39,10 +41,10 @@ async def test_training_in_two_rounds_raises_the_reward(tmp_path: Path) -> None:
 
 
 class Breaking(Unreliable):
-    """Breaks off in the second round of the seventh iteration."""
+    """Breaks off in the second round of the fourth iteration."""
 
     async def score(self, request: RolloutRequest) -> Score:
-        if request.seed.startswith("train/7/6/") and len(request.plans) == 2:
+        if request.seed.startswith("train/7/3/") and len(request.plans) == 2:
             raise ServiceError("The scoring broke off.")
         return await super().score(request)
 
@@ -55,7 +57,7 @@ async def test_a_run_that_broke_off_in_a_second_round_goes_on_the_same(
     broken = tmp_path / "broken"
     with pytest.raises(ServiceError):
         await run(broken, start, HELD, rounds=2, scoring=Breaking)
-    assert rows(broken) == rows(tmp_path / "whole")[:6]
+    assert rows(broken) == rows(tmp_path / "whole")[:3]
     resumed = await run(broken, start, HELD, rounds=2)
 
     assert rows(broken) == rows(tmp_path / "whole")
@@ -73,11 +75,11 @@ async def log_ratios(folder: Path, start: Checkpoint, *, rounds: int = 1, **grpo
 async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start", accepts=True)
     free, held = [
-        await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=8, beta=beta)
+        await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=5, beta=beta)
         for beta in (1e-9, 0.5)
     ]
     assert free[0] == held[0] == pytest.approx(0.0, abs=1e-4), "no step was taken before the first batch"
-    assert fmean(free[-4:]) > 4 * fmean(held[-4:]) > 0
+    assert fmean(free[-2:]) > 2 * fmean(held[-2:]) > 0
 
 
 async def test_without_a_kl_weight_no_kl_is_measured(tmp_path: Path) -> None:

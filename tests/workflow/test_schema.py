@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,10 +17,15 @@ NAMES = ("coder", "vote", "7", "mini")
 KINDS: list[SchemaKind] = ["exact", "portable"]
 
 
-def fits(plan: Any, kind: SchemaKind, *, names: tuple[str, ...] = NAMES, later_round: bool = False) -> bool:
+@cache
+def validator(kind: SchemaKind, names: tuple[str, ...], later_round: bool) -> Draft202012Validator:
     schema = plan_schema(kind, workers=WORKERS, names=names, later_round=later_round)
     Draft202012Validator.check_schema(schema)
-    return bool(Draft202012Validator(schema).is_valid(plan))
+    return Draft202012Validator(schema)
+
+
+def fits(plan: Any, kind: SchemaKind, *, names: tuple[str, ...] = NAMES, later_round: bool = False) -> bool:
+    return bool(validator(kind, names, later_round).is_valid(plan))
 
 
 def last_sees(workflow: Workflow) -> bool:

@@ -122,10 +122,10 @@ async def until_reserved(place: Place, key: str, usd: float) -> None:
     raise AssertionError(await spending(place, key))
 
 
-async def test_64_questions_at_each_of_two_replicas_never_pass_the_budget(
+async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
     place: Place, running: Running
 ) -> None:
-    key, caller = await place.added(budget="3")
+    key, caller = await place.added(budget="1.5")
     asking = WorkerCall(await asyncio.to_thread(running.start), key)
     peak, done, register = 0, asyncio.Event(), place.open()
 
@@ -137,19 +137,19 @@ async def test_64_questions_at_each_of_two_replicas_never_pass_the_budget(
             await asyncio.sleep(0.01)
 
     watching = asyncio.create_task(watch())
-    await asking.ask(128, in_flight=64)
+    await asking.ask(64, in_flight=32)
     done.set()
     await watching
     await register.close()
     assert await asyncio.to_thread(running.end) == [0, 0]
     at_end = await spending(place, caller.id or "")
-    assert peak <= 3 * NANO_PER_USD
-    assert peak > 2 * NANO_PER_USD, "they were in flight together"
+    assert peak <= 1.5 * NANO_PER_USD
+    assert peak > NANO_PER_USD, "they were in flight together"
     assert at_end.reserved == 0
     assert at_end.spent == asking.answered * round(PAID_USD * NANO_PER_USD)
-    assert 3 - 3 * MOST_USD <= at_end.spent / NANO_PER_USD <= 3
+    assert 1.5 - 3 * MOST_USD <= at_end.spent / NANO_PER_USD <= 1.5
     assert {(error.status_code, error.type) for error in asking.refused} == {(402, "budget_exceeded")}
-    assert asking.answered + len(asking.refused) == 256
+    assert asking.answered + len(asking.refused) == 128
 
 
 @pytest.mark.parametrize("place", ["sqlite"], indirect=True)  # Of both kinds: test_keys_register.
