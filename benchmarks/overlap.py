@@ -31,7 +31,10 @@ from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.opening import open_pool
 from podium.train.engine import open_engine
-from podium.train.run import train_over
+from podium.train.preflight import PreparedTraining
+from podium.train.progress import Progress
+from podium.train.recorder import Recorder
+from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.types import Message
@@ -75,21 +78,14 @@ async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> 
     start = Checkpoint.read(experiment.start)
     session = ScoringSession(experiment, open_training_tasks(experiment, pool, print), pool, Dispatcher())
     scoring = TimedScoring(session)
-    rows = RunFolder(folder)
-    await train_over(
-        scoring,
-        open_engine("trl"),
-        experiment,
-        folder,
-        tasks=list(session.tasks),
-        start=start,
-        tokenizer=AutoTokenizer.from_pretrained(start.path),
-        codec=Codec.of(start),
-        ranks=AcceleratedRanks(),
-        run=rows,
-        on_warning=print,
-    )
-    (row,) = rows.rows().read()
+    run = RunFolder(folder)
+    tokenizer = AutoTokenizer.from_pretrained(start.path)
+    prepared = PreparedTraining(pool, start, tokenizer, Codec.of(start), session.tasks)
+    recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"), on_warning=print)
+    scored = ScoredTasks(scoring, list(session.tasks))
+    job = make_job(experiment, folder, prepared, scored, ranks=AcceleratedRanks(), recorder=recorder)
+    await run_in_thread(open_engine("trl"), job)
+    (row,) = run.rows().read()
     seconds = row["seconds"]
     return seconds["sample"], max(scoring.seconds), seconds["sample"] + seconds["score"]
 

@@ -15,7 +15,7 @@ import pytest
 import tiny_run
 import torch
 from pydantic import ValidationError
-from tiny_run import SETTINGS, SHAPE, make_settings, run, write_start
+from tiny_run import KILLED_AT, SETTINGS, SHAPE, SHORT, make_settings, run, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.conductor.chat_codec import ChatCodec
@@ -44,7 +44,7 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 def whole(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run, which tests only read."""
     folder = tmp_path_factory.mktemp("small") / "whole"
-    asyncio.run(run(folder, start))
+    asyncio.run(run(folder, start, SHORT))
     return folder
 
 
@@ -63,17 +63,12 @@ async def test_a_run_killed_and_resumed_has_the_metrics_of_an_unbroken_one(
     child = await asyncio.create_subprocess_exec(
         sys.executable, tiny_run.__file__, str(killed), str(start.path)
     )
-    metrics = RunFolder(killed).rows()
-    async with asyncio.timeout(60):
-        while len(metrics.read()) < 6 and child.returncode is None:  # noqa: ASYNC110 (it is another process)
-            await asyncio.sleep(0.002)
-    child.kill()
-    assert await child.wait() == -9, "the run ended before it could be killed"
-    assert 6 <= len(metrics.read()) < SETTINGS.iterations
-    resumed = await run(killed, start)
+    assert await child.wait() == -9
+    assert len(rows(killed)) == KILLED_AT + 1
+    resumed = await run(killed, start, SHORT)
 
     assert rows(killed) == rows(whole)
-    assert len(rows(killed)) == SETTINGS.iterations
+    assert len(rows(killed)) == SHORT.iterations
     for name, weight in read_model(Checkpoint.read(whole / "trained")).state_dict().items():
         assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
 
@@ -97,37 +92,37 @@ def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(whole: Path)
 async def test_a_finished_run_is_left_as_it_is(tmp_path: Path, start: Checkpoint, whole: Path) -> None:
     shutil.copytree(whole, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
-    await run(tmp_path / "run", start)
+    await run(tmp_path / "run", start, SHORT)
     assert {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()} == before
 
 
 async def test_the_time_limit_ends_a_run_that_a_longer_one_continues(
     tmp_path: Path, start: Checkpoint, whole: Path
 ) -> None:
-    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    hurried = SHORT.model_copy(update={"minutes": 1e-6})
     await run(tmp_path / "run", start, hurried)
     assert len(rows(tmp_path / "run")) == 1
-    await run(tmp_path / "run", start)
+    await run(tmp_path / "run", start, SHORT)
     assert rows(tmp_path / "run") == rows(whole)
 
 
 async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
     tmp_path: Path, start: Checkpoint
 ) -> None:
-    hurried = SETTINGS.model_copy(update={"minutes": 1e-6})
+    hurried = SHORT.model_copy(update={"minutes": 1e-6})
     policy = await run(tmp_path / "run", start, hurried)
 
     class InterruptionError(Exception):
         pass
 
     def stop(row: Mapping[str, Any]) -> None:
-        if row["iteration"] == SETTINGS.save_every:
+        if row["iteration"] == SHORT.save_every:
             raise InterruptionError
 
     with pytest.raises(InterruptionError):
-        await run(tmp_path / "run", start, on_row=stop)
+        await run(tmp_path / "run", start, SHORT, on_row=stop)
     (newest,) = (tmp_path / "run" / "checkpoints").glob("[0-9]*")
-    assert newest.name == f"{SETTINGS.save_every:06d}"
+    assert newest.name == f"{SHORT.save_every:06d}"
     await run(tmp_path / "run", start, hurried)
     assert (policy / "model.safetensors").read_bytes() == (newest / "model.safetensors").read_bytes()
 
@@ -135,11 +130,11 @@ async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
 async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(
     tmp_path: Path, start: Checkpoint
 ) -> None:
-    settings = SETTINGS.model_copy(update={"iterations": 6})
+    settings = SETTINGS.model_copy(update={"iterations": 4})
     evaluated = settings.model_copy(update={"eval_every": 2})
     policies = [await run(tmp_path / f"{of.eval_every}", start, of) for of in (settings, evaluated)]
     found = rows(tmp_path / "2")
-    assert [row["iteration"] for row in found if "evaluation" in row] == [1, 3, 5]
+    assert [row["iteration"] for row in found if "evaluation" in row] == [1, 3]
     assert found[1]["evaluation"]["questions"] == 3
     assert all(0 <= row["evaluation"]["accuracy"] <= 1 for row in found if "evaluation" in row)
     assert [{k: v for k, v in row.items() if k != "evaluation"} for row in found] == rows(tmp_path / "0")
@@ -159,7 +154,7 @@ def test_the_rows_say_when_all_plans_become_alike(long: Path) -> None:
 
 
 def test_dropped_rollouts_are_counted_and_not_rewarded(whole: Path) -> None:
-    assert sum(row["dropped"] for row in rows(whole)) > 10
+    assert sum(row["dropped"] for row in rows(whole)) > 5
 
 
 async def test_another_configuration_is_refused(tmp_path: Path, start: Checkpoint) -> None:

@@ -2,13 +2,15 @@
 
 Each plan is one token of the policy's vocabulary, so a policy with random weights earns something from the start.
 For runs of several rounds there is a policy with one word more, the acceptance. Run as a program it trains in a
-folder, for the test that kills it.
+folder and is killed on the way.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,9 +29,12 @@ from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.engine import open_engine
+from podium.train.preflight import PreparedTraining
+from podium.train.progress import Progress
 from podium.train.ranks import Ranks
+from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec
-from podium.train.run import train_over
+from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
@@ -157,6 +162,9 @@ SETTINGS = GRPOSettings(
     temperature=1.0,
     discount="none",
 )
+SHORT = SETTINGS.model_copy(update={"iterations": 10, "save_every": 3})
+"""A run that shows what is kept, and not what is learned."""
+KILLED_AT = 4
 
 
 class Unreliable:
@@ -207,22 +215,26 @@ async def run(
     """Train in a folder; returns that of the trained model."""
     made = make_settings(start, grpo, **settings)
     session = make_session(made, pool)
-    await train_over(
-        scoring(session),
-        open_engine("small"),
+    evaluated = [f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else ()
+    scored = ScoredTasks(scoring(session), list(session.tasks), evaluated)
+    recorder = Recorder(
         made,
-        folder,
-        tasks=list(session.tasks),
-        evaluated=[f"validation/{name}" for name in make_tasks(3)] if grpo.eval_every else (),
-        start=start,
-        tokenizer=None,
-        codec=codec or Codec.of(start),
-        ranks=Ranks(),
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
+        progress=Progress(lambda line: None, noun="plans"),
+        on_warning=lambda warning: None,
         on_row=on_row,
     )
+    prepared = PreparedTraining(pool, start, None, codec or Codec.of(start), session.tasks)
+    job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
+    await run_in_thread(open_engine("small"), job)
     return folder / "trained"
 
 
+def _die(row: Mapping[str, Any]) -> None:
+    """End this process as a kill from outside does, after a row whose checkpoint is not written."""
+    if row["iteration"] == KILLED_AT:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), Checkpoint.read(sys.argv[2])))
+    asyncio.run(run(Path(sys.argv[1]), Checkpoint.read(sys.argv[2]), SHORT, on_row=_die))

@@ -105,7 +105,7 @@ class TrainingSize:
             micro_batch=grpo.micro_batch,
             passes=grpo.num_iterations,
             weight_bytes=weight_bytes,
-            bf16=bool(trl.get("bf16", False)) or dtype == "bfloat16",
+            bf16=settings.dtype == "bf16" or bool(trl.get("bf16", False)) or dtype == "bfloat16",
             checkpointing=bool(trl.get("gradient_checkpointing", True)),
             lora_rank=None if settings.lora is None else int(settings.lora.get("r", 8)),
             reference=grpo.beta > 0,

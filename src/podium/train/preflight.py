@@ -48,9 +48,9 @@ class PreparedTraining:
     start: Checkpoint
     tokenizer: Any
     codec: PromptCodec
-    tasks: Mapping[str, Task]
+    tasks: Mapping[str, Task] = field(default_factory=dict)
     """Empty on a rank that does not call workers."""
-    evaluated: Mapping[str, Task]
+    evaluated: Mapping[str, Task] = field(default_factory=dict)
     """The tasks of evaluations; empty also where none is due."""
 
 

@@ -112,7 +112,7 @@ class Rollouts:
         loop: where the scoring session lives.
         rounds: of a rollout.
         discount: share of a plan's reward that the round after it gives; see `set_rewards`.
-        room: the most tokens of a prompt.
+        max_prompt_tokens: a longer prompt gets no plan.
         stop: set when the run is to end.
         on_plan: called with the tokens of each plan when it is written.
         gate: called with the samples of the first batch, of all ranks; it refuses a start that cannot learn.
@@ -126,7 +126,7 @@ class Rollouts:
         *,
         rounds: int,
         discount: float | Literal["none"],
-        room: int,
+        max_prompt_tokens: int,
         ranks: Ranks,
         stop: threading.Event,
         on_plan: Callable[[int], None] = lambda tokens: None,
@@ -137,7 +137,7 @@ class Rollouts:
         self._codec = codec
         self.rounds = rounds
         self._discount = discount
-        self._room = room
+        self._max_prompt_tokens = max_prompt_tokens
         self.ranks = ranks
         self.stop = stop
         self._on_plan = on_plan
@@ -220,7 +220,7 @@ class Rollouts:
             messages = await self._scoring.prompt(group[0].request(group[0].plans))
             tokens = [] if messages is None else self._codec.encode(messages)
             for sample in group:
-                sample.too_long = len(tokens) > self._room
+                sample.too_long = len(tokens) > self._max_prompt_tokens
                 sample.prompt = [] if sample.too_long else tokens
 
         groups: dict[Any, list[SampledCompletion]] = {}

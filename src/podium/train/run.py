@@ -11,12 +11,12 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
@@ -30,7 +30,7 @@ from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
-from podium.train.rollouts import PromptCodec, Rollouts, TrainingInterruptedError
+from podium.train.rollouts import Rollouts, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
@@ -83,94 +83,74 @@ async def run_grpo(
                 data=RunData.of(prepared.tasks.values(), prepared.pool) if local else None,
             )
         )
-        async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as (
-            scoring,
-            tasks,
-            evaluated,
-        ):
-            await train_over(
-                scoring,
-                engine,
-                settings,
-                folder,
-                tasks=tasks,
-                evaluated=evaluated,
-                workers=prepared.pool.names,
-                start=prepared.start,
-                tokenizer=prepared.tokenizer,
-                codec=prepared.codec,
-                ranks=ranks,
-                run=run,
-                on_warning=warn,
-                on_row=on_row,
-                say=say if ranks.first else lambda line: None,
-            )
+        async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:
+            tell = say if ranks.first else lambda line: None
+            with Progress(tell, noun="plans", total=settings.plans) as progress:
+                progress.phase("loading the model")
+                recorder = Recorder(settings, run=run, progress=progress, on_warning=warn, on_row=on_row)
+                job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
+                await run_in_thread(engine, job)
         if ranks.first:
             write_policy(folder, settings, prepared.start, prepared.pool)
         return folder / "policy"
 
 
-async def train_over(
-    scoring: Scoring,
-    engine: TrainingEngine[TrainingJob],
+@dataclass(frozen=True, slots=True)
+class ScoredTasks:
+    """What scores the plans of a run, and the ids of the tasks that it knows."""
+
+    scoring: Scoring
+    tasks: Sequence[str]
+    """Of training."""
+    evaluated: Sequence[str] = ()
+    """Of evaluations."""
+
+
+def make_job(
     settings: TrainSettings,
     folder: Path,
+    prepared: PreparedTraining,
+    scored: ScoredTasks,
     *,
-    tasks: Sequence[str],
-    evaluated: Sequence[str] = (),
-    workers: Sequence[str] = (),
-    start: Checkpoint,
-    tokenizer: Any,
-    codec: PromptCodec,
     ranks: Ranks,
-    run: RunFolder | None,
-    on_warning: Callable[[str], None] = lambda warning: None,
-    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
-    say: Callable[[str], None] = lambda line: None,
-) -> None:
-    """Have the engine train on the tasks of a scoring session, on this rank, and leave the model in `trained`.
-
-    Args:
-        tasks, evaluated: ids of the questions of training and of evaluations.
-        workers: names of the workers that the gate looks for.
-        run: the run's folder; None: this rank writes no rows.
-    """
-    with Progress(say, noun="plans", total=settings.plans) as progress:
-        progress.phase("loading the model")
-        rollouts = Rollouts(
-            scoring,
-            asyncio.get_running_loop(),
-            codec,
-            rounds=settings.rounds,
-            discount=settings.grpo.discount,
-            room=start.context - settings.grpo.max_tokens,
-            ranks=ranks,
-            stop=threading.Event(),
-            on_plan=lambda tokens: progress.advance(1, tokens),
-            gate=None if settings.grpo.gate == GateSettings() else partial(check_gate, settings, workers),
-        )
+    recorder: Recorder,
+) -> TrainingJob:
+    """What an engine needs to train on this rank. The loop that runs now is the one that runs the plans."""
+    gate = partial(check_gate, settings, prepared.pool.names)
+    rollouts = Rollouts(
+        scored.scoring,
+        asyncio.get_running_loop(),
+        prepared.codec,
+        rounds=settings.rounds,
+        discount=settings.grpo.discount,
+        max_prompt_tokens=prepared.start.context - settings.grpo.max_tokens,
+        ranks=ranks,
+        stop=threading.Event(),
+        on_plan=lambda tokens: recorder.progress.advance(1, tokens),
+        gate=None if settings.grpo.gate == GateSettings() else gate,
+    )
+    evaluation = None
+    if scored.evaluated:
         at_once = settings.batch // ranks.size // settings.rounds
-        job = TrainingJob(
-            settings,
-            folder,
-            start=start,
-            tokenizer=tokenizer,
-            codec=codec,
-            rows=schedule(settings, tasks),
-            rollouts=rollouts,
-            recorder=Recorder(settings, run=run, progress=progress, on_warning=on_warning, on_row=on_row),
-            evaluation=PolicyEvaluation(evaluated, rollouts, seed=settings.seed, at_once=at_once)
-            if evaluated
-            else None,
-        )
-        await run_in_thread(engine, job)
+        evaluation = PolicyEvaluation(scored.evaluated, rollouts, seed=settings.seed, at_once=at_once)
+    return TrainingJob(
+        settings,
+        folder,
+        start=prepared.start,
+        tokenizer=prepared.tokenizer,
+        codec=prepared.codec,
+        rows=schedule(settings, scored.tasks),
+        rollouts=rollouts,
+        recorder=recorder,
+        evaluation=evaluation,
+    )
 
 
 @asynccontextmanager
 async def open_scoring(
     settings: TrainSettings, prepared: PreparedTraining, *, dispatch: Dispatch, folder: Path, ranks: Ranks
-) -> AsyncIterator[tuple[Scoring, Sequence[str], Sequence[str]]]:
-    """What scores this rank's plans, and the ids of the tasks of training and of evaluations.
+) -> AsyncIterator[ScoredTasks]:
+    """What scores this rank's plans.
 
     If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
     process; of several ranks the first opens a session and serves it to the others.
@@ -190,34 +170,34 @@ async def open_scoring(
     )
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
-            yield client, await client.task_ids(), ()
+            yield ScoredTasks(client, await client.task_ids())
     elif ranks.size == 1:
         async with open_session() as (session, _):
-            yield session, tasks, evaluated
+            yield ScoredTasks(session, tasks, evaluated)
     elif ranks.first:
         async with AsyncExitStack() as opened:
-            told: object = None
+            invitation: object = None
             try:
                 session, store = await opened.enter_async_context(open_session())
                 key = secrets.token_urlsafe()
                 url = await opened.enter_async_context(
                     serve_session(session, host=ranks.listening, key=key, flush=store.flush)
                 )
-                told = ranks.reachable(url), key, tasks, evaluated
+                invitation = ranks.reachable(url), key, tasks, evaluated
             except PodiumError as error:
-                told = error
+                invitation = error
                 raise
             finally:
-                ranks.broadcast(told)
-            yield session, tasks, evaluated
+                ranks.broadcast(invitation)
+            yield ScoredTasks(session, tasks, evaluated)
     else:
-        served: object = ranks.broadcast(None)
-        if isinstance(served, PodiumError):
-            raise served
-        assert isinstance(served, tuple)
-        url, key, tasks, evaluated = served
+        invitation = ranks.broadcast(None)
+        if isinstance(invitation, PodiumError):
+            raise invitation
+        assert isinstance(invitation, tuple)
+        url, key, tasks, evaluated = invitation
         async with Client(url, key=key, settings=settings) as client:
-            yield client, tasks, evaluated
+            yield ScoredTasks(client, tasks, evaluated)
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:

@@ -151,7 +151,8 @@ class TrainSettings(ScoringSettings):
     to a billion parameters, "trl" trains any chat model. "auto" takes small for policies of at most 50
     million parameters that read plain text."""
     dtype: Precision = "auto"
-    """Dtype of the matrix products of the engine small. Weights and optimiser states are fp32."""
+    """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine small bf16 where the
+    device multiplies it natively, else fp32; with the engine trl what `[trl]` says (bf16, fp16), else fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The command's --stage."""
     start: str
@@ -218,12 +219,7 @@ class TrainSettings(ScoringSettings):
 
 
 ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
-    "small": (
-        "grpo.advantage",
-        "grpo.std_eps",
-        "grpo.skip_suffix_min_prob",
-        "dtype",
-    ),
+    "small": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
     "trl": ("trl", "lora", "quantization"),
 }
 """By engine, the settings that it alone has."""

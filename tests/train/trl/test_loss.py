@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
-from trl_job import make_job
+from trl_job import make_trl_job
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.scoring import RolloutRequest, Score
@@ -43,7 +43,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_formulas_loss_and_gradient
     }  # fmt: skip
     experiment = TrainSettings.model_validate(settings | {"grpo": grpo})
     start = Checkpoint.read(settings["start"])
-    job = make_job(experiment, tmp_path, Table(), ["one"])
+    job = make_trl_job(experiment, tmp_path, Table(), ["one"])
     run = TRLRun(job)
     job.recorder.begin(0)
     await asyncio.to_thread(run.trainer.train)

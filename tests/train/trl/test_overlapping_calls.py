@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl_job import make_job
+from trl_job import make_trl_job
 
 from podium.errors import BudgetError
 from podium.scoring import RolloutRequest, Score
@@ -111,4 +111,4 @@ def _job(
     grpo = settings["grpo"] | {
         "iterations": 1, "questions": questions, "group": 8 // questions, "temperature": 8.0
     }  # fmt: skip
-    return make_job(TrainSettings.model_validate(settings | {"grpo": grpo}), folder, scoring, tasks)
+    return make_trl_job(TrainSettings.model_validate(settings | {"grpo": grpo}), folder, scoring, tasks)

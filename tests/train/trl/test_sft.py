@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
@@ -34,7 +33,10 @@ from podium.train.settings import TrainSettings
 from podium.train.small.checkpoints import Checkpoints
 from podium.train.small.sft import batch_of
 from podium.train.supervised import encode_examples, run_sft
-from podium.train.trl.engine import trl_arguments, trl_config
+from podium.train.trl.engine import grpo_config, trl_arguments
+from podium.train.trl.engine import refusals as refusals_of_grpo
+from podium.train.trl.sft import refusals as refusals_of_sft
+from podium.train.trl.sft import sft_config
 from podium.types import Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow, parse
@@ -332,10 +334,28 @@ def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
 
 
-@pytest.mark.skipif(torch.accelerator.is_available(), reason="a GPU needs no use_cpu")
-def test_a_processor_may_train_in_bf16(settings: Settings, tmp_path: Path) -> None:
-    experiment = TrainSettings.model_validate(settings | {"trl": {"bf16": True}})
-    assert trl_config(experiment, tmp_path, 1).bf16
+@pytest.mark.parametrize(
+    ("dtype", "trl", "expected"),
+    [
+        ("auto", {}, False),
+        ("auto", {"bf16": True}, True),
+        ("fp32", {}, False),
+        ("bf16", {}, True),
+        ("fp32", {"bf16": True}, None),
+        ("bf16", {"fp16": True}, None),
+    ],
+)
+def test_both_trainers_multiply_in_the_dtype_of_the_run(
+    settings: Settings, tmp_path: Path, dtype: str, trl: dict[str, bool], expected: bool | None
+) -> None:
+    experiment = TrainSettings.model_validate(settings | {"dtype": dtype, "trl": trl})
+    if expected is None:
+        (key,) = trl
+        for refusals in (refusals_of_grpo, refusals_of_sft):
+            assert [error.where for error in refusals(experiment, None, 1)] == [("trl", key)]
+    else:
+        assert grpo_config(experiment, tmp_path, 1).bf16 is expected
+        assert sft_config(experiment, tmp_path, 1, context=100).bf16 is expected
 
 
 def test_a_file_for_both_stages_gives_each_its_trainers_arguments() -> None:

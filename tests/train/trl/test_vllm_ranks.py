@@ -139,7 +139,14 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
     def work(rank: int) -> None:
         stop = threading.Event()
         rollouts = Rollouts(
-            Echoed(), loop, Codec(), rounds=1, discount=0.0, room=ROOM, ranks=OneRank(), stop=stop
+            Echoed(),
+            loop,
+            Codec(),
+            rounds=1,
+            discount=0.0,
+            max_prompt_tokens=ROOM,
+            ranks=OneRank(),
+            stop=stop,
         )
         rollouts.run(groups[rank], TRLSampler(_trainer(rank), stop), max_samples=4)
 

@@ -18,6 +18,7 @@ from zipfile import is_zipfile
 import torch
 from datasets import Dataset
 from transformers import PrinterCallback, TrainerCallback
+from transformers.integrations.integration_utils import get_reporting_integration_callbacks
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.sft_config import SFTConfig
@@ -65,18 +66,27 @@ GRPO_SETTINGS = {
 }
 """Arguments of GRPOConfig that Podium sets, and the setting that decides each."""
 
-TRL_DEFAULTS: dict[str, Any] = {
-    "lr_scheduler_type": "cosine",
-    "report_to": "none",
-    "bf16": False,
-    "use_cpu": not torch.accelerator.is_available(),  # Else it refuses bf16 on a processor.
-    "save_total_limit": 2,
-    "disable_tqdm": True,
-}
-"""Of both stages, where `[trl]` has no value."""
+
+def trl_defaults(settings: TrainSettings) -> dict[str, Any]:
+    """The arguments of either stage's trainer where `[trl]` has no value.
+
+    Raises:
+        ConfigError: `[trl]` names a precision beside `dtype`.
+    """
+    for key in ("bf16", "fp16") if settings.dtype != "auto" else ():
+        if key in settings.trl:
+            raise ConfigError(f"trl.{key} is decided by dtype; set that.", ("trl", key))
+    return {
+        "bf16": settings.dtype == "bf16",
+        "lr_scheduler_type": "cosine",
+        "report_to": "none",
+        "use_cpu": not torch.accelerator.is_available(),  # Else it refuses bf16 on a processor.
+        "save_total_limit": 2,
+        "disable_tqdm": True,
+    }
 
 
-def trl_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
+def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
     """The trainer's configuration.
 
     Args:
@@ -87,7 +97,7 @@ def trl_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig:
         ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
             ranks cannot share.
     """
-    given = TRL_DEFAULTS | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
+    given = trl_defaults(settings) | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = settings.grpo
     micro = min(grpo.micro_batch, max(1, settings.batch // ranks))
     if settings.batch % (ranks * micro):
@@ -169,7 +179,7 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
     for key, value in settings.trl.items():
         attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))
     if not found:
-        attempt(lambda: trl_config(settings, Path("checkpoints"), ranks))
+        attempt(lambda: grpo_config(settings, Path("checkpoints"), ranks))
     attempt(lambda: lora_config(settings))
     attempt(lambda: quantization(settings))
     if settings.prompt.guide:
@@ -186,10 +196,6 @@ def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
     reports = settings.trl.get("report_to", "none")
     if reports in ("none", ["none"], []):
         return
-    from transformers.integrations.integration_utils import (  # noqa: PLC0415
-        get_reporting_integration_callbacks,
-    )
-
     try:
         get_reporting_integration_callbacks(reports)  # type: ignore[no-untyped-call]
     except (RuntimeError, ValueError, ImportError) as error:
@@ -222,13 +228,13 @@ class TRLRun(TrainerCallback):
         self._began = time.perf_counter()
         self._evaluation: dict[str, Any] | None = None
         """The evaluation of the policy after the latest iteration, if one was due."""
-        # It prints every dropped rollout whole.
+        # It logs every dropped rollout whole.
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         try:
             self.trainer = GRPOTrainer(
                 model=str(job.start.path),
                 reward_funcs=self._reward,
-                args=trl_config(settings, job.checkpoints, job.rollouts.ranks.size),
+                args=grpo_config(settings, job.checkpoints, job.rollouts.ranks.size),
                 train_dataset=Dataset.from_list([{"prompt": row.label} for row in job.rows]),
                 processing_class=job.tokenizer,
                 callbacks=[self],
@@ -239,6 +245,9 @@ class TRLRun(TrainerCallback):
         except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
+        # Trackers get the figures of an evaluation, which this callback adds, only if they are called after it.
+        for tracker in get_reporting_integration_callbacks(self.trainer.args.report_to):  # type: ignore[no-untyped-call]
+            self.trainer.add_callback(self.trainer.pop_callback(tracker))
         self.sampler = TRLSampler(self.trainer, job.rollouts.stop)
 
     def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
@@ -286,13 +295,13 @@ class TRLRun(TrainerCallback):
             and self._job.recorder.is_evaluation_due
         ):
             self._evaluation = self._job.evaluation(self.sampler)
-            for name, value in self._evaluation.items():  # TRL logs them with the figures of the step.
-                self.trainer._metrics["train"][f"podium/evaluation/{name}"].append(float(value))
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]
         if "loss" not in logs or state.global_step % self._settings.grpo.num_iterations:
             return
+        for name, value in (self._evaluation or {}).items():
+            logs[f"podium/evaluation/{name}"] = float(value)
         evaluated = 0.0 if self._evaluation is None else self._evaluation["seconds"]
         took = time.perf_counter() - self._began - sum(self._seconds.values()) - evaluated
         goes_on = self._job.recorder.record(

@@ -47,37 +47,45 @@ class TRLSampler:
     ) -> None:
         """See `Sampler.draw`."""
         trainer = self._trainer
-        reached = [sample for sample in samples if sample.prompt]
-        alone = trainer.accelerator.num_processes == 1
-        if not reached and alone:
+        rows = self._rows(samples, max_samples)
+        if not rows:
             return
-        # Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
-        asked: list[SampledCompletion | None] = [*reached] or [None]
-        if not alone and self._counts_places:
-            asked = [sample if sample.prompt else None for sample in samples]
-            asked += [None] * (max_samples - len(samples))
-        nothing = [trainer.processing_class.eos_token_id]
-        prompts = [nothing if sample is None else sample.prompt for sample in asked]
-        handed: set[int] = set()
+        no_prompt = [trainer.processing_class.eos_token_id]
+        prompts = [no_prompt if sample is None else sample.prompt for sample in rows]
+        ended: set[int] = set()
 
-        def hand_on(position: int, tokens: list[int]) -> None:
-            handed.add(position)
-            if (owner := asked[position]) is not None:
-                on_end(owner, tokens)
+        def end(row: int, tokens: list[int]) -> None:
+            ended.add(row)
+            if (sample := rows[row]) is not None:
+                on_end(sample, tokens)
 
-        together = 1 if greedy or number else trainer.num_generations
-        with self._greedy() if greedy else nullcontext(), self._watch(len(asked), hand_on):
-            completions, logprobs = trainer._generate_single_turn(prompts, None, {}, together)
-        for position, owner in enumerate(asked):
-            if owner is None:
+        num_generations = 1 if greedy or number else trainer.num_generations
+        with self._greedy() if greedy else nullcontext(), self._watch(len(rows), end):
+            # TRL has no public method by which a rollout function generates as its trainer does.
+            completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
+        for row, sample in enumerate(rows):
+            if sample is None:
                 continue
-            owner.logprobs = None if logprobs is None else list(logprobs[position])
-            if position not in handed:
-                on_end(owner, list(completions[position]))
+            sample.logprobs = None if logprobs is None else list(logprobs[row])
+            if row not in ended:
+                on_end(sample, list(completions[row]))
+
+    def _rows(self, samples: Sequence[SampledCompletion], max_samples: int) -> list[SampledCompletion | None]:
+        """What this rank generates at once; None: a row without a prompt, whose completion nobody reads.
+
+        Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
+        """
+        prompted = [sample for sample in samples if sample.prompt]
+        if self._trainer.accelerator.num_processes == 1:
+            return [*prompted]
+        if not self._counts_rows:
+            return [*prompted] or [None]
+        unused = [None] * (max_samples - len(samples))
+        return [*(sample if sample.prompt else None for sample in samples), *unused]
 
     @contextmanager
-    def _watch(self, rows: int, on_end: Callable[[int, list[int]], None]) -> Iterator[None]:
-        """While transformers generates: call `on_end` for each row, as soon as its last token is read by the model."""
+    def _watch(self, rows: int, end: Callable[[int, list[int]], None]) -> Iterator[None]:
+        """While transformers generates: call `end` for each row, as soon as its last token is read by the model."""
         trainer = self._trainer
         if trainer.use_vllm:
             yield
@@ -94,12 +102,12 @@ class TRLSampler:
             if not begun or ids is None or ids.shape[1] != 1:
                 begun = True  # The prompts.
                 return
-            for position, token in enumerate(ids[:rows, 0].tolist()):
-                tokens = written[position]
+            for row, token in enumerate(ids[:rows, 0].tolist()):
+                tokens = written[row]
                 if not tokens or tokens[-1] not in ends:
                     tokens.append(token)
                     if token in ends:
-                        on_end(position, tokens)
+                        end(row, tokens)
 
         model = trainer.accelerator.unwrap_model(trainer.model)
         model = model.get_base_model() if hasattr(model, "get_base_model") else model
@@ -132,7 +140,7 @@ class TRLSampler:
             trainer.generation_config, trainer.generation_kwargs = before
 
     @property
-    def _counts_places(self) -> bool:
+    def _counts_rows(self) -> bool:
         """Whether TRL generates for several ranks at once, and finds a rank's completions by counting.
 
         It takes every rank to have given as many prompts, and every group of equal prompts to be whole.

@@ -16,12 +16,12 @@ from podium.errors import ConfigError, PodiumError
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import (
-    TRL_DEFAULTS,
     latest_checkpoint,
     lora_config,
     quantization,
     step_of,
     trl_arguments,
+    trl_defaults,
 )
 from podium.train.trl.ranks import AcceleratedRanks
 
@@ -48,7 +48,7 @@ _OURS = {
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """See `TrainingEngine`."""
     try:
-        _config(settings, Path(), ranks, context=1)
+        sft_config(settings, Path(), ranks, context=1)
     except ConfigError as error:
         return [error]
     return []
@@ -59,7 +59,7 @@ def train(job: SupervisedJob) -> None:
     ranks = AcceleratedRanks()
     trainer = SFTTrainer(
         model=str(job.start.path),
-        args=_config(job.settings, job.checkpoints, ranks.size, job.start.context),
+        args=sft_config(job.settings, job.checkpoints, ranks.size, job.start.context),
         train_dataset=make_dataset(job.examples),
         processing_class=job.tokenizer,
         peft_config=lora_config(job.settings),
@@ -75,8 +75,18 @@ def train(job: SupervisedJob) -> None:
     trainer.save_model(str(job.trained))
 
 
-def _config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:
-    given = TRL_DEFAULTS | trl_arguments(settings.trl, SFTConfig, _OURS)
+def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) -> SFTConfig:
+    """The trainer's configuration.
+
+    Args:
+        folder: for its checkpoints.
+        ranks: processes that train together.
+        context: the most tokens of an example.
+
+    Raises:
+        ConfigError: as `grpo_config`.
+    """
+    given = trl_defaults(settings) | trl_arguments(settings.trl, SFTConfig, _OURS)
     sft = settings.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
     if sft.batch % (ranks * micro):
