@@ -27,9 +27,9 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
 
 
 @pytest.fixture(scope="module")
-def finished(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run, of which each test damages a copy."""
-    folder = tmp_path_factory.mktemp("damaged") / "run"
+def finished(start: Checkpoint) -> Path:
+    """The folder of a run, beside its start, of which each test damages a copy."""
+    folder = start.path.with_name("run")
     asyncio.run(run(folder, start, SHORT))
     return folder
 
@@ -72,13 +72,9 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], type[Exception], str]] = {
 
 @pytest.mark.parametrize(("damage", "kind", "says"), DAMAGES.values(), ids=DAMAGES)
 async def test_a_damaged_run_is_refused_in_a_sentence(
-    damage: Callable[[Path], object],
-    kind: type[Exception],
-    says: str,
-    start: Checkpoint,
-    finished: Path,
-    tmp_path: Path,
+    damage: Callable[[Path], object], kind: type[Exception], says: str, finished: Path, tmp_path: Path
 ) -> None:
+    start = Checkpoint.read(finished.with_name("start"))
     shutil.copytree(finished, tmp_path / "run")
     damage(tmp_path / "run")
     with pytest.raises(kind, match=says) as refused:
