@@ -246,8 +246,9 @@ class TRLRun(TrainerCallback):
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
         # Trackers get the figures of an evaluation, which this callback adds, only if they are called after it.
-        for tracker in get_reporting_integration_callbacks(self.trainer.args.report_to):  # type: ignore[no-untyped-call]
-            self.trainer.add_callback(self.trainer.pop_callback(tracker))
+        for kind in get_reporting_integration_callbacks(self.trainer.args.report_to):  # type: ignore[no-untyped-call]
+            if (tracker := self.trainer.pop_callback(kind)) is not None:
+                self.trainer.add_callback(tracker)
         self.sampler = TRLSampler(self.trainer, job.rollouts.stop)
 
     def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
