@@ -76,14 +76,15 @@ async def collect_demonstrations(
 
 
 async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
-    """Random valid plans for the tasks in turn, each over a pool drawn for it: the form without the sense.
+    """Random valid plans, `sft.group` for each task in turn, over a pool drawn for it: the form without the sense.
 
     The brief style has the plans of the baseline `random`, whose few phrases tiny policies can learn.
     """
     prompt = settings.prompt
     tasks = list(session.tasks)
     for number in range(settings.sft.count):
-        request = RolloutRequest(task=tasks[number % len(tasks)], seed=f"sft/{settings.seed}/{number}")
+        place = number // settings.sft.group
+        request = RolloutRequest(task=tasks[place % len(tasks)], seed=f"sft/{settings.seed}/{place}")
         messages = await session.prompt(request)
         assert messages is not None, "a first round always has a prompt"
         random = Random(f"sft/{settings.seed}/{number}/plan")

@@ -132,8 +132,10 @@ def random_plan(
         worker = random.randrange(len(pool)) if reads else random.choice(free)
         kinds = WORDINGS[_place(position, count, bool(reads), worker in tools)]
         subtask = random.choice(random.choice(kinds))
-        everything = access == "all_or_none" or (len(reads) == position and random.random() < 0.5)
-        steps.append(Step(worker, subtask, Access(all=True) if reads and everything else Access(steps=reads)))
+        # Whoever sees everything says so: a small model does not count how many steps it has written.
+        steps.append(
+            Step(worker, subtask, Access(all=True) if len(reads) == position > 0 else Access(steps=reads))
+        )
     return Workflow(tuple(steps))
 
 

@@ -118,6 +118,9 @@ class SFTSettings(Settings):
     """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random": random valid plans."""
     count: int = Field(default=1000, ge=1)
     """Examples at most."""
+    group: int = Field(default=1, ge=1)
+    """Random plans of each prompt. The engine small reads their prompt once, so more plans are learned in the same
+    time."""
     min_score: float = Field(default=1.0, ge=0, le=1)
     """The least grade of a trace that is learned from."""
     max_cost_usd: float | None = Field(default=None, ge=0)

@@ -263,6 +263,14 @@ def test_each_epoch_learns_every_example_once() -> None:
     assert first != second
 
 
+def test_examples_of_one_prompt_stay_together_in_a_batch() -> None:
+    examples = [EncodedExample((number // 4,), (number,)) for number in range(24)]
+    batches = [batch_of(examples, step, size=8, seed=1) for step in range(3)]
+
+    assert sorted(example.completion[0] for batch in batches for example in batch) == list(range(24))
+    assert all(len({example.prompt for example in batch}) == 2 for batch in batches)
+
+
 async def _judged(folder: Path, settings: Settings, url: str) -> Settings:
     """A trace of a teacher, whose answer a paid judge has to grade."""
     (folder / "train.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')

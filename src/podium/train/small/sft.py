@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 from random import Random
 
 import torch
@@ -67,16 +68,20 @@ def batch_of(
 ) -> list[EncodedExample]:
     """The examples of a step, counted from 0. Each epoch has all of them once, in an order of its own.
 
-    A batch may lie in two epochs. Neighbours are as long as each other, so that a micro-batch has little padding.
+    A batch may lie in two epochs. Examples of one prompt stay together, so that it is read once, and neighbours are
+    about as long as each other, so that a micro-batch has little padding.
     """
-    orders: dict[int, list[int]] = {}
+    groups = [list(group) for _, group in groupby(examples, key=lambda example: example.prompt)]
+    orders: dict[int, list[EncodedExample]] = {}
     chosen = []
     for place in range(number * size, (number + 1) * size):
         epoch, within = divmod(place, len(examples))
         if epoch not in orders:
-            orders[epoch] = Random(f"sft/{seed}/{epoch}").sample(range(len(examples)), len(examples))
-        chosen.append(examples[orders[epoch][within]])
-    return sorted(chosen, key=lambda example: example.length)
+            random = Random(f"sft/{seed}/{epoch}")
+            order = random.sample(groups, len(groups))
+            orders[epoch] = [example for group in order for example in random.sample(group, len(group))]
+        chosen.append(orders[epoch][within])
+    return sorted(chosen, key=lambda example: (len(example.prompt), example.prompt, example.length))
 
 
 def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
