@@ -1,7 +1,7 @@
 """What one endpoint was found not to take, and how a request is changed for it.
 
-An endpoint's error says what it does not take (`refusals`, `message_form`). The client then asks again at once, and
-remembers what helped for as long as it lives. It leaves out only hints, and says in the reply which.
+An endpoint's error says what it does not take (`unsupported_parameters`, `message_form`). The client then asks again at
+once, and remembers what helped for as long as it lives. It leaves out only hints, and says in the reply which.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from podium.types import Message
 from podium.workers.chat.failures import ProviderError
 from podium.workers.chat.message_form import MessageForm
-from podium.workers.chat.refusals import LIMITS, refused_parameters, token_limit
+from podium.workers.chat.unsupported_parameters import LIMITS, token_limit, unsupported_parameters
 
 _MOST_CHANGES = 12
 """How often one call is sent again. Each time it leaves out one thing more."""
@@ -87,7 +87,7 @@ class Adaptation:
         limited = self._limited(error, body)
         if limited is not None:
             return limited
-        for name, other in refused_parameters(error, body):
+        for name, other in unsupported_parameters(error, body):
             if name in LIMITS:
                 if self.limit_key is None:
                     return replace(self, limit_key=LIMITS[name == LIMITS[0]])

@@ -1,8 +1,8 @@
 """Turns a failure of an endpoint or a connection into a `WorkerError`: what happened, whether to retry, what to do.
 
-It understands the error bodies of providers, gateways and servers; `retry_hints` reads when to retry, and `refusals`
-what an endpoint does not take. It removes the pool's secrets from a message before it cuts the message. It raises
-nothing itself.
+It understands the error bodies of providers, gateways and servers; `retry_hints` reads when to retry, and
+`unsupported_parameters` what an endpoint does not take. It removes the pool's secrets from a message before it cuts the
+message. It raises nothing itself.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podium.workers.chat.failures import read_error_body
-from podium.workers.chat.refusals import TokenLimit, refused_parameters, token_limit
+from podium.workers.chat.unsupported_parameters import TokenLimit, token_limit, unsupported_parameters
 
 SENT = {
     **{"model": "m", "messages": [], "temperature": 0.7, "top_p": 0.9, "top_k": 5, "seed": 1, "stop": ["\n"]},
@@ -34,7 +34,7 @@ def refused(body: Any, status: int = 400) -> tuple[str, str | None] | None:
     content = body if isinstance(body, str) else json.dumps(body)
     error = read_error_body(content.encode())
     error = error if error.status is not None else type(error)(error.text, error.words, status, error.body)
-    return next(refused_parameters(error, SENT), None)
+    return next(unsupported_parameters(error, SENT), None)
 
 
 def pydantic(

@@ -62,7 +62,7 @@ _SENTENCE_END = re.compile(r"(?<=[.;!\n])\s+")
 _DEPTH = 5
 
 
-def refused_parameters(error: ProviderError, sent: Collection[str]) -> Iterator[tuple[str, str | None]]:
+def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Iterator[tuple[str, str | None]]:
     """The parameters that the endpoint does not take, most certain first: each with the one beside which it is not
     taken, or None if it is never taken.
 
