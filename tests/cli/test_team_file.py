@@ -10,7 +10,7 @@ from podium.cli import team_options
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import SPELLINGS, TeamOptions
 from podium.cli.trust_store import trust
-from podium.team.opening import read_team
+from podium.team.opening import TeamFile
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from scripted_team import write_sums, write_team
@@ -68,7 +68,7 @@ def test_a_conductor_on_the_command_line_replaces_that_of_the_file(podium):
     Path("own.toml").write_text(
         '[conductor]\nworker = "ada"\nfallback = "bob"\n' + Path("pool.toml").read_text()
     )
-    team = read_team("own.toml", ("conductor.checkpoint=mine",))
+    team = TeamFile("own.toml", ("conductor.checkpoint=mine",)).read()
     assert (team.conductor.worker, team.conductor.checkpoint, team.conductor.fallback) == (
         None,
         "mine",
@@ -84,7 +84,7 @@ def test_another_pool_replaces_the_workers_and_who_conducts_them():
         + Path("pool.toml").read_text()
     )
     Path("other.toml").write_text('[[worker]]\nname = "tom"\nkind = "scripted"\nreplies = ["4"]\n')
-    team = read_team("own.toml", ("pool=other.toml",))
+    team = TeamFile("own.toml", ("pool=other.toml",)).read()
     assert [worker.name for worker in team.worker] == ["tom"]
     assert (team.plan.planner, team.conductor.worker, team.budget.usd) == ("conductor", None, 1.0)
 
@@ -99,7 +99,7 @@ def test_a_file_without_workers_takes_anothers_with_their_conductor():
     Path("own.toml").write_text(
         'pool = "large/team.toml"\n[plan]\nmax_steps = 2\n[conductor]\nfallback = "ada"\n'
     )
-    team = read_team("own.toml")
+    team = TeamFile("own.toml").read()
     assert [worker.name for worker in team.worker] == ["ada", "bob"]
     assert (team.plan.max_steps, team.plan.early_stop) == (2, True)
     assert (team.conductor.worker, team.conductor.plans, team.conductor.fallback) == ("bob", "text", "ada")

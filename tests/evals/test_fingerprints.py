@@ -9,7 +9,7 @@ from pathlib import Path
 
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.evals.fingerprints import digest, fingerprints
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.ratings import Ratings, Tally
 
@@ -30,7 +30,7 @@ def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path:
     file.write_text(_POOL)
 
     def found() -> str:
-        planners = [read_team(str(file)), TeamSettings().with_checkpoint(str(tmp_path / "before"))]
+        planners = [TeamFile(str(file)).read(), TeamSettings().with_checkpoint(str(tmp_path / "before"))]
         return digest(fingerprints("world", str(file), open_pool(str(file)), planners))
 
     seen = [found()]
@@ -46,7 +46,9 @@ def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path:
 
 
 def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
-    _, _, files, *_ = fingerprints("world", "orchestra", open_pool("orchestra"), [read_team("orchestra")])
+    _, _, files, *_ = fingerprints(
+        "world", "orchestra", open_pool("orchestra"), [TeamFile("orchestra").read()]
+    )
     weights = (checkpoint_folder("world-conductor") / "model.safetensors").read_bytes()
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
 

@@ -22,7 +22,7 @@ from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
 from podium.team import team as team_module
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
@@ -111,7 +111,7 @@ class Serve:
         if "body_bytes" in settings:
             settings["max_body_mib"] = settings.pop("body_bytes") / 2**20
         leads = settings.pop("conductor", None)
-        team = read_team(pool) if isinstance(pool, str) else TeamSettings()
+        team = TeamFile(pool).read() if isinstance(pool, str) else TeamSettings()
         update = {
             "conductor": team.conductor if leads is None else ConductorSettings(**leads),
             "plan": PlanTable(**plan) if plan else team.plan,

@@ -22,7 +22,7 @@ from podium.study.result import Study
 from podium.study.serving_files import ServingFiles
 from podium.tasks.recorded import RecordedTasks
 from podium.team import Runner
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import open_planner
 from podium.types import Budget
 from podium.workers.pool import Pool
@@ -119,7 +119,7 @@ def test_written_settings_open_with_all_that_the_planner_needs(
             continue
         file = files.write("team", MethodResult(method.name, np.zeros(90), np.zeros(90), chosen))
         written = tomllib.loads(Path("found", file).read_text())
-        settings = read_team(f"found/{file}")
+        settings = TeamFile(f"found/{file}").read()
         served = open_pool(settings)
         planner = open_planner(settings, served, seed="0").planner
         assert planner.name == chosen.planner

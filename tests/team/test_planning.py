@@ -14,7 +14,7 @@ from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.team import Runner
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import open_team
 from podium.trace import Trace
@@ -49,18 +49,18 @@ def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Pa
 
 def opening(path: Path, *keys: str) -> OpenedPlanner:
     """The planner of a team."""
-    team = read_team(str(path), keys)
+    team = TeamFile(str(path), keys).read()
     return open_planner(team, open_pool(team), seed="t")
 
 
 def paid(path: Path, *keys: str) -> bool:
     """Whether the plans of a team cost money."""
-    team = read_team(str(path), keys)
+    team = TeamFile(str(path), keys).read()
     return pays_for_plans(team, open_pool(team))
 
 
 async def answer(path: Path, *keys: str, budget: Budget = UNLIMITED) -> Trace:
-    team = read_team(str(path), keys)
+    team = TeamFile(str(path), keys).read()
     pool = open_pool(team)
     dispatcher = Dispatcher()
     opened = open_planner(team, pool, seed="t", dispatcher=dispatcher)
@@ -225,7 +225,7 @@ async def test_without_a_fallback_a_question_without_a_plan_fails(
     tmp_path: Path,
 ) -> None:
     async with FaultServer("I would rather not.") as server:
-        team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
+        team = TeamFile(str(write_pool(tmp_path / "pool.toml", server.url))).read()
         pool = open_pool(team)
         opened = open_planner(team, pool, seed="t")
         trace = await Runner(opened.planner, pool).answer(QUESTION)
@@ -235,7 +235,7 @@ async def test_without_a_fallback_a_question_without_a_plan_fails(
 
 async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
-        team = read_team(str(write_pool(tmp_path / "pool.toml", server.url)))
+        team = TeamFile(str(write_pool(tmp_path / "pool.toml", server.url))).read()
         pool = open_pool(team)
         spend_limit = SharedSpendLimit(None, "run", 1.0)
 
@@ -431,7 +431,7 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
     ],
 )
 def test_a_shipped_pool_of_real_workers_has_one_of_them_conduct(name: str, leads: str) -> None:
-    team = read_team(name)
+    team = TeamFile(name).read()
     pool = open_pool(team, ready=False)
     opened = open_planner(team, pool, seed="t")
     assert (opened.planner.name, opened.fallback) == (f"conductor:{leads}", leads)

@@ -8,7 +8,7 @@ from podium.config import load
 from podium.evals import evaluate
 from podium.tasks import open_tasks
 from podium.team import Runner
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import open_planner
 from podium.train.settings import TrainSettings
 
@@ -18,7 +18,7 @@ CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
 def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():
     pool = open_pool("orchestra")
     tasks = list(open_tasks("world", "train", size=40))
-    led = open_planner(read_team("orchestra"), pool, seed="0").planner
+    led = open_planner(TeamFile("orchestra").read(), pool, seed="0").planner
     start = Checkpoint.read("world-warmstart")
     untrained = Conductor(open_policy(start), start.prompt)
     trained, before = (

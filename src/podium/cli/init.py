@@ -26,7 +26,7 @@ from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.pool import SandboxPool
-from podium.team.opening import read_team
+from podium.team.opening import TeamFile
 from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
 
 _CHECK_S = 120.0
@@ -86,7 +86,7 @@ def init(
         with open_console(stderr=True).status(
             "asking each worker a small question, and the Conductor for a plan"
         ):
-            findings = asyncio.run(check_pool(read_team(str(output)), _CHECK_S))
+            findings = asyncio.run(check_pool(TeamFile(str(output)).read(), _CHECK_S))
     if json:
         print(json_.dumps(_document(found, proposal, output, findings)))
     else:

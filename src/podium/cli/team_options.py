@@ -71,7 +71,7 @@ class TeamOptions:
         ),
     ] = None
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> tuple[str, ...]:
         """The short options as `key=value`."""
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return overrides_of({SPELLINGS[name]: value for name, value in given.items() if name in SPELLINGS})
@@ -139,7 +139,7 @@ class PlannerOptions(CallOptions):
         None
     )
 
-    def overrides(self) -> list[str]:
+    def overrides(self) -> tuple[str, ...]:
         """As before.
 
         Raises:

@@ -212,9 +212,9 @@ def build(
     return SettingsSource.of(data, overrides, source).into(model)
 
 
-def overrides_of(keys: Mapping[str, Any]) -> list[str]:
+def overrides_of(keys: Mapping[str, Any]) -> tuple[str, ...]:
     """Keys, dotted or with tables in them, as overrides of the form `key=value`. What is None is left out."""
-    return list(_overrides(keys, ""))
+    return tuple(_overrides(keys, ""))
 
 
 def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:

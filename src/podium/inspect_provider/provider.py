@@ -20,7 +20,7 @@ from podium.config import overrides_of
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
 from podium.tasks.sets.inspect_samples import to_question
-from podium.team.opening import read_team
+from podium.team.opening import TeamFile
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team
 from podium.trace import Trace
@@ -104,10 +104,10 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
     """
     planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
     if name.partition(":")[0] in planners:
-        return read_team(None, overrides_of({"plan.planner": name, **settings}))
+        return TeamFile(None, overrides_of({"plan.planner": name, **settings})).read()
     if "pool" in settings:
-        return read_team(None, overrides_of(settings))
-    return read_team(name, overrides_of(settings))
+        return TeamFile(None, overrides_of(settings)).read()
+    return TeamFile(name, overrides_of(settings)).read()
 
 
 def _refuse(tools: list[ToolInfo], config: GenerateConfig) -> None:

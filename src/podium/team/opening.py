@@ -43,48 +43,41 @@ class TeamFile:
     name: str | None = None
     """A file, or the name of a shipped or installed team; None: there are overrides alone."""
     overrides: tuple[str, ...] = ()
-    """As "budget.usd=0.1"."""
+    """As "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
     files: Mapping[Path, bytes] | None = None
     """As `TeamSettings.files`."""
 
     def read(self) -> TeamSettings:
-        """The settings.
+        """The settings, with the smaller of the day's limits of the file and of `$PODIUM_DAY_BUDGET_USD`.
+
+        An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that
+        names a Conductor, of the file's [conductor].
 
         Raises:
-            ConfigError: as `read_team`.
+            ConfigError: anything that cannot be used, in one sentence that names the file and the line, or the
+                override.
         """
-        settings = read_team(self.name, self.overrides, files=self.files)
+        if self.name is None:
+            settings = read_tables({}, self.overrides, "the command line", files=self.files)
+        else:
+            path = pool_file(self.name)
+            source = SettingsSource.read(path, files=self.files)
+            settings = read_tables(
+                source.tables,
+                self.overrides,
+                str(path),
+                folder=path.parent,
+                text=source.text,
+                files=self.files,
+            )
         limit, own = settings.budget.day_usd, day_budget_of()
         if limit is None or own is None or own >= limit or self.sets("budget.day_usd"):
             return settings
-        # Of the user's own limit of a day and that of a file the smaller one holds.
         return settings.model_copy(update={"budget": settings.budget.model_copy(update={"day_usd": own})})
 
     def sets(self, key: str) -> bool:
         """Whether an override sets this key."""
         return any(text.partition("=")[0].strip() == key for text in self.overrides)
-
-
-def read_team(
-    name: str | None, overrides: Sequence[str] = (), *, files: Mapping[Path, bytes] | None = None
-) -> TeamSettings:
-    """Read a team file with its overrides, such as "worker.gpt-5.limits.timeout=10".
-
-    An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that names a
-    Conductor, of the file's [conductor].
-
-    Args:
-        name: a file, or the name of a shipped or installed team; None: there are overrides alone.
-        files: files that were read before, by absolute path; no other is there then.
-
-    Raises:
-        ConfigError: anything that cannot be used, in one sentence that names the file and the line, or the override.
-    """
-    if name is None:
-        return read_tables({}, overrides, "the command line", files=files)
-    path = pool_file(name)
-    source = SettingsSource.read(path, files=files)
-    return read_tables(source.tables, overrides, str(path), folder=path.parent, text=source.text, files=files)
 
 
 def read_tables(
@@ -96,12 +89,16 @@ def read_tables(
     text: str = "",
     files: Mapping[Path, bytes] | None = None,
 ) -> TeamSettings:
-    """The same for parsed tables.
+    """The settings of parsed tables with overrides.
 
     Args:
         name: of the file, for messages.
         folder: its paths are seen from here.
         text: of the file.
+        files: as `TeamSettings.files`.
+
+    Raises:
+        ConfigError: as `TeamFile.read`.
     """
     tables, base = _resolved(tables, folder), None
     given = {text.partition("=")[0].strip(): text for text in overrides}
@@ -197,8 +194,9 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
         rated, ready: as `build_pool`.
 
     Raises:
-        ConfigError: as `read_team` and `build_pool`; or the name is empty, as that of a training without a pool; the
-            workers or the planner of a team in it cannot be opened, or teams contain themselves or are nested too deep.
+        ConfigError: as `TeamFile.read` and `build_pool`; or the name is empty, as that of a training without a pool;
+            the workers or the planner of a team in it cannot be opened; teams contain themselves or are nested too
+            deep.
         UsageError: the settings name no worker.
     """
     if team == "":
@@ -206,7 +204,7 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
             "No pool is named, so there is nobody to ask: give a team file as pool; `podium init` writes one.",
             ("pool",),
         )
-    settings = read_team(team) if isinstance(team, str) else team
+    settings = TeamFile(team).read() if isinstance(team, str) else team
     return _opened(settings, _Teams((_file_of(settings),), settings.files), rated=rated, ready=ready)
 
 
@@ -233,7 +231,7 @@ class _Teams:
 
     Args:
         chain: the files of this pool and of the pools around it, the outermost first.
-        files: as `read_team`.
+        files: as `TeamSettings.files`.
     """
 
     def __init__(self, chain: Sequence[Path] = (), files: Mapping[Path, bytes] | None = None) -> None:

@@ -27,7 +27,7 @@ from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, WrittenPlans
 from podium.sqlite_files import default_path
 from podium.team.events import Event, QuestionEnded, TraceStoreError
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
@@ -92,7 +92,7 @@ class Team:
         """
         if isinstance(planner, str):
             keys = {**keys, "plan.planner": planner}
-        settings = read_team(None if isinstance(team, Pool) else str(team), overrides_of(keys))
+        settings = TeamFile(None if isinstance(team, Pool) else str(team), overrides_of(keys)).read()
         pool = team if isinstance(team, Pool) else open_pool(settings)
         return open_team(  # type: ignore[return-value]
             settings,

@@ -19,13 +19,13 @@ from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 
 def suite(*keys: str, **others: Any) -> SuiteSettings:
-    team = read_team(None, keys)
+    team = TeamFile(None, keys).read()
     return default_suite(team, open_pool(team), keys, **others)
 
 

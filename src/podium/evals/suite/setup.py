@@ -20,7 +20,7 @@ from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team import planning
-from podium.team.opening import open_pool, read_team
+from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import TeamSettings
 from podium.team.team import Team, open_team
 from podium.workers.failing import FailingWorker, ReplacedWorker
@@ -61,7 +61,7 @@ class TableSetup:
         if given is not None:
             yield replace(given, table=table)
             return
-        team = read_team(table.pool.name, table.pool.keys or ())
+        team = TeamFile(table.pool.name, table.pool.keys or ()).read()
         opened = cls.of_pool(table, open_pool(team), team)
         try:
             yield opened
