@@ -6,7 +6,7 @@ A committee is a list of workers whose answers are put to a vote. Nothing here c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache, partial
 from statistics import fmean
@@ -40,6 +40,23 @@ _KEPT = 10**7
 """Most answers, of all rotations together, that are kept in memory: 100 to 200 MB."""
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredAnswer:
+    """One graded response of a worker to a question."""
+
+    found: str | None
+    """The answer in it, as `found_answer` finds it."""
+    score: float
+    cost_usd: float
+    voted: float | None = None
+    """The score of the answer when the voting tool reports it in its own words; None: `score`."""
+
+
+def found_answer(response: str | None) -> str | None:
+    """The answer that a vote counts; None: the response has none."""
+    return None if response is None or not is_result(response) else final_answer(response)
+
+
 @dataclass(frozen=True)
 class Answers:
     """The answers of W workers to Q questions. Each worker gives R answers, as many as a committee may want of it."""
@@ -63,6 +80,49 @@ class Answers:
     """Number of samples of each worker; empty: all have `samples`."""
     own_samples_QW: Ints | None = None
     """Number of samples of each worker for each question; None: all have `samples`."""
+
+    @classmethod
+    def of(
+        cls,
+        texts: Sequence[str],
+        given: Mapping[str, Sequence[Sequence[MeasuredAnswer]]],
+        *,
+        least: int = 1,
+    ) -> Answers:
+        """The arrays of some answers. R is the largest number of samples, but at least `least`.
+
+        Args:
+            texts: of the questions.
+            given: by the name of each worker, one or more samples for each question.
+        """
+        own_QW = np.array([[len(samples) for samples in row] for row in zip(*given.values(), strict=True)])
+        most = int(own_QW.max())
+        size = (*own_QW.shape, max(most, least))
+        answer, alone, voted = np.full(size, NO_ANSWER), np.zeros(size), np.zeros(size)
+        score, cost = np.zeros(own_QW.shape), np.zeros(own_QW.shape)
+        for q, row in enumerate(zip(*given.values(), strict=True)):
+            numbers: dict[str, int] = {}
+            for w, samples in enumerate(row):
+                score[q, w] = fmean(sample.score for sample in samples)
+                cost[q, w] = fmean(sample.cost_usd for sample in samples)
+                for r in range(size[2]):
+                    sample = samples[r % len(samples)]  # One with fewer samples starts again from number 0.
+                    alone[q, w, r] = sample.score
+                    if sample.found is not None:
+                        answer[q, w, r] = numbers.setdefault(answer_key(sample.found), len(numbers))
+                        voted[q, w, r] = sample.score if sample.voted is None else sample.voted
+        return cls(
+            workers=tuple(given),
+            answer_QWR=answer,
+            alone_QWR=alone,
+            voted_QWR=voted,
+            score_QW=score,
+            cost_QW=cost,
+            samples=most,
+            texts=tuple(texts),
+            own_samples=tuple(own_QW.max(axis=0).tolist()),
+            own_samples_QW=None if (own_QW == most).all() else own_QW,
+        )
 
     def samples_of(self, worker: int) -> int:
         """The most responses that a worker has to one question."""
@@ -198,46 +258,28 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
     """
-    own_samples = tuple(worker.samples if isinstance(worker, ReplayWorker) else 1 for worker in workers)
-    samples = max(own_samples)
-    size = len(tasks), len(workers), max(samples, MAX_ANSWERS)
-    answer, alone, voted = np.full(size, NO_ANSWER), np.zeros(size), np.zeros(size)
-    score, cost, own_QW = np.zeros(size[:2]), np.zeros(size[:2]), np.ones(size[:2], dtype=np.int64)
-    for q, task in enumerate(tasks):
-        numbers: dict[str, int] = {}
-        for w, worker in enumerate(workers):
-            own = own_QW[q, w] = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
-            replies = [
-                await worker.answer(
-                    Request(question_messages(task.question.text), seed="", repeat=r, duplicate=r)
-                )
-                for r in range(own)
-            ]
-            for r, reply in enumerate(replies):
-                alone[q, w, r] = (await task.grade(reply.text)).correct
-                found = final_answer(reply.text)
-                if found is not None and is_result(reply.text):
-                    answer[q, w, r] = numbers.setdefault(answer_key(found), len(numbers))
-                    # The counts are arbitrary: they are no part of the answer.
-                    voted[q, w, r] = (await task.grade(announce(found, 1, 1))).correct
-            score[q, w] = alone[q, w, :own].mean()
-            cost[q, w] = fmean(worker.profile.price.cost(reply.usage) for reply in replies)
-            # A worker with fewer samples starts again from number 0.
-            again = np.arange(size[2]) % own
-            for figures in (alone, answer, voted):
-                figures[q, w] = figures[q, w, again]
-    return Answers(
-        workers=tuple(worker.profile.name for worker in workers),
-        answer_QWR=answer,
-        alone_QWR=alone,
-        voted_QWR=voted,
-        score_QW=score,
-        cost_QW=cost,
-        samples=samples,
-        texts=tuple(task.question.text for task in tasks),
-        own_samples=own_samples,
-        own_samples_QW=None if (own_QW == samples).all() else own_QW,
-    )
+    given = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
+    return Answers.of([task.question.text for task in tasks], given, least=MAX_ANSWERS)
+
+
+async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:
+    """All responses of a worker to a question."""
+    count = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
+    samples = []
+    for r in range(count):
+        messages = question_messages(task.question.text)
+        reply = await worker.answer(Request(messages, seed="", repeat=r, duplicate=r))
+        found = found_answer(reply.text)
+        samples.append(
+            MeasuredAnswer(
+                found,
+                float((await task.grade(reply.text)).correct),
+                worker.profile.price.cost(reply.usage),
+                # The counts are arbitrary: they are no part of the answer.
+                None if found is None else float((await task.grade(announce(found, 1, 1))).correct),
+            )
+        )
+    return samples
 
 
 def select(answers: Answers, questions: Ints) -> Answers:

@@ -15,8 +15,14 @@ from podium.calls import Dispatcher
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import rollout_seed
-from podium.evals.suite.answer_arrays import answer_arrays
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, answers_key, kept_gold, parse_answers
+from podium.evals.suite.results import (
+    AnswerFiles,
+    GradedAnswer,
+    answer_arrays,
+    answers_key,
+    kept_gold,
+    parse_answers,
+)
 from podium.ratings.answers import Answers
 from podium.ratings.recorder import failure_of
 from podium.rollout import Rollout

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from pydantic_core import PydanticSerializationError
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
+from podium.ratings.answers import Answers, MeasuredAnswer, found_answer
 from podium.rollout import Rollout
 from podium.rollout.reward import RewardSettings, reward
 from podium.rollout.run_folder import cut_torn_line
@@ -189,3 +190,22 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
             ) from None
         found[answer.task, answer.repeat] = answer
     return dict(sorted(found.items()))
+
+
+def answer_arrays(given: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answers:
+    """The answers of each worker, by name, as arrays: to each question one or more, to the same questions in the same
+    order."""
+    measured = {
+        name: [
+            [
+                MeasuredAnswer(
+                    found_answer(answer.trace.answer), float(answer.grade.correct), answer.trace.uncached_usd
+                )
+                for answer in answers
+            ]
+            for answers in row
+        ]
+        for name, row in given.items()
+    }
+    first = next(iter(given.values()))
+    return Answers.of([answers[0].trace.question.text for answers in first], measured)

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
-from podium.evals.suite.answer_arrays import answer_arrays
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import AnswerFiles, parse_answers
+from podium.evals.suite.results import AnswerFiles, answer_arrays, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
