@@ -14,7 +14,8 @@ import pytest
 from podium.config import build
 from podium.errors import RunMismatchError, WorkerError
 from podium.planners import Single
-from podium.ratings.recorder import RecordingProgress, record
+from podium.ratings.asking import AskingProgress
+from podium.ratings.recorder import record
 from podium.recordings import RecordedResponse, Recording, RecordingWriter
 from podium.rollout import roll
 from podium.tasks.graders.judge import Judge
@@ -70,7 +71,7 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
             on_progress=lambda progress: told.append(progress.kept),
         )
         header = writer.write(tmp_path / "r.parquet", name="r")
-    assert progress == RecordingProgress(wanted=32, kept=32, usd=progress.usd)
+    assert progress == AskingProgress(wanted=32, kept=32, usd=progress.usd)
     assert sorted(told) == list(range(1, 33))
     assert (header.questions, header.responses, header.splits) == (8, 32, {"test": 8})
     recording = Recording.open(tmp_path / "r.parquet")
@@ -372,7 +373,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
     worker = dear("Answer: 4")
     told: list[int] = []
 
-    def stop(progress: RecordingProgress) -> None:
+    def stop(progress: AskingProgress) -> None:
         told.append(progress.kept)
         if progress.kept == 5:
             job.cancel()

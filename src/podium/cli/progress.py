@@ -9,15 +9,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from podium.cli.printable import counted, printable
+from podium.cli.printable import counted, printable, shorten
 from podium.cli.terminal import open_console
+
+if TYPE_CHECKING:
+    from podium.ratings.asking import AskingProgress
 
 ShowProgress = Callable[[str, int, int], None]
 """Called with (what is done, how many, of how many)."""
 _EVERY_S = 30.0
+_LONGEST_ERROR = 300
+"""Longer errors of workers are cut off after this many characters."""
 
 
 class TimeLeft:
@@ -120,3 +126,18 @@ def _lines(left: TimeLeft, every_s: float) -> Iterator[ShowProgress]:
     finally:
         ended.set()
         printer.join()
+
+
+def say_what_is_missing(progress: AskingProgress, *, stderr: bool = True) -> None:
+    """Say what was left out, which calls failed and why, and why asking stopped."""
+    console = open_console(stderr=stderr)
+    for sentence in progress.left_out:
+        console.print(f"Left out: {sentence}.", soft_wrap=True)
+    if progress.failed:
+        console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
+    for worker, error in sorted(progress.errors.items()):
+        reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
+        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
+    if progress.refusal is not None:
+        refusal = printable(progress.refusal)
+        console.print(f"Stopped: {refusal} Run the same command again to continue.", soft_wrap=True)

@@ -15,7 +15,7 @@ from podium.calls.spend_limits import UNLIMITED_USD
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.progress import show_progress
+from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, RunOptions
@@ -23,6 +23,7 @@ from podium.cli.terminal import open_console
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.ratings import recorder
+from podium.ratings.asking import AskingProgress
 from podium.recordings import (
     SPLITS,
     RecordedWorker,
@@ -44,8 +45,6 @@ from podium.workers.traits import has_paid_workers
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
-_LONGEST_ERROR = 300
-"""Longer errors of workers are cut off after this many characters."""
 
 
 def record(
@@ -126,7 +125,7 @@ def record(
         still_missing = progress.wanted - progress.kept
         sets = ", ".join(part.set for part in parts.values())
         if not progress.kept:
-            _say_what_is_missing(progress, stderr=json)
+            say_what_is_missing(progress, stderr=json)
             return 1
         header = writer.write(
             out,
@@ -237,7 +236,7 @@ async def _ask(
     settings: TeamSettings,
     spending: Path,
     **options: Any,
-) -> recorder.RecordingProgress:
+) -> AskingProgress:
     """Ask the workers and show a progress bar. At the end, close the workers' connections.
 
     Args:
@@ -261,14 +260,14 @@ async def _ask(
                     writer,
                     split=split_of.__getitem__,
                     dispatcher=dispatcher,
-                    on_progress=lambda made: show("Recording", made.kept, made.wanted),
+                    on_progress=lambda made: show(str(made), made.ended, made.wanted),
                     **options,
                 )
         finally:
             await pool.close()
 
 
-def _report(progress: recorder.RecordingProgress, header: RecordingHeader, out: Path, *, json: bool) -> None:
+def _report(progress: AskingProgress, header: RecordingHeader, out: Path, *, json: bool) -> None:
     if json:
         print(header.model_dump_json())
     else:
@@ -277,17 +276,4 @@ def _report(progress: recorder.RecordingProgress, header: RecordingHeader, out: 
             f"this run spent {dollars(progress.usd)}.",
             soft_wrap=True,
         )
-    _say_what_is_missing(progress, stderr=json)
-
-
-def _say_what_is_missing(progress: recorder.RecordingProgress, *, stderr: bool) -> None:
-    console = open_console(stderr=stderr)
-    for sentence in progress.left_out:
-        console.print(f"Left out: {sentence}.", soft_wrap=True)
-    if progress.failed:
-        console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
-    for worker, error in sorted(progress.errors.items()):
-        reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
-        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
-    if progress.refusal is not None:
-        console.print(f"Stopped: {progress.refusal} Run the same command again to continue.", soft_wrap=True)
+    say_what_is_missing(progress, stderr=json)

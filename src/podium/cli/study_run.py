@@ -17,12 +17,11 @@ from cyclopts import Parameter
 
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, shorten
-from podium.cli.progress import show_progress
+from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
 from podium.cli.terminal import agrees, open_console
 from podium.errors import UsageError
 from podium.ratings.rating import require_sklearn
-from podium.study.answering import AskingProgress
 from podium.study.page import HTML, MARKDOWN
 from podium.study.questions import StudyQuestions
 from podium.study.result import Study
@@ -32,7 +31,6 @@ from podium.study.spending import StudyCost
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 
-_LONGEST_ERROR = 300
 
 
 @Parameter(name="*")
@@ -90,7 +88,7 @@ def run_study(
 async def _measure(study: StudyRun, cost: StudyCost) -> Study:
     try:
         with show_progress() as show:
-            return await study.measure(cost, on_asked=_say_what_is_missing, on_progress=show)
+            return await study.measure(cost, on_asked=say_what_is_missing, on_progress=show)
     finally:
         await study.pool.close()
 
@@ -146,21 +144,6 @@ def _ask_leave(spending: StudyCost, options: StudyOptions) -> None:
         raise UsageError("Nothing was paid. To go on without being asked, add --yes.")
     if not agrees("Go on?"):
         raise UsageError("Nothing was paid.")
-
-
-def _say_what_is_missing(progress: AskingProgress) -> None:
-    console = open_console(stderr=True)
-    for worker, error in sorted(progress.errors.items()):
-        reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
-        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
-    if progress.failed:
-        failed = counted(progress.failed, "call")
-        console.print(f"{failed} failed; the same command makes them again.", soft_wrap=True)
-    if progress.refusal is not None:
-        console.print(
-            f"Asking ended: {printable(progress.refusal)} The same command with a larger --run-budget-usd goes on.",
-            soft_wrap=True,
-        )
 
 
 def _print_result(result: Study, options: StudyOptions, out: Path) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Self
 
 from podium.calls import Dispatcher, Ledger
 from podium.calls.ledger import Reservation
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, RunMismatchError
+from podium.ratings.asking import AskingProgress
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, split_by_hash
 from podium.rollout.judging import grade_answer
 from podium.tasks.task import Grade, Task
@@ -29,26 +30,6 @@ _LONGEST = 10_000
 """Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
 
 
-@dataclass(slots=True)
-class RecordingProgress:
-    """The progress of a recording."""
-
-    wanted: int
-    """Responses that the finished recording will have."""
-    kept: int
-    """Responses that are saved, those of earlier runs included."""
-    usd: float = 0.0
-    """Dollars spent in this run."""
-    failed: int = 0
-    """Calls of this run that failed for good. The next run makes them again."""
-    errors: dict[str, str] = field(default_factory=dict)
-    """Why the latest failed call of each worker failed."""
-    refusal: str | None = None
-    """Why no more calls are made; None: all calls were made."""
-    left_out: tuple[str, ...] = ()
-    """A sentence about each sort of question that is left out."""
-
-
 async def record(
     pool: Pool,
     tasks: Iterable[Task],
@@ -60,8 +41,8 @@ async def record(
     budget: Budget = Budget(),
     seed: str = "0",
     dispatcher: Dispatcher | None = None,
-    on_progress: Callable[[RecordingProgress], None] = lambda progress: None,
-) -> RecordingProgress:
+    on_progress: Callable[[AskingProgress], None] = lambda progress: None,
+) -> AskingProgress:
     """Send every question `samples` times to every worker that is no tool, unless the response is saved already. A
     response that was saved without a verdict is graded.
 
@@ -82,7 +63,7 @@ async def record(
     wanted = [_Job(task, one, sample) for task in bare for one in alone for sample in range(samples)]
     refuse_other_wordings(bare, writer)
     missing = [job for job in wanted if not job.is_done(writer)]
-    progress = RecordingProgress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
+    progress = AskingProgress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
     jobs = iter(missing)
 
     async def work() -> None:
@@ -95,11 +76,10 @@ async def record(
                 trace = await job.ask(run_budget, seed)
                 saved = job.keep(trace, writer, split)
                 if saved is None and not run_budget.refused():
-                    progress.failed += 1
-                    progress.errors[job.worker] = failure_of(trace)
+                    progress.fail(job.worker, trace)
             if saved is not None:
                 progress.kept += await job.grade(saved, run_budget, writer)
-            progress.usd = run_budget.spent_usd
+            progress.usd, progress.worker = run_budget.spent_usd, job.worker
             on_progress(progress)
 
     with RunBudget(budget, dispatcher or Dispatcher()) as run_budget:
@@ -137,12 +117,6 @@ def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
         else:
             bare.append(task)
     return bare, tuple(f"{reason} ({count})" for reason, count in left_out.items())
-
-
-def failure_of(trace: Trace) -> str:
-    """A sentence that says why there is no answer."""
-    errors = (span.error for span in trace.spans if span.error is not None)
-    return next(errors, trace.error or "It gave no answer.")
 
 
 def recorded_question(task: Task, split: str) -> RecordedQuestion:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from podium.calls import Dispatcher
@@ -24,7 +24,7 @@ from podium.evals.suite.results import (
     parse_answers,
 )
 from podium.ratings.answers import Answers
-from podium.ratings.recorder import failure_of
+from podium.ratings.asking import AskingProgress
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, roll_all
 from podium.study.judging import by_agreement
@@ -54,31 +54,6 @@ class StudyAnswers:
     tasks: tuple[Task, ...]
     """These questions, in the same order."""
     notes: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class AskingProgress:
-    """How far a start of a study has come."""
-
-    wanted: int
-    """Answers that the whole study has."""
-    kept: int
-    """Answers that are kept, those of earlier starts included."""
-    failed: int = 0
-    """Calls of this start that failed for good. The next start makes them again."""
-    worker: str | None = None
-    """Who answered last, or failed to."""
-    usd: float = 0.0
-    """Dollars of the answers of this start."""
-    errors: dict[str, str] = field(default_factory=dict)
-    """Why the latest failed call of each worker failed."""
-    refusal: str | None = None
-    """Why no more calls are made; None: all were made."""
-
-    def __str__(self) -> str:
-        """Who answered last, and the dollars so far."""
-        spent = f", ${self.usd:.4f} so far" if self.usd else ""
-        return "Asking the workers" if self.worker is None else f"Asking {self.worker}{spent}"
 
 
 @dataclass(frozen=True)
@@ -130,8 +105,7 @@ class WorkerAnswers:
             progress.worker = name = job.runner.pool.names[0]
             progress.usd += rollout.trace.cost_usd + rollout.grade.cost_usd
             if rollout.trace.answer is None:
-                progress.failed += 1
-                progress.errors[name] = failure_of(rollout.trace)
+                progress.fail(name, rollout.trace)
             else:
                 results.append(self._key(name), GradedAnswer.of(job.task, job.sample, rollout).line)
                 progress.kept += 1

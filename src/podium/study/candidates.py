@@ -21,8 +21,8 @@ from typing import ClassVar
 from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
+from podium.ratings.asking import failure_of
 from podium.ratings.rating import find_clusters
-from podium.ratings.recorder import failure_of
 from podium.rollout.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner

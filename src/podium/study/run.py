@@ -12,7 +12,8 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.rollout.run_folder import RunFolder
-from podium.study.answering import AskingProgress, WorkerAnswers
+from podium.ratings.asking import AskingProgress
+from podium.study.answering import WorkerAnswers
 from podium.study.conducting import ConductorStudy, OnConductor, conducting, why_no_conductor
 from podium.study.crossfit import crossfit
 from podium.study.decision import MARGIN, decide
@@ -154,7 +155,7 @@ class StudyRun:
                 budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
                 dispatcher=dispatcher,
                 concurrency=settings.concurrency,
-                on_progress=lambda made: on_progress(str(made), made.kept + made.failed, made.wanted),
+                on_progress=lambda made: on_progress(str(made), made.ended, made.wanted),
             )
             on_asked(asked)
             known = worker_answers.read()
