@@ -11,8 +11,8 @@ import pytest
 from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.ratings.answers import read_answers
-from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.ratings.asking import AskingProgress
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.answering import WorkerAnswers
 from podium.study.questions import StudyQuestions, questions_of
 from podium.tasks.graders.text_graders import Exact

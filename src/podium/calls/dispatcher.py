@@ -184,6 +184,17 @@ class Dispatcher:
         charged.spend_limits = (*self.spend_limits, *spend_limits)
         return charged
 
+    @property
+    def refusal(self) -> str | None:
+        """Why a spend limit has refused a call for good; None: none has."""
+        return next((limit.refusal for limit in self.spend_limits if limit.refusal is not None), None)
+
+    @property
+    def run_limit(self) -> SharedSpendLimit | None:
+        """The spend limit of the run; None: it has none."""
+        shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
+        return next((limit for limit in shared if limit.name == "run"), None)
+
     def cached(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
     ) -> Awaitable[Reply]:

@@ -13,6 +13,7 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
+from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.progress import show_progress
@@ -32,14 +33,13 @@ from podium.study.candidates import (
 from podium.study.judging import PoolJudge
 from podium.study.questions import StudyQuestions, questions_of
 from podium.study.serving_files import write_workers
-from podium.study.spending import open_spending
 from podium.team.opening import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
-from podium.workers.traits import is_tool, real_workers
+from podium.workers.traits import has_paid_workers, is_tool, real_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
@@ -158,13 +158,13 @@ async def _ask(
 ) -> tuple[tuple[Candidate, ...], float]:
     """What the candidates answered, and the dollars that all starts have spent."""
     try:
-        with open_spending(
-            pool,
-            folder,
+        with open_dispatcher(
+            paid_workers=has_paid_workers(pool),
+            run=folder,
             run_usd=study.team.run_budget_usd,
             day_usd=study.team.day_budget_usd,
-            cache=study.team.cache,
-        ) as (dispatcher, spend_limit):
+            cache=study.team.cache or folder / RESPONSES,
+        ) as dispatcher:
             if study.settings.judge is not None:
                 judged = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
                 kinds = kinds.graded_by(judged.tasks)
@@ -176,8 +176,8 @@ async def _ask(
                     concurrency=study.settings.concurrency,
                     on_tested=lambda done, total: show("Testing", done, total),
                 )
-            assert spend_limit is not None  # A run with a budget has one.
-            return answers, spend_limit.spent_usd
+            assert dispatcher.run_limit is not None  # A run with a budget has one.
+            return answers, dispatcher.run_limit.spent_usd
     finally:
         await pool.close()
 

@@ -14,7 +14,7 @@ from podium.calls.dispatcher import open_dispatcher
 from podium.calls.spend_limits import UNLIMITED_USD
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
-from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.printable import counted, dollars, printable
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team

@@ -16,7 +16,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars, printable, shorten
+from podium.cli.printable import counted, dollars, printable
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
 from podium.cli.terminal import agrees, open_console
@@ -30,7 +30,6 @@ from podium.study.sentences import headline, summary
 from podium.study.spending import StudyCost
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
-
 
 
 @Parameter(name="*")

@@ -10,16 +10,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Self
 
-from podium.calls import Dispatcher, Ledger
-from podium.calls.ledger import Reservation
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
-from podium.errors import BudgetError, RunMismatchError
-from podium.ratings.asking import AskingProgress
+from podium.calls import Dispatcher
+from podium.errors import RunMismatchError
+from podium.ratings.asking import AskingProgress, RunBudget
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, split_by_hash
-from podium.rollout.judging import grade_answer
-from podium.tasks.task import Grade, Task
+from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Span, Trace
 from podium.types import Budget
@@ -126,56 +122,6 @@ def recorded_question(task: Task, split: str) -> RecordedQuestion:
 
 def _kept_gold(task: Task) -> str | None:
     return task.gold if len(task.gold) <= _LONGEST else None
-
-
-class RunBudget:
-    """The budget of a run: its calls and seconds, and its dollars, which each try of a worker or a judge reserves. A
-    try that could exceed the dollars waits until those in flight have settled. If it still could, it is refused, and
-    no more calls are made.
-
-    Args:
-        dispatcher: its spend limits may refuse calls too.
-    """
-
-    def __init__(self, budget: Budget, dispatcher: Dispatcher) -> None:
-        self.refusal: str | None = None
-        """Why no more calls are made; None: calls may be made."""
-        self._clock = asyncio.get_running_loop().time
-        deadline = None if budget.seconds is None else self._clock() + budget.seconds
-        self._calls = Ledger(Budget(calls=budget.calls, seconds=budget.seconds), deadline)
-        self._dollars = SharedSpendLimit(None, "run", UNLIMITED_USD if budget.usd is None else budget.usd)
-        self.dispatcher = dispatcher.charging(self._dollars)
-        """Its calls are charged to this budget."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._dollars.close()
-
-    @property
-    def spent_usd(self) -> float:
-        """Dollars spent so far."""
-        return self._dollars.spent_usd
-
-    def take_call(self) -> bool:
-        """Count one call of a worker, whose retries are none of their own. Returns False if none is left."""
-        self.refusal = self.refusal or self._calls.try_reserve(Reservation(1, 0, 0.0), self._clock())
-        return self.refusal is None
-
-    def refused(self) -> bool:
-        """Whether a spend limit has refused a call. Then no more calls are made; those in flight end normally."""
-        refusals = (spend_limit.refusal for spend_limit in self.dispatcher.spend_limits)
-        self.refusal = self.refusal or next(filter(None, refusals), None)
-        return self.refusal is not None
-
-    async def grade(self, task: Task, response: str) -> Grade | None:
-        """Grade a response; None: the budget refused the judge."""
-        try:
-            return await grade_answer(task, response, self.dispatcher)
-        except BudgetError as error:
-            self.refusal = self.refusal or str(error)
-            return None
 
 
 @dataclass(frozen=True, slots=True)

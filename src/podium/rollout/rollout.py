@@ -148,8 +148,7 @@ async def roll_all(
 
 def _check_spend_limits(runner: Runner, trace: Trace) -> None:
     """Raise if a spend limit refused a call that this question needed. If every step was answered, none was refused."""
-    refusals = (limit.refusal for limit in runner.dispatcher.spend_limits)
-    refusal = next((sentence for sentence in refusals if sentence is not None), None)
+    refusal = runner.dispatcher.refusal
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):
         if runner.dispatcher.cache is not None:

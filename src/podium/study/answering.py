@@ -7,12 +7,10 @@ goes on with the same command and asks nothing twice. Questions that some worker
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import rollout_seed
 from podium.evals.suite.results import (
@@ -24,7 +22,7 @@ from podium.evals.suite.results import (
     parse_answers,
 )
 from podium.ratings.answers import Answers
-from podium.ratings.asking import AskingProgress
+from podium.ratings.asking import AskingProgress, RunBudget
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, roll_all
 from podium.study.judging import by_agreement
@@ -32,6 +30,7 @@ from podium.study.questions import StudyQuestions
 from podium.study.spending import REPEATED, most_samples
 from podium.tasks import Task
 from podium.team import Runner
+from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.traits import is_tool
 
@@ -111,11 +110,8 @@ class WorkerAnswers:
                 progress.kept += 1
             on_progress(progress)
 
-        with closing(
-            SharedSpendLimit(None, "run", UNLIMITED_USD if budget_usd is None else budget_usd)
-        ) as spend_limit:
-            charged = dispatcher.charging(spend_limit)
-            runners = {name: Runner.alone(name, self.pool, charged) for name in self.workers}
+        with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
+            runners = {name: Runner.alone(name, self.pool, budget.dispatcher) for name in self.workers}
             jobs = (
                 RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
                 for task, name, repeat in missing
@@ -123,7 +119,7 @@ class WorkerAnswers:
             try:
                 await roll_all(jobs, concurrency=concurrency, on_rollout=answered)
             except BudgetError as error:
-                progress.refusal = str(error)
+                progress.refusal = budget.dispatcher.refusal or str(error)
         if not progress.kept:
             reasons = [
                 f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()

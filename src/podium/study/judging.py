@@ -70,9 +70,8 @@ class PoolJudge:
         runner = Runner.alone(self.worker, self.pool, self.dispatcher)
         trace = await runner.answer(Question(text=last.content, history=tuple(history)), seed="study/judge")
         if trace.answer is None:
-            refusal = next((a.refusal for a in self.dispatcher.spend_limits if a.refusal is not None), None)
-            if refusal is not None:
-                raise BudgetError(refusal)
+            if self.dispatcher.refusal is not None:
+                raise BudgetError(self.dispatcher.refusal)
             raise GraderError(f"The judge {self.worker!r} did not answer: {trace.error}")
         return trace.answer
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import UsageError
-from podium.rollout.run_folder import RunFolder
 from podium.ratings.asking import AskingProgress
+from podium.rollout.run_folder import RunFolder
 from podium.study.answering import WorkerAnswers
 from podium.study.conducting import ConductorStudy, OnConductor, conducting, why_no_conductor
 from podium.study.crossfit import crossfit
@@ -23,13 +24,13 @@ from podium.study.page import write_page
 from podium.study.questions import StudyQuestions
 from podium.study.result import RESULT, Bounds, Study
 from podium.study.serving_files import TEAM, ServingFiles
-from podium.study.spending import StudyCost, forecast_cost, most_samples, open_spending
+from podium.study.spending import StudyCost, forecast_cost, most_samples
 from podium.team.planning import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_real_workers, is_tool
+from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings with which a study may be resumed when they differ; its answers stay valid."""
@@ -136,15 +137,16 @@ class StudyRun:
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit, questions = team.budget.run_usd, self.questions
-        with open_spending(
-            pool,
-            self.out,
+        with open_dispatcher(
+            paid_workers=has_paid_workers(pool),
+            run=self.out,
             run_usd=limit,
             day_usd=team.budget.day_usd,
-            cache=team.cache,
+            cache=team.cache or self.out / RESPONSES,
             replay=team.replay,
             pays=cost.paid,
-        ) as (dispatcher, spend_limit):
+        ) as dispatcher:
+            spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
                 questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))

@@ -1,20 +1,15 @@
 """Says what a study will cost and how long it will take, before it pays for anything.
 
-The figures are estimates: four characters a token, and answers of an assumed length. The limit is kept exactly: an
+The figures are estimates: four characters a token, and answers of an assumed length. The limit is kept exactly: the
 spend limit of the study's folder refuses each call that could exceed the budget.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from podium.calls import Dispatcher
-from podium.calls.dispatcher import RESPONSES, SPENDING, open_dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
 from podium.executor.estimate import StepForecast, estimate
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.study.decision import FEWEST
@@ -24,7 +19,7 @@ from podium.types import Price, Usage
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_paid_workers, is_tool, real_workers, traits_of
+from podium.workers.traits import is_tool, real_workers, traits_of
 from podium.workflow import Step, Workflow
 
 ASSUMED_TOKENS = 500
@@ -75,36 +70,6 @@ class StudyCost:
     def total_usd(self) -> float:
         """The likely dollars of everything."""
         return self.likely_usd + self.conductor_usd
-
-
-@contextmanager
-def open_spending(
-    pool: Pool,
-    folder: Path,
-    *,
-    run_usd: float | None,
-    day_usd: float | None,
-    cache: Path | None,
-    replay: bool = False,
-    pays: bool = False,
-) -> Iterator[tuple[Dispatcher, SharedSpendLimit | None]]:
-    """The dispatcher of a study, whose folder keeps all that was paid, and the spend limit of its dollars; None:
-    nothing is paid. Arguments as those of `open_dispatcher`."""
-    with open_dispatcher(
-        paid_workers=has_paid_workers(pool),
-        cache=cache or folder / RESPONSES,
-        replay=replay,
-        day_usd=day_usd,
-        run_usd=run_usd,
-        pays=pays,
-        run=folder,
-    ) as dispatcher:
-        spend_limits = (
-            spend_limit
-            for spend_limit in dispatcher.spend_limits
-            if isinstance(spend_limit, SharedSpendLimit)
-        )
-        yield dispatcher, next((one for one in spend_limits if one.path == folder / SPENDING), None)
 
 
 def forecast_cost(

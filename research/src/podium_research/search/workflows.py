@@ -201,8 +201,7 @@ class _Writer:
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )
             if trace.answer is None:
-                refusals = (spend_limit.refusal for spend_limit in self.runner.dispatcher.spend_limits)
-                if refusal := next(filter(None, refusals), None):
+                if refusal := self.runner.dispatcher.refusal:
                     raise BudgetError(refusal)
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
