@@ -23,7 +23,7 @@ export TOKENIZERS_PARALLELISM ?= false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
+.PHONY: help setup setup-dev install-gpu check test test-front test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
 
 help:
 	@sed -n '1,10s/^# //p' Makefile
@@ -78,9 +78,19 @@ check: setup-dev
 	$(BIN)/lint-imports --no-logo
 
 # Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
-# process has whole files, in the order of the folders: what the last ones hold is short.
+# has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
+# only those of one run load torch for it.
+FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team
+RUN := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 12 --durations-min 4
+
 test: setup-dev
-	$(BIN)/pytest -n 4 --dist loadgroup --no-loadscope-reorder --durations 25 --durations-min 4
+	$(MAKE) -j 2 test-front test-rest
+
+test-front: setup-dev
+	$(RUN) $(FRONT)
+
+test-rest: setup-dev
+	$(RUN) $(addprefix --ignore ,$(FRONT)) tests
 
 # The small workers, the warm start and the NumPy engine.
 test-lab: setup-dev
