@@ -41,7 +41,7 @@ class FailedCall:
 
 
 async def call_with_fallbacks(
-    question_context: QuestionContext,
+    context: QuestionContext,
     worker: Worker,
     request: Request,
     attempts: list[Attempt],
@@ -53,36 +53,32 @@ async def call_with_fallbacks(
         attempts: each try is appended to it when it ends, even if it is cancelled.
         stream: returns the listeners of a try. Two tries may write at the same time.
     """
+    pool, tries = context.pool, count()
+    left = deque(_Candidate(each, wait=pool.fallback(each) is None) for each in _chain(pool, worker))
     failures: list[str] = []
-    tries = count()
-    cut: WorkerAnswer | None = None
+    calls = 1  # 0 once a worker was called: what follows continues the same call of the budget.
+    cut: WorkerAnswer | None = None  # The first answer that was cut off. It counts if none is whole.
     saved_usd = 0.0
-    left = deque(
-        _Turn(each, wait=question_context.pool.fallback(each) is None)
-        for each in _chain(question_context.pool, worker)
-    )
-    cooling_down: Worker | None = None
-    calls = 1
+    cooling_down: Worker | None = None  # The first worker that was passed over for its cooldown.
     while left:
-        turn = left.popleft()
-        worker_call = WorkerCall(
-            question_context, turn.worker, request, attempts, calls=calls, wait=turn.wait
-        )
+        candidate = left.popleft()
+        chosen = candidate.worker
+        worker_call = WorkerCall(context, chosen, request, attempts, calls=calls, wait=candidate.wait)
         if stream is not None:
             worker_call.stream_to(stream, tries)
         try:
-            reply = await question_context.dispatcher.cached(turn.worker, request, worker_call.reply)
+            reply = await context.dispatcher.cached(chosen, request, worker_call.reply)
         except RefusalError as refusal:
             if cut is None:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
             break
         except WorkerError as error:
             calls = 0
-            failures.append(f"{turn.worker.profile.name}: {error}")
-            if not turn.wait and question_context.dispatcher.channel(turn.worker).breaker.state != "closed":
-                cooling_down = cooling_down or turn.worker
+            failures.append(f"{chosen.profile.name}: {error}")
+            if not candidate.wait and context.dispatcher.channel(chosen).breaker.state != "closed":
+                cooling_down = cooling_down or chosen
         else:
-            profile = turn.worker.profile
+            profile = chosen.profile
             spent = _spent_on(reply, profile)
             saved_usd += spent.saved_usd
             calls = calls if reply.cached else 0
@@ -94,7 +90,7 @@ async def call_with_fallbacks(
             cut = replace(cut, spent=replace(cut.spent, saved_usd=saved_usd))
         if not left and cooling_down is not None and cut is None:
             # No fallback answered, so wait until the worker's cooldown ends.
-            left.append(_Turn(cooling_down, wait=True))
+            left.append(_Candidate(cooling_down, wait=True))
             cooling_down = None
     if cut is None:
         return FailedCall(" ".join(failures), refused=False)
@@ -103,7 +99,7 @@ async def call_with_fallbacks(
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _Candidate:
     worker: Worker
     wait: bool
     """Whether to wait for the worker if it is in cooldown."""

@@ -16,7 +16,7 @@ from typing import Literal
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Planner, PlanRequest
-from podium.planners.controls import Constant, RandomPlans
+from podium.planners.constant_and_random import Constant, RandomPlans
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import PlannerWrapper, position_of
 from podium.planners.voting import SelfConsistency

@@ -20,7 +20,7 @@ from podium.conductor.prompt import renumbered
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import PastRound
-from podium.planners.controls import random_workflow
+from podium.planners.constant_and_random import random_workflow
 from podium.rollout.judging import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
 from podium.tasks import Task

@@ -13,7 +13,7 @@ from statistics import fmean, quantiles
 from types import MappingProxyType
 
 from podium.executor.estimate import StepEstimate, estimate
-from podium.planners.controls import random_workflow
+from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSource
 from podium.scoring import ScoringSettings
 from podium.tasks import Task

@@ -1,7 +1,7 @@
-"""Controls: one constant plan, and random plans.
+"""Planners that do not read the question: one constant plan, and random plans.
 
-A Conductor that does not beat the best constant plan does not use the question. `podium_research.search.constant` finds
-that plan.
+They are controls. A Conductor that does not beat the best constant plan does not use the question.
+`podium_research.search.constant` finds that plan.
 """
 
 from __future__ import annotations
