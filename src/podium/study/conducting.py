@@ -146,9 +146,7 @@ class ConductorStudy:
         opened, tasks = conductor.opened, conductor.tasks
         settings = TeamSettings(plan=PlanTable(early_stop=conductor.early_stop))
         runner = replace(
-            opened.runner(settings, conductor.pool_for(tasks[0])),
-            dispatcher=self.dispatcher,
-            plan_fallback=None,
+            opened.runner(settings, conductor.pool_for(tasks[0]), self.dispatcher), plan_fallback=None
         )
         done: list[Rollout] = []
 

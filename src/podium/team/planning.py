@@ -47,15 +47,20 @@ class OpenedPlanner:
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
-    def runner(self, settings: TeamSettings, pool: Pool) -> Runner:
+    def runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
         """Answers questions within the limits of the settings, and as its Conductor was trained where they name none.
-        `pool` has the workers for which it was opened."""
+
+        Args:
+            pool: the workers for which it was opened.
+            dispatcher: None: a new one.
+        """
         return Runner(
             self.planner,
             pool,
             budget=settings.budget.of_question(self.trained.rounds),
             max_steps=settings.plan.max_steps or self.trained.max_steps,
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
+            dispatcher=dispatcher or Dispatcher(),
             plan_fallback=self.fallback,
         )
 

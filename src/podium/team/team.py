@@ -343,14 +343,13 @@ def open_team(
             if planner is None
             else OpenedPlanner(planner, planner.name)
         )
-        runner = opened_planner.runner(settings, pool)
+        runner = opened_planner.runner(settings, pool, dispatcher)
         held = {
             "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
             "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
         }
-        runner = replace(
-            runner, dispatcher=dispatcher, plan_fallback=runner.plan_fallback if fallback else None
-        )
+        if not fallback:
+            runner = replace(runner, plan_fallback=None)
         # Last, so that a team that cannot be opened leaves no file.
         traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
         return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
