@@ -8,6 +8,7 @@ is killed when that program is.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -18,10 +19,12 @@ import socketserver
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from podium.cli.app import VERBS
@@ -73,6 +76,15 @@ def loaded_programs(folder: Path) -> Iterator[Path]:
             yield programs
         finally:
             server.kill()
+
+
+@cache
+def loaded_podium() -> str:
+    """The program `podium`, whose modules are loaded once for all that a process of tests starts with it."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    folder = Path(until_the_end.enter_context(TemporaryDirectory()))
+    return str(until_the_end.enter_context(loaded_programs(folder / "programs")) / "podium")
 
 
 class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
+from loaded_programs import loaded_podium
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.evals import Comparison
 from podium_testing import Answer, FaultServer
@@ -182,14 +182,14 @@ def write_paid(url: str) -> None:
 async def test_a_suite_that_is_killed_asks_again_only_what_was_in_flight(
     server: FaultServer, half_asked: asyncio.Event
 ) -> None:
-    tokens = ("-m", "podium", "eval", "paid-suite.toml", "--run", "r", "--declare", "Killed.", "--json")
+    tokens = (loaded_podium(), "eval", "paid-suite.toml", "--run", "r", "--declare", "Killed.", "--json")
     pipes: dict[str, Any] = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    killed = await asyncio.create_subprocess_exec(sys.executable, *tokens, **pipes)
+    killed = await asyncio.create_subprocess_exec(*tokens, **pipes)
     await half_asked.wait()
     killed.kill()
     await killed.communicate()
     assert len(server.requests) < 2 * QUESTIONS
-    again = await asyncio.create_subprocess_exec(sys.executable, *tokens, **pipes)
+    again = await asyncio.create_subprocess_exec(*tokens, **pipes)
     out, err = await again.communicate()
     assert again.returncode == 0, err
     # The first of two votes is the same call as that of the worker alone, so a response cache has its answer.

@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from loaded_programs import loaded_podium
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 
@@ -32,7 +33,7 @@ def completion(text):
 
 async def process(*tokens, **variables):
     return await asyncio.create_subprocess_exec(
-        *COMMAND,
+        loaded_podium(),
         *tokens,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

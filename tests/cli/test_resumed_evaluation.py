@@ -31,14 +31,14 @@ REFUSED = re.compile(
 
 def test_a_killed_evaluation_pays_nothing_twice_but_what_was_in_flight():
     ended = subprocess.run(
-        [sys.executable, KILLED, "--kills", "3", "--questions", "12", "--json"],
+        [sys.executable, KILLED, "--kills", "2", "--questions", "12", "--json"],
         capture_output=True,
         text=True,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
     figures = json.loads(ended.stdout)
-    assert figures["kills"] == 3
+    assert figures["kills"] == 2
     assert figures["equal"], "the comparison is that of an evaluation which nobody killed"
     assert figures["kept"] == figures["alone"]
     assert 0 <= figures["lost"] <= figures["in_flight"]

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 import urllib.request
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
+from loaded_programs import loaded_podium
 from podium.planners import Single
 from podium.study.result import Study
 from podium.team import Runner
@@ -138,7 +138,7 @@ class Served:
 
     def __init__(self, *tokens: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "podium", "serve", "--port", "0", *tokens],
+            [loaded_podium(), "serve", "--port", "0", *tokens],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -188,7 +188,7 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
 def test_a_study_that_was_killed_goes_on_and_pays_nothing_twice(
     podium: Podium, endpoint: FaultServer
 ) -> None:
-    command = [sys.executable, "-m", "podium", *STUDY, "--yes", "--concurrency", "1"]
+    command = [loaded_podium(), *STUDY, "--yes", "--concurrency", "1"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as first:
         deadline = time.monotonic() + 120
         while len(endpoint.requests) < 20 and time.monotonic() < deadline:

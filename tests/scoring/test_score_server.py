@@ -4,13 +4,13 @@ import asyncio
 import os
 import re
 import signal
-import sys
 from collections import Counter
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
 
+from loaded_programs import loaded_podium
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
@@ -95,7 +95,7 @@ def lay(url):
 async def score_server(*tokens, **variables):
     """The process, and its address; killed in the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "podium", "score-server", "--config", "run.toml", "--run", "kept", *tokens),
+        *(loaded_podium(), "score-server", "--config", "run.toml", "--run", "kept", *tokens),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env=os.environ | variables,

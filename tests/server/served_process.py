@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from loaded_programs import loaded_programs
+from loaded_programs import loaded_podium
 
 WAIT_S = 60
 
@@ -44,19 +41,10 @@ class Served:
         return self.ended()
 
 
-@cache
-def loaded() -> str:
-    """The program whose modules are loaded once for all servers of a process of tests."""
-    until_the_end = ExitStack()
-    atexit.register(until_the_end.close)
-    folder = Path(until_the_end.enter_context(TemporaryDirectory()))
-    return str(until_the_end.enter_context(loaded_programs(folder / "programs")) / "podium")
-
-
 def command(*tokens: str) -> list[str]:
     """`podium serve`: a process that is its own where it starts others, for they load what it has loaded."""
     alone = any(token.startswith("serve.workers") for token in tokens)
-    return [*([sys.executable, "-m", "podium"] if alone else [loaded()]), "serve", *tokens]
+    return [*([sys.executable, "-m", "podium"] if alone else [loaded_podium()]), "serve", *tokens]
 
 
 @contextmanager
