@@ -129,7 +129,7 @@ class WrittenPlans:
         number = min(len(request.past_rounds), len(self.plans) - 1)
         written = self.plans[number]
         if isinstance(written, Plan):
-            request.ledger.carry(written.spent)
+            request.ledger.count(written.spent)
             return written
         decision = parse(
             written,

@@ -178,16 +178,16 @@ class Ledger:
         self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
         self._settled.set()
         self._settled.clear()  # Those that wait for it are woken all the same.
-        self.carry(spent)
+        self.count(spent)
         self._settle_all(reservation.usd, spent.cost_usd)
 
     def record(self, spent: Spent) -> None:
-        """Count what was not reserved: a planner's tokens and dollars."""
-        self.carry(spent)
+        """Count what was not reserved, and charge the spend limits: a planner's tokens and dollars."""
+        self.count(spent)
         self._settle_all(0.0, spent.cost_usd)
 
-    def carry(self, spent: Spent) -> None:
-        """Count in the budget alone. The spend limits were charged already for a plan that waited for approval."""
+    def count(self, spent: Spent) -> None:
+        """Count in the question's budget alone. The spend limits were charged before, as for a plan that waited."""
         self.tokens += spent.usage.tokens
         self.usd += spent.cost_usd
         for receipt in self._receipts:

@@ -1,7 +1,7 @@
 """The limits of one worker: concurrent calls, requests a minute, tokens a minute, and retries.
 
-Waiting callers take turns. The limits apply within one process: if two processes use the same key, give each of
-them half of the limits.
+Calls that wait take turns by their queue key. The limits apply within one process: if two processes use the same API
+key, give each of them half of the limits.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Waiter:
 class RateLimiter:
     """Limits the concurrent calls, requests a minute and tokens a minute of one worker. For one event loop.
 
-    Callers have names and take turns, so that one caller with many calls does not delay the others.
+    Each queue key has a queue, and the queues take turns: a question with many calls does not delay the others.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -104,7 +104,7 @@ class RateLimiter:
         self._tokens = None if limits.tpm is None else SlidingWindow(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
-        """Those who wait, by caller; the first is the one whose turn it is."""
+        """The calls that wait, by queue key; the first queue is the one whose turn it is."""
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
@@ -117,14 +117,14 @@ class RateLimiter:
         """Calls that wait for a permit."""
         return sum(not waiter.turn.done() for queue in self._waiting.values() for waiter in queue)
 
-    async def acquire(self, caller: str, tokens: int) -> Permit:
+    async def acquire(self, queue_key: str, tokens: int) -> Permit:
         """Wait until one more call of at most `tokens` is within all limits."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if not self._waiting and self._free and self._wait(tokens, now) <= 0:
             return self._permit(tokens, now)
         waiter = _Waiter(tokens, loop.create_future())
-        self._waiting.setdefault(caller, deque()).append(waiter)
+        self._waiting.setdefault(queue_key, deque()).append(waiter)
         self._grant()
         try:
             return await waiter.turn
@@ -154,12 +154,12 @@ class RateLimiter:
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
     def _grant(self) -> None:
-        """Give permits to the calls that are within the limits, caller by caller."""
+        """Give permits to the calls that are within the limits, queue by queue."""
         if not self._waiting:
             return
         now = asyncio.get_running_loop().time()
         while self._waiting and self._free:
-            caller, queue = next(iter(self._waiting.items()))
+            queue_key, queue = next(iter(self._waiting.items()))
             waiter = queue[0]
             if not waiter.turn.done():
                 wait = self._wait(waiter.tokens, now)
@@ -168,9 +168,9 @@ class RateLimiter:
                     return
                 waiter.turn.set_result(self._permit(waiter.tokens, now))
             queue.popleft()
-            del self._waiting[caller]
+            del self._waiting[queue_key]
             if queue:
-                self._waiting[caller] = queue
+                self._waiting[queue_key] = queue
 
     def _permit(self, tokens: int, now: float) -> Permit:
         """The permit for a call that is within all limits."""

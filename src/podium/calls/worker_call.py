@@ -48,7 +48,7 @@ class CallContext:
     dispatcher: Dispatcher
     settings: RetrySettings = RetrySettings()
     queue_key: str
-    """Calls with different keys take turns at a worker, so that one question with many calls does not delay others."""
+    """Calls that wait for a worker take turns by this key, so that a question with many calls does not delay others."""
     started: float
     """When the question's trace began, on the event loop's clock."""
 
