@@ -34,7 +34,7 @@ from podium.ratings.answers import Answers, select  # noqa: E402
 from podium.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
 from podium.study.crossfit import crossfit  # noqa: E402
 from podium.study.decision import StudyRow, decide  # noqa: E402
-from podium.study.methods import TrainingAnswers, methods_for, served  # noqa: E402
+from podium.study.methods import TrainingAnswers, fitted_method, methods_for  # noqa: E402
 from podium.study.questions import questions_of  # noqa: E402
 from podium.study.result import RESULT, Study  # noqa: E402
 from podium.study.serving_files import RATINGS  # noqa: E402
@@ -141,7 +141,9 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     best = found.best.planner
     assert best is not None
     ratings = Ratings.open(folder / RATINGS) if best.startswith("by-ratings:") else None
-    plan = served(open_baseline(best, open_pool(study_files(name)[0]).profiles), answers, ratings=ratings)
+    plan = fitted_method(
+        open_baseline(best, open_pool(study_files(name)[0]).profiles), answers, ratings=ratings
+    )
     single = rest.workers.index(full.reference.label.removesuffix(" alone"))
     elsewhere = paired_difference(plan.score(rest).tolist(), rest.score_QW[:, single].tolist())
     assert elsewhere is not None

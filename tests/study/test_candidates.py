@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from podium.study.candidates import Candidate, bar, choose
+from podium.study.candidates import Candidate, choose, value_threshold
 from podium.workers.ratings import Tally
 
 WEIGHTS = {"sums": 1.0, "dates": 2.0, "code": 4.0}
@@ -61,8 +61,8 @@ def test_the_choice_is_that_of_the_published_rule_on_random_candidates() -> None
 
 
 def test_the_bar_rises_from_below_every_candidate_to_the_best_one() -> None:
-    assert bar(0.0, 2.0, 50.0) == pytest.approx(2.0 / math.e)
-    assert bar(1.0, 2.0, 50.0) == pytest.approx(50.0)
+    assert value_threshold(0.0, 2.0, 50.0) == pytest.approx(2.0 / math.e)
+    assert value_threshold(1.0, 2.0, 50.0) == pytest.approx(50.0)
 
 
 def test_a_dear_worker_for_a_light_kind_is_chosen_only_by_a_large_budget() -> None:

@@ -21,7 +21,7 @@ from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
 from podium.cli.proposal import Proposal, propose, size
-from podium.cli.terminal import agrees, open_console
+from podium.cli.terminal import confirm, open_console
 from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
@@ -82,7 +82,7 @@ def init(
         _print_written(output, proposal, found)
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
-    if not proposal.is_paid or yes or (not json and agrees(pays)):
+    if not proposal.is_paid or yes or (not json and confirm(pays)):
         with open_console(stderr=True).status(
             "asking each worker a small question, and the Conductor for a plan"
         ):
@@ -103,7 +103,7 @@ def _look(urls: Sequence[str], *, yes: bool, json: bool) -> _Found:
     providers = []
     for key in keys:
         question = f"{key.env} is set. Propose models of {key.provider.name} too? They cost money."
-        if yes or (not json and agrees(question)):
+        if yes or (not json and confirm(question)):
             providers.append(asyncio.run(list_models(key)))
     if providers and not json:
         _print_servers(providers)

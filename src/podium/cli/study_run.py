@@ -19,7 +19,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
-from podium.cli.terminal import agrees, open_console
+from podium.cli.terminal import confirm, open_console
 from podium.errors import UsageError
 from podium.ratings.rating import require_sklearn
 from podium.study.page import HTML, MARKDOWN
@@ -78,7 +78,7 @@ def run_study(
     _print_plan(questions, cost, team.budget.run_usd)
     if options.dry_run:
         return 0
-    _ask_leave(cost, options)
+    _confirm(cost, options)
     study.open_folder(made_of)
     _print_result(asyncio.run(_measure(study, cost)), options, out)
     return 0
@@ -131,7 +131,7 @@ def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: floa
         say(note)
 
 
-def _ask_leave(spending: StudyCost, options: StudyOptions) -> None:
+def _confirm(spending: StudyCost, options: StudyOptions) -> None:
     """Ask before anything is paid.
 
     Raises:
@@ -141,7 +141,7 @@ def _ask_leave(spending: StudyCost, options: StudyOptions) -> None:
         return
     if not sys.stdin.isatty():
         raise UsageError("Nothing was paid. To go on without being asked, add --yes.")
-    if not agrees("Go on?"):
+    if not confirm("Go on?"):
         raise UsageError("Nothing was paid.")
 
 

@@ -25,7 +25,7 @@ def open_console(*, stderr: bool = False) -> Console:
     return console
 
 
-def agrees(question: str) -> bool:
+def confirm(question: str) -> bool:
     """Whether the user says yes; without a terminal nobody does. The question goes to standard error."""
     if not sys.stdin.isatty():
         return False

@@ -12,7 +12,7 @@ from podium.cli.found_files import FILE
 from podium.cli.options import Flag
 from podium.cli.printable import counted, print_columns, printable
 from podium.cli.team_file import FoundTeam
-from podium.cli.terminal import agrees
+from podium.cli.terminal import confirm
 from podium.cli.trust_store import all_trusted, revoke, trust, trusted
 from podium.errors import UsageError
 from podium.team.opening import check_tables
@@ -52,7 +52,7 @@ def trust_file(
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
-        if not agrees("Trust it?"):
+        if not confirm("Trust it?"):
             raise UsageError(f"{file} is not trusted.")
     trust(found.files)
     print(f"Trusted, with {counted(len(found.files.digests), 'file')}, until one of them changes.")

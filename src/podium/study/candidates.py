@@ -168,7 +168,7 @@ async def _ask(name: str, pool: Pool, kinds: QuestionKinds, dispatcher: Dispatch
     return Candidate(worker=name, tallies=tallies)
 
 
-def bar(share: float, lowest: float, highest: float) -> float:
+def value_threshold(share: float, lowest: float, highest: float) -> float:
     """Psi(z): the least value for each dollar of a candidate when `share` of the budget is used up.
 
     Args:
@@ -196,7 +196,7 @@ def choose(
         new = sorted(one.passed - covered, key=lambda kind: (-weights[kind], kind))
         value = sum(weights[kind] for kind in new)
         named = ", ".join(kind or UNSORTED for kind in new)
-        wanted = bar(min(1.0, used_usd / budget_usd), lowest, highest) * one.cost_usd
+        wanted = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * one.cost_usd
         if not new:
             reason = "passed nothing" if not one.passed else "cheaper workers cover what it passed"
         elif most is not None and chosen == most:

@@ -60,7 +60,7 @@ class _Conductor:
     early_stop: bool = False
 
 
-def conducting(team: TeamSettings) -> TeamSettings:
+def with_conductor(team: TeamSettings) -> TeamSettings:
     """The team with its Conductor as planner, whatever plans for it."""
     return team.with_planner(PlannerChoice())
 
@@ -74,7 +74,7 @@ def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
             "plan writes."
         )
     try:
-        open_planner(conducting(team), pool, seed="study")
+        open_planner(with_conductor(team), pool, seed="study")
     except UsageError as error:
         return f"The Conductor is left out: {error}"
     return ""
@@ -123,7 +123,9 @@ class ConductorStudy:
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
             pools = {PLAIN: lambda task: voting, READING: self._rated_by_fold(voting)}
             for name, pool_for in pools.items():
-                opened = open_planner(conducting(self.team), voting, seed="study", dispatcher=self.dispatcher)
+                opened = open_planner(
+                    with_conductor(self.team), voting, seed="study", dispatcher=self.dispatcher
+                )
                 yield _Conductor(name, opened, pool_for, known.tasks[:count])
         if checkpoint is not None:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
@@ -155,6 +157,7 @@ class ConductorStudy:
             spent = f", ${usd:.4f} so far" if (usd := sum(one.trace.cost_usd for one in done)) else ""
             on_progress(f"{conductor.name}{spent}", len(done), len(tasks))
 
+        on_progress(conductor.name, 0, len(tasks))
         try:
             with suppress(BudgetError):
                 await evaluate(

@@ -71,9 +71,9 @@ class TrainingAnswers:
         return self.ratings.model_copy(update={"words": fit_words(self.answers)})
 
     @cached_property
-    def promises(self) -> tuple[Floats, Floats]:
-        """[Q, W] each: the accuracy and the dollars that these ratings promise."""
-        return _promises(self.ratings_by_words, self.answers)
+    def predictions(self) -> tuple[Floats, Floats]:
+        """[Q, W] each: the accuracy and the dollars that these ratings predict."""
+        return _predictions(self.ratings_by_words, self.answers)
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
     yield Method("router at half the price", lambda training: _router(training, half), is_cost_capped=True)
 
 
-def served(
+def fitted_method(
     planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None
 ) -> FittedMethod:
     """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
@@ -187,7 +187,7 @@ def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMe
     members = _numbers(answers, found.workers)
     if len(members) == 1:
         return _single(answers, members[0])
-    return served(found, answers, f"a vote of {_listed(found)}")
+    return fitted_method(found, answers, f"a vote of {_listed(found)}")
 
 
 def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
@@ -195,17 +195,17 @@ def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> Fitte
     if found is None:
         return None
     label = f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree"
-    return served(found, training.answers, label)
+    return fitted_method(found, training.answers, label)
 
 
 def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
     answers, ratings = training.answers, training.ratings_by_words
-    promised_QW, usd_QW = training.promises
+    predicted_QW, usd_QW = training.predictions
     per_usd = next(
         (
             per_usd
-            for per_usd in (0.0, *_prices(promised_QW, usd_QW))
-            if _mean_cost(promised_QW - per_usd * usd_QW, answers) <= most_usd
+            for per_usd in (0.0, *_prices(predicted_QW, usd_QW))
+            if _mean_cost(predicted_QW - per_usd * usd_QW, answers) <= most_usd
         ),
         None,
     )
@@ -213,22 +213,22 @@ def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> Fitted
         return None
     saving = f"; a cent more has to buy {per_usd:.3g} points" if per_usd else ""
     label = f"the best-rated worker of each kind of question{saving}"
-    return served(ByRatings(per_usd), answers, label, ratings)
+    return fitted_method(ByRatings(per_usd), answers, label, ratings)
 
 
 def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:
     return [ratings.rated(Profile(name=name), text) for name in workers]
 
 
-def _promises(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
-    """[Q, W] each: the accuracy and the dollars that the ratings promise."""
+def _predictions(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
+    """[Q, W] each: the accuracy and the dollars that the ratings predict."""
     rated = [[p.rating for p in _profiles(ratings, answers.workers, text)] for text in answers.texts]
     accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
     usd = [[rating.cost_usd if rating else 0.0 for rating in row] for row in rated]
     return np.array(accuracy), np.array(usd)
 
 
-def _prices(promised_QW: Floats, usd_QW: Floats) -> Iterator[float]:
+def _prices(predicted_QW: Floats, usd_QW: Floats) -> Iterator[float]:
     """Prices of a dollar in accuracy, ascending: the higher the price, the more often a cheap worker is preferred."""
     highest = float(usd_QW.max())
     if highest > 0:

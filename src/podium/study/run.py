@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.ratings.asking import AskingProgress
 from podium.rollout.run_folder import RunFolder
 from podium.study.answering import WorkerAnswers
-from podium.study.conducting import ConductorStudy, OnConductor, conducting, why_no_conductor
+from podium.study.conducting import ConductorStudy, OnConductor, why_no_conductor, with_conductor
 from podium.study.crossfit import crossfit
 from podium.study.decision import MARGIN, decide
 from podium.study.judging import PoolJudge
@@ -99,7 +99,7 @@ class StudyRun:
             no_conductor=self._no_conductor(),
             budget_usd=self.team.budget.run_usd,
             concurrency=settings.concurrency,
-            pays_for_plans=pays_for_plans(conducting(self.team), pool),
+            pays_for_plans=pays_for_plans(with_conductor(self.team), pool),
         )
 
     def open_folder(self, made_of: Mapping[str, object]) -> None:
