@@ -24,8 +24,8 @@ from podium.conductor.plan_format import (
     FORMATS_STRICTEST_FIRST,
     PlanChoice,
     PlanFormat,
-    asked_by,
     endpoint_of,
+    format_options,
     text_of,
 )
 from podium.errors import UsageError, WorkerError
@@ -216,7 +216,7 @@ def _question(format: PlanFormat, key: str, word: str, url: str) -> tuple[tuple[
     """A question in whose answer `key` can only have the value `word`, and the fields that say so."""
     only = {"type": "string", "enum": [word]}
     exact = {"type": "array", "prefixItems": [only], "minItems": 1, "maxItems": 1}
-    options = asked_by(format, _object(key, {"anyOf": [exact]}), _object(key, only), url=url)
+    options = format_options(format, _object(key, {"anyOf": [exact]}), _object(key, only), url=url)
     question = f"{_QUESTION} Reply with a JSON object." if format == "json" else _QUESTION
     return (Message(role="user", content=question),), options
 

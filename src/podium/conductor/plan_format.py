@@ -67,7 +67,7 @@ class PlanShape:
         )
 
 
-def asked_by(
+def format_options(
     format: PlanFormat, exact: dict[str, Any], portable: dict[str, Any], *, url: str
 ) -> AnswerOptions:
     """The fields that ask an endpoint at `url` for an object by `format`; the two schemas describe the object."""

@@ -13,7 +13,13 @@ from typing import Protocol
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
-from podium.conductor.plan_format import FORMATS_STRICTEST_FIRST, PlanFormat, PlanShape, asked_by, text_of
+from podium.conductor.plan_format import (
+    FORMATS_STRICTEST_FIRST,
+    PlanFormat,
+    PlanShape,
+    format_options,
+    text_of,
+)
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import (
@@ -170,7 +176,7 @@ class WorkerPolicy:
         assert self._formats is not None
         limit = self._worker.limits.max_tokens
         exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
-        options = asked_by(format, exact, shape.schema("portable"), url=self._formats.url)
+        options = format_options(format, exact, shape.schema("portable"), url=self._formats.url)
         try:
             reply, completion = await self._call(ledger, messages, sampling, options)
         except WorkerError as error:

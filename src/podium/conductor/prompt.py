@@ -194,7 +194,7 @@ def _brief(request: PlanRequest, settings: PromptSettings) -> str:
     return "\n".join([*lines, "Plan:", ""])
 
 
-def listed(pool: Sequence[Profile]) -> list[int]:
+def brief_order(pool: Sequence[Profile]) -> list[int]:
     """The numbers of workers in the order of the brief style: first those without a rating, then the most accurate."""
 
     def rank(number: int) -> tuple[bool, float, float]:
@@ -225,7 +225,7 @@ def _described(pool: Sequence[Profile]) -> list[str]:
 
 def _worth_showing(pool: Sequence[Profile]) -> list[int]:
     """The numbers of all workers but free ones that are never right, such as a tool that cannot help here."""
-    numbers = listed(pool)
+    numbers = brief_order(pool)
     ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
     idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _NEVER}
     return numbers if len(idle) == len(ratings) else [number for number in numbers if number not in idle]
