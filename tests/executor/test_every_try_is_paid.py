@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher, Ledger
-from podium.calls.checkup import check
+from podium.calls.checkup import check_workers
 from podium.calls.input_bound import InputBound
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
@@ -157,7 +157,7 @@ async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:
 
 
 async def _check(make_context, pool, spend_limits, budget) -> tuple[float, int]:
-    (result,) = await check(pool, spend_limits=spend_limits)
+    (result,) = await check_workers(pool, spend_limits=spend_limits)
     return result.cost_usd, result.input_tokens + result.output_tokens
 
 

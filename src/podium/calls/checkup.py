@@ -56,7 +56,7 @@ class CheckResult:
     """How a model that conducts untrained is asked for plans, as a probe found; None: by text, or it is none."""
 
 
-async def check(
+async def check_workers(
     workers: Iterable[Worker], limit_s: float | None = None, spend_limits: Sequence[SpendLimit] = ()
 ) -> tuple[CheckResult, ...]:
     """Call all of `workers` at once; returns the results in order.

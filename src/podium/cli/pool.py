@@ -19,8 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.calls import Dispatcher
-from podium.calls.checkup import CheckResult
-from podium.calls.checkup import check as check_workers
+from podium.calls.checkup import CheckResult, check_workers
 from podium.calls.spend_limits import open_day_limit
 from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag

@@ -26,7 +26,7 @@ from podium.conductor.plan_format import (
     PlanFormat,
     endpoint_of,
     format_options,
-    text_of,
+    plan_text,
 )
 from podium.errors import UsageError, WorkerError
 from podium.per_loop import PerLoop
@@ -207,7 +207,7 @@ async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
                 reply = await ask(question, options.model_copy(update={"max_tokens": most}))
             except WorkerError:
                 return None
-        if _obeys(text_of(reply), format, key, word):
+        if _obeys(plan_text(reply), format, key, word):
             return ProbedFormat(format, reply.fingerprint, time.time())
     return None
 

@@ -98,7 +98,7 @@ def _own_field(url: str, exact: dict[str, Any], portable: dict[str, Any]) -> dic
     return {"structured_outputs": {"json": exact}}
 
 
-def text_of(reply: Reply) -> str:
+def plan_text(reply: Reply) -> str:
     """What the model wrote: its text, or the arguments of its tool call."""
     calls = [call.arguments for call in reply.tool_calls if call.name == TOOL]
     return calls[-1] if calls else reply.text

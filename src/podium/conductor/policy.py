@@ -18,7 +18,7 @@ from podium.conductor.plan_format import (
     PlanFormat,
     PlanShape,
     format_options,
-    text_of,
+    plan_text,
 )
 from podium.errors import WorkerError
 from podium.trace import Reply
@@ -225,7 +225,7 @@ class WorkerPolicy:
         )
         call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
         reply = await (self._dispatcher.cached(self._worker, request, call.reply) if cached else call.reply())
-        cut, text = reply.finish == "length", text_of(reply)
+        cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()
         return reply, Completion(
