@@ -1,4 +1,4 @@
-"""What went wrong: with a plan, with a round's last step, with a question. `runner` puts it into the trace."""
+"""What went wrong: with a plan, with a round's last step, with a question. `question_run` puts it into the trace."""
 
 from __future__ import annotations
 
