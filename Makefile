@@ -80,7 +80,7 @@ check: setup-dev
 # Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
 # has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
 # only those of one run load torch for it.
-FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team
+FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team testing/tests
 RUN := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 12 --durations-min 4
 
 test: setup-dev
@@ -106,7 +106,7 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 --durations 10 research/tests/reasoning_gym/test_reasoning_gym.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/server/test_openapi.py
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 1800 tests/test_container.py
-	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 2 --timeout 1800 -m hypothesis --ignore tests/security/test_fuzzing.py tests
+	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 2 --timeout 1800 -m hypothesis --ignore tests/security/test_fuzzing.py tests testing/tests
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
 	runs/clients.sh
