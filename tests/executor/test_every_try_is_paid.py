@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher, Ledger
-from podium.calls.checkup import check_workers
 from podium.calls.input_bound import InputBound
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
@@ -20,6 +19,7 @@ from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallba
 from podium.planners.voting import Single
 from podium.rollout.judging import JudgePayment
 from podium.team import Runner
+from podium.team.checkup import check_workers
 from podium.team.team_worker import TeamWorker
 from podium.trace import Reply
 from podium.types import (

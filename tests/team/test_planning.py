@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.checkup import CheckResult
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.team import Runner
+from podium.team.checkup import CheckResult
 from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import open_team

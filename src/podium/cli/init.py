@@ -14,7 +14,6 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.text import Text
 
-from podium.calls.checkup import CheckResult
 from podium.cli.found_files import FILE, FoundFiles
 from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
@@ -26,6 +25,7 @@ from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.pool import SandboxPool
+from podium.team.checkup import CheckResult
 from podium.team.opening import TeamFile
 from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
 

@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.calls import Dispatcher
-from podium.calls.checkup import CheckResult, check_workers
 from podium.calls.spend_limits import open_day_limit
 from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag
@@ -28,6 +27,7 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
+from podium.team.checkup import CheckResult, check_workers
 from podium.team.opening import open_pool
 from podium.team.planning import pays_for_plans
 from podium.team.settings import TeamSettings

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from podium.calls import Dispatcher
-from podium.calls.checkup import CheckResult
 from podium.calls.dispatcher import open_dispatcher
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.conductor.planner import Conductor
@@ -26,6 +25,7 @@ from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, WrittenPlans
 from podium.sqlite_files import default_path
+from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opening import TeamFile, open_pool
 from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
