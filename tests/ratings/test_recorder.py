@@ -72,7 +72,7 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
         )
         header = writer.write(tmp_path / "r.parquet", name="r")
     assert progress == AskingProgress(wanted=32, kept=32, usd=progress.usd)
-    assert sorted(told) == list(range(1, 33))
+    assert sorted(told) == list(range(33))
     assert (header.questions, header.responses, header.splits) == (8, 32, {"test": 8})
     recording = Recording.open(tmp_path / "r.parquet")
     spent = 0.0

@@ -73,8 +73,7 @@ class SuiteRunner:
         if share or manifest.pays:
             calls = open_calls(paid_workers=manifest.paid_workers, pays=manifest.pays)
         with calls as dispatcher, show_progress() as show:
-            seen = open_console(stderr=True).is_terminal
-            on_answer = _on_answer(show, answers_left(manifest, self.run)) if seen or manifest.pays else None
+            on_answer = _on_answer(show, answers_left(manifest, self.run))
             results = await run_suite(
                 manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )
@@ -132,6 +131,7 @@ def _on_answer(show: Callable[[str, int, int], None], left: int) -> OnAnswer:
     """Shows after each answer the row, its accuracy so far and all dollars so far."""
     right: dict[str, list[bool]] = {}
     dollars = 0.0
+    show("Asking", 0, left)
 
     def on_answer(label: str, answer: GradedAnswer) -> None:
         nonlocal dollars

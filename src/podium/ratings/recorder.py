@@ -47,7 +47,7 @@ async def record(
         budget: of this run, grading included (`RunBudget`).
         seed: seeds what workers draw.
         dispatcher: with a response cache or spend limits. Once a spend limit refuses a call, no more calls are made.
-        on_progress: called with the progress after each call.
+        on_progress: called with the progress before the first call and after each.
 
     Raises:
         RunMismatchError: a question with the same id was saved with another wording.
@@ -60,6 +60,7 @@ async def record(
     refuse_other_wordings(bare, writer)
     missing = [job for job in wanted if not job.is_done(writer)]
     progress = AskingProgress(wanted=len(wanted), kept=len(wanted) - len(missing), left_out=left_out)
+    on_progress(progress)
     jobs = iter(missing)
 
     async def work() -> None:

@@ -178,7 +178,7 @@ class ConductorStudy:
         if runs < questions:
             note += f" It was measured on {runs:,} questions, and is compared on these."
         if share := found.beyond_recording:
-            note += f" {share:.0%} of its recorded answers stand where a live worker would have said something else."
+            note += f" For {share:.0%} of its recorded answers, a live worker would have said something else."
         places = {task.id: place for place, task in enumerate(self.known.tasks)}
         score_Q, cost_Q = np.full(questions, np.nan), np.full(questions, np.nan)
         for rollout in found.rollouts:
