@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
-from podium.ratings.answers import Answers, committee_accuracy, committee_cost, read_answers
+from podium.ratings.answers import Answers, committee_accuracy, committee_cost
+from podium.ratings.recorded_answers import read_answers
 from podium.recordings import RecordedQuestion, RecordedResponse
 
 Given = Sequence[Mapping[str, str]]

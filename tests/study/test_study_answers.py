@@ -10,8 +10,8 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError
-from podium.ratings.answers import read_answers
 from podium.ratings.asking import AskingProgress
+from podium.ratings.recorded_answers import read_answers
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.answering import WorkerAnswers
 from podium.study.questions import StudyQuestions, questions_of

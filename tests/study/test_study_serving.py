@@ -14,7 +14,7 @@ from podium.cli import run
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
 from podium.planners import open_baseline
-from podium.ratings.answers import read_answers
+from podium.ratings.recorded_answers import read_answers
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.study.crossfit import MethodResult
 from podium.study.methods import TrainingAnswers, methods_for

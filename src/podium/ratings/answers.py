@@ -1,6 +1,6 @@
-"""Recorded answers as arrays, to compute the scores and costs of thousands of committees without running a plan.
+"""Graded answers as arrays, to compute the scores and costs of thousands of committees without running a plan.
 
-A committee is a list of workers whose answers are put to a vote. Nothing here calls a live worker.
+A committee is a list of workers whose answers are put to a vote. Nothing here calls a worker.
 """
 
 from __future__ import annotations
@@ -18,13 +18,8 @@ from podium.executor.early_stopping import next_turn
 from podium.planners.scored import ScoredAnswers
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
-from podium.tasks.task import Task
-from podium.types import Message
-from podium.workers.base import Request, Worker
-from podium.workers.calculator import CalculatorWorker
-from podium.workers.replay import ReplayWorker
 from podium.workers.tool import is_result
-from podium.workers.vote import announce, is_certain
+from podium.workers.vote import is_certain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -242,46 +237,6 @@ def _places(members: Members) -> tuple[list[int], list[int]]:
     return list(members), [members[:place].count(member) for place, member in enumerate(members)]
 
 
-def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers.
-
-    A recorded worker that was never asked a bare question, such as a judge, is none of them.
-    """
-    known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
-    found = [worker for worker in workers if isinstance(worker, known)]
-    return [worker for worker in found if not isinstance(worker, ReplayWorker) or worker.samples]
-
-
-async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
-    """Read every worker's answers to every question. R is the largest number of samples, but at least `MAX_ANSWERS`.
-
-    Args:
-        tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
-    """
-    given = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
-    return Answers.of([task.question.text for task in tasks], given, least=MAX_ANSWERS)
-
-
-async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:
-    """All responses of a worker to a question."""
-    count = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
-    samples = []
-    for r in range(count):
-        messages = question_messages(task.question.text)
-        reply = await worker.answer(Request(messages, seed="", repeat=r, duplicate=r))
-        found = found_answer(reply.text)
-        samples.append(
-            MeasuredAnswer(
-                found,
-                float((await task.grade(reply.text)).correct),
-                worker.profile.price.cost(reply.usage),
-                # The counts are arbitrary: they are no part of the answer.
-                None if found is None else float((await task.grade(announce(found, 1, 1))).correct),
-            )
-        )
-    return samples
-
-
 def select(answers: Answers, questions: Ints) -> Answers:
     """The answers to some of the questions, by number."""
     own_QW = answers.own_samples_QW
@@ -295,11 +250,6 @@ def select(answers: Answers, questions: Ints) -> Answers:
         texts=tuple(answers.texts[q] for q in questions),
         own_samples_QW=None if own_QW is None else own_QW[questions],
     )
-
-
-def question_messages(question: str) -> tuple[Message, ...]:
-    """The question alone, as a replay worker reads it."""
-    return (Message(role="user", content=question),)
 
 
 def committee_cost(

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import ConfigError
-from podium.ratings.answers import Answers, read_answers
+from podium.ratings.answers import Answers
+from podium.ratings.recorded_answers import read_answers
 from podium.tasks.task import Task
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker

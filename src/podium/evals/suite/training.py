@@ -12,7 +12,8 @@ from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.scored import ScoredAnswers
-from podium.ratings.answers import Answers, measurable, read_answers, scored_answers
+from podium.ratings.answers import Answers, scored_answers
+from podium.ratings.recorded_answers import measurable, read_answers
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
