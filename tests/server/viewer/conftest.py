@@ -88,8 +88,14 @@ def browser(request: pytest.FixtureRequest) -> Browser:
     stash = request.config.stash
     if _BROWSER not in stash:
         playwright = sync_playwright().start()
-        # Without its sandbox, for Chromium has none as root; --disable-dev-shm-usage for small containers.
-        flags = ["--no-sandbox", "--disable-dev-shm-usage"]
+        # Without its sandbox, for Chromium has none as root; --disable-dev-shm-usage for small containers. One process
+        # for all pages: each test has a server of its own, so each would start another.
+        flags = [
+            "--no-sandbox",
+            "--disable-dev-shm-usage",
+            "--renderer-process-limit=1",
+            "--disable-site-isolation-trials",
+        ]
         stash[_BROWSER] = Browser(
             playwright, playwright.chromium.launch(executable_path=CHROMIUM, args=flags)
         )
