@@ -44,7 +44,8 @@ def pool(endpoint: Callable[[str], str], tmp_path: Path):
 
 
 async def test_an_untrained_model_writes_a_plan_by_schema(pool) -> None:
-    head = '[conductor]\nworker = "writer"\nplans = "schema"\nprompt = { style = "short" }\n'
+    # Of two steps: each token is drawn by a real model.
+    head = '[conductor]\nworker = "writer"\nplans = "schema"\nprompt = { style = "short" }\n[plan]\nmax_steps = 2\n'
     async with Team.open(pool(head=head, most=400)) as team:
         plan = await team.plan("Which day comes after Monday?", seed="0")
     assert isinstance(plan.decision, Workflow), plan.decision
