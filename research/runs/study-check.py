@@ -27,17 +27,17 @@ sys.path.insert(0, str(ROOT.parent / "tests" / "study"))
 
 from simulated_answers import nothing_helps  # noqa: E402
 
+from podium.evals.ratings.answers import Answers, select  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
+from podium.evals.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
+from podium.evals.study.crossfit import crossfit  # noqa: E402
+from podium.evals.study.decision import StudyRow, decide  # noqa: E402
+from podium.evals.study.methods import TrainingAnswers, fitted_method, methods_for  # noqa: E402
+from podium.evals.study.questions import questions_of  # noqa: E402
+from podium.evals.study.result import RESULT, Study  # noqa: E402
+from podium.evals.study.serving_files import RATINGS  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
-from podium.ratings.answers import Answers, select  # noqa: E402
-from podium.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
-from podium.study.crossfit import crossfit  # noqa: E402
-from podium.study.decision import StudyRow, decide  # noqa: E402
-from podium.study.methods import TrainingAnswers, fitted_method, methods_for  # noqa: E402
-from podium.study.questions import questions_of  # noqa: E402
-from podium.study.result import RESULT, Study  # noqa: E402
-from podium.study.serving_files import RATINGS  # noqa: E402
 from podium.team.opening import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
 

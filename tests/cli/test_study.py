@@ -17,8 +17,8 @@ import pytest
 from refusal import one_sentence
 
 from loaded_programs import loaded_podium
+from podium.evals.study.result import Study
 from podium.planners import Single
-from podium.study.result import Study
 from podium.team import Runner
 from podium.trace import Trace
 from podium.trace.store import TraceStore

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from podium.cli.progress import TimeLeft, show_progress
 from podium.cli.team_file import find_team
 from podium.cli.team_options import RunOptions
-from podium.study.questions import questions_of
-from podium.study.run import StudyRun, StudySettings
+from podium.evals.study.questions import questions_of
+from podium.evals.study.run import StudyRun, StudySettings
 from podium.team.opening import open_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 

@@ -7,9 +7,9 @@ import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
+from podium.evals.ratings.answers import committee_accuracy, committee_cost, scored_answers
+from podium.evals.ratings.recorded_answers import measurable, read_answers
 from podium.planners import open_baseline
-from podium.ratings.answers import committee_accuracy, committee_cost, scored_answers
-from podium.ratings.recorded_answers import measurable, read_answers
 from podium.team import Runner
 from podium_research.planners.learned_routers import PricedRouter
 

@@ -1,6 +1,6 @@
 """`podium study --preset compose`: chooses a team from many candidates by the user's own questions, within a budget.
 
-`podium.study.candidates` asks the candidates and chooses.
+`podium.evals.study.candidates` asks the candidates and chooses.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from podium.cli.study_run import StudyOptions
 from podium.cli.terminal import open_console
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
-from podium.rollout.run_folder import replace_file
-from podium.study.candidates import (
+from podium.evals.study.candidates import (
     UNSORTED,
     Candidate,
     CandidateChoice,
@@ -30,9 +29,10 @@ from podium.study.candidates import (
     ask_candidates,
     order_of_tests,
 )
-from podium.study.judging import PoolJudge
-from podium.study.questions import StudyQuestions, questions_of
-from podium.study.serving_files import write_workers
+from podium.evals.study.judging import PoolJudge
+from podium.evals.study.questions import StudyQuestions, questions_of
+from podium.evals.study.serving_files import write_workers
+from podium.rollout.run_folder import replace_file
 from podium.team.opening import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue

@@ -17,7 +17,7 @@ from podium.cli.printable import counted, printable, shorten
 from podium.cli.terminal import open_console
 
 if TYPE_CHECKING:
-    from podium.ratings.asking import AskingProgress
+    from podium.evals.ratings.asking import AskingProgress
 
 ShowProgress = Callable[[str, int, int], None]
 """Called with (what is done, how many, of how many)."""

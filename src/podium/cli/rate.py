@@ -16,7 +16,7 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console
 from podium.errors import ConfigError, UsageError
-from podium.ratings.rating import find_clusters, rate_pool, with_gold
+from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
 from podium.team.opening import open_pool

@@ -22,8 +22,8 @@ from podium.cli.team_options import Keys, RunOptions
 from podium.cli.terminal import open_console
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
-from podium.ratings import recorder
-from podium.ratings.asking import AskingProgress
+from podium.evals.ratings import recorder
+from podium.evals.ratings.asking import AskingProgress
 from podium.recordings import (
     SPLITS,
     RecordedWorker,

@@ -17,9 +17,9 @@ from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys
 from podium.errors import UsageError
+from podium.evals.study.questions import questions_of, questions_of_traces
 from podium.recordings.importers.traces import read_traces
 from podium.sqlite_files import check_is_file, default_path
-from podium.study.questions import questions_of, questions_of_traces
 from podium.team.opening import open_pool
 
 Preset = Annotated[

@@ -1,6 +1,6 @@
 """Runs a study for `podium study`: says what will be paid, asks whether to pay it, and prints what was found.
 
-The work is `podium.study`'s. Nothing is paid before the user has said yes.
+The work is `podium.evals.study`'s. Nothing is paid before the user has said yes.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
 from podium.cli.terminal import confirm, open_console
 from podium.errors import UsageError
-from podium.ratings.rating import require_sklearn
-from podium.study.page import HTML, MARKDOWN
-from podium.study.questions import StudyQuestions
-from podium.study.result import Study
-from podium.study.run import StudyRun, StudySettings
-from podium.study.sentences import headline, summary
-from podium.study.spending import StudyCost
+from podium.evals.ratings.rating import require_sklearn
+from podium.evals.study.page import HTML, MARKDOWN
+from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.result import Study
+from podium.evals.study.run import StudyRun, StudySettings
+from podium.evals.study.sentences import headline, summary
+from podium.evals.study.spending import StudyCost
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 

@@ -20,7 +20,7 @@ from pydantic_core import PydanticSerializationError
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
-from podium.ratings.answers import Answers, MeasuredAnswer, found_answer
+from podium.evals.ratings.answers import Answers, MeasuredAnswer, found_answer
 from podium.rollout import Rollout
 from podium.rollout.reward import RewardSettings, reward
 from podium.rollout.run_folder import cut_torn_line

@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
+from podium.evals.ratings.answers import Answers, scored_answers
+from podium.evals.ratings.recorded_answers import measurable, read_answers
 from podium.evals.suite.plan import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, answer_arrays, parse_answers
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.scored import ScoredAnswers
-from podium.ratings.answers import Answers, scored_answers
-from podium.ratings.recorded_answers import measurable, read_answers
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""

@@ -1,0 +1,53 @@
+"""Reads what recorded workers answered, and grades it, for ratings and for planners that are selected on recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from podium.evals.ratings.answers import MAX_ANSWERS, Answers, MeasuredAnswer, found_answer
+from podium.tasks.task import Task
+from podium.types import Message
+from podium.workers.base import Request, Worker
+from podium.workers.calculator import CalculatorWorker
+from podium.workers.replay import ReplayWorker
+from podium.workers.vote import announce
+
+
+def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
+    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers.
+
+    A recorded worker that was never asked a bare question, such as a judge, is none of them.
+    """
+    known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
+    found = [worker for worker in workers if isinstance(worker, known)]
+    return [worker for worker in found if not isinstance(worker, ReplayWorker) or worker.samples]
+
+
+async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
+    """Read every worker's answers to every question. R is the largest number of samples, but at least `MAX_ANSWERS`.
+
+    Args:
+        tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
+    """
+    given = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
+    return Answers.of([task.question.text for task in tasks], given, least=MAX_ANSWERS)
+
+
+async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:
+    """All responses of a worker to a question."""
+    count = worker.count(task.question.text) if isinstance(worker, ReplayWorker) else 1
+    samples = []
+    for r in range(count):
+        messages = (Message(role="user", content=task.question.text),)
+        reply = await worker.answer(Request(messages, seed="", repeat=r, duplicate=r))
+        found = found_answer(reply.text)
+        samples.append(
+            MeasuredAnswer(
+                found,
+                float((await task.grade(reply.text)).correct),
+                worker.profile.price.cost(reply.usage),
+                # The counts are arbitrary: they are no part of the answer.
+                None if found is None else float((await task.grade(announce(found, 1, 1))).correct),
+            )
+        )
+    return samples

@@ -1,0 +1,253 @@
+"""Chooses few of many candidates that cover the user's questions: the online knapsack of arXiv 2510.16499 (NeurIPS
+2025).
+
+The questions are grouped into kinds, and each candidate is asked some of each, the cheapest first. A candidate is worth
+the weights of the kinds that it passed and that no chosen worker covers yet. It is chosen if it is worth enough for
+each of its dollars. How much is enough rises with the share of the budget that chosen candidates take.
+
+Every call goes through the executor, so limits, retries, the response cache and budgets hold as everywhere. A candidate
+that gives no answer is broken, and is asked nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from podium.calls import Dispatcher
+from podium.errors import BudgetError
+from podium.evals.json_file import JsonFile
+from podium.evals.ratings.asking import failure_of
+from podium.evals.ratings.rating import find_clusters
+from podium.rollout.rollout import roll
+from podium.tasks import Task
+from podium.team import Runner
+from podium.types import Value
+from podium.workers.pool import Pool
+from podium.workers.ratings import ClusterWords, Ratings, Tally
+from podium.workers.traits import is_tool
+
+UNSORTED = "unsorted"
+"""How the kind without a name is shown: questions that no cluster has words of, or all where there are no clusters."""
+OUT_OF_BUDGET = "the budget ended before its tests did"
+TESTS = 3
+"""The most tests of a kind."""
+_PASSED = 0.5
+"""A candidate passes a kind if it answers more than this share of its tests rightly."""
+
+
+@dataclass(frozen=True)
+class QuestionKinds:
+    """The kinds of the user's questions, and the questions that test each."""
+
+    clusters: ClusterWords
+    tests: Mapping[str, tuple[Task, ...]]
+    """Name of a kind -> its tests. Where all questions are of one kind, its name is empty."""
+    weights: Mapping[str, float]
+    """Name of a kind -> how many times as many questions it has as the smallest kind."""
+
+    @classmethod
+    def of(cls, tasks: Sequence[Task], most: int) -> QuestionKinds:
+        """Find at most `most` kinds by the questions' wording. Each has about `TESTS` questions or more."""
+        limit = min(most, max(1, len(tasks) // TESTS))
+        clusters, members = _sorted(tasks, limit)
+        if len(members) > limit:  # Questions that no cluster has words of are one more kind.
+            clusters, members = _sorted(tasks, limit - 1)
+        smallest = min(map(len, members.values()))
+        return cls(
+            clusters,
+            tests={kind: tuple(found[:TESTS]) for kind, found in members.items()},
+            weights={kind: len(found) / smallest for kind, found in members.items()},
+        )
+
+    def graded_by(self, tasks: Sequence[Task]) -> QuestionKinds:
+        """The same kinds; each test has the grader that it has among `tasks`."""
+        known = {task.id: task for task in tasks}
+        tests = {kind: tuple(known[task.id] for task in own) for kind, own in self.tests.items()}
+        return replace(self, tests=tests)
+
+
+def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
+    """At most `count` clusters, and the tasks of each; those of no cluster have an empty name."""
+    clusters = find_clusters([task.question.text for task in tasks], count)
+    ratings = Ratings(clusters=clusters, workers={})
+    members: defaultdict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        members[ratings.cluster_of(task.question.text)].append(task)
+    return clusters, members
+
+
+class Candidate(Value):
+    """One candidate with the verdicts of its tests, and what became of it."""
+
+    worker: str
+    tallies: dict[str, Tally]
+    """Kind -> right answers, tests and dollars, as if nothing had been cached."""
+    complete: bool = True
+    """Whether it has answered all tests: it is not broken, and no budget refused one of its calls."""
+    chosen: bool = False
+    reason: str = ""
+    """Why it was chosen or not, in half a sentence."""
+
+    @property
+    def passed(self) -> frozenset[str]:
+        """The kinds of questions that it passed."""
+        tallies = self.tallies.items()
+        return frozenset(kind for kind, tally in tallies if tally.right > _PASSED * tally.questions)
+
+    @property
+    def answered(self) -> int:
+        """Answers that have a verdict."""
+        return sum(tally.questions for tally in self.tallies.values())
+
+    @property
+    def cost_usd(self) -> float:
+        """Dollars of its answers, as if nothing had been cached."""
+        return sum(tally.cost_usd for tally in self.tallies.values())
+
+
+def order_of_tests(pool: Pool) -> tuple[int, ...]:
+    """The numbers of the pool's workers without its tools, by the sum of the prices of input and output."""
+    prices = {i: worker.profile.price for i, worker in enumerate(pool) if not is_tool(worker)}
+    return tuple(sorted(prices, key=lambda i: (prices[i].input + prices[i].output, i)))
+
+
+async def ask_candidates(
+    pool: Pool,
+    kinds: QuestionKinds,
+    dispatcher: Dispatcher,
+    *,
+    concurrency: int,
+    on_tested: Callable[[int, int], None] = lambda done, total: None,
+) -> tuple[Candidate, ...]:
+    """Test all workers of `pool` that are no tools. Returns the results, the cheapest candidate first.
+
+    After the budget has refused a call, answers that the response cache has still count; no other call is made.
+
+    Args:
+        concurrency: how many candidates are tested at a time. Each is asked one question after another.
+        on_tested: called with (candidates done, all) after each.
+    """
+    order = order_of_tests(pool)
+    waiting = iter(order)
+    found: dict[int, Candidate] = {}
+
+    async def work() -> None:
+        for number in waiting:
+            found[number] = await _ask(pool.names[number], pool, kinds, dispatcher)
+            on_tested(len(found), len(order))
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(min(concurrency, len(order))):
+            group.create_task(work())
+    return tuple(found[number] for number in order)
+
+
+async def _ask(name: str, pool: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+    runner = Runner.alone(name, pool, dispatcher)
+    tallies: dict[str, Tally] = {}
+    for kind, tasks in kinds.tests.items():
+        for task in tasks:
+            try:
+                rollout = await roll(runner, task, seed=f"compose/{task.id}/{name}")
+            except BudgetError:
+                return Candidate(worker=name, tallies=tallies, complete=False, reason=OUT_OF_BUDGET)
+            if rollout.trace.answer is None:
+                failure = failure_of(rollout.trace).removeprefix(f"{name}: ")
+                return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")
+            one = Tally(
+                right=float(rollout.correct),
+                questions=int(rollout.grade.failure is None),
+                cost_usd=rollout.trace.uncached_usd,
+            )
+            tallies[kind] = tallies[kind] + one if kind in tallies else one
+    return Candidate(worker=name, tallies=tallies)
+
+
+def value_threshold(share: float, lowest: float, highest: float) -> float:
+    """Psi(z): the least value for each dollar of a candidate when `share` of the budget is used up.
+
+    Args:
+        share: from 0 to 1.
+        lowest, highest: bounds L and U of the value for each dollar of any useful candidate, both above 0.
+    """
+    return math.exp(share * math.log(highest * math.e / lowest)) * lowest / math.e
+
+
+def choose(
+    tested: Sequence[Candidate], weights: Mapping[str, float], budget_usd: float, most: int | None = None
+) -> tuple[Candidate, ...]:
+    """Choose from candidates that answered all tests, the cheapest first. Returns what became of each, in this order.
+
+    Args:
+        weights: kind -> its weight, at least 1.
+        budget_usd: the dollars of which chosen candidates take what their tests cost.
+        most: the most workers; None: no limit.
+    """
+    costs = [one.cost_usd for one in tested if one.cost_usd > 0 and one.passed]
+    lowest, highest = (1 / max(costs), sum(weights.values()) / min(costs)) if costs else (1.0, 1.0)
+    covered: set[str] = set()
+    used_usd, chosen, choices = 0.0, 0, []
+    for one in sorted(tested, key=lambda one: (one.cost_usd, one.worker)):
+        new = sorted(one.passed - covered, key=lambda kind: (-weights[kind], kind))
+        value = sum(weights[kind] for kind in new)
+        named = ", ".join(kind or UNSORTED for kind in new)
+        wanted = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * one.cost_usd
+        if not new:
+            reason = "passed nothing" if not one.passed else "cheaper workers cover what it passed"
+        elif most is not None and chosen == most:
+            reason = f"the pool has its {most}"
+        elif value < wanted:
+            reason = f"too dear for {named}: worth {value:.3g}, and {wanted:.3g} are needed"
+        else:
+            covered |= one.passed
+            used_usd += one.cost_usd
+            chosen += 1
+            choices.append(one.model_copy(update={"chosen": True, "reason": f"covers {named}"}))
+            continue
+        choices.append(one.model_copy(update={"reason": reason}))
+    return tuple(choices)
+
+
+class CandidateChoice(JsonFile):
+    """What became of all candidates."""
+
+    description: ClassVar[str] = "a choice among candidates"
+
+    kinds: dict[str, int]
+    """Kind -> its tests. Where all questions are of one kind, its name is empty."""
+    candidates: tuple[Candidate, ...]
+    """The cheapest first."""
+    chosen: tuple[str, ...]
+    uncovered: tuple[str, ...]
+    """The kinds that no chosen worker passed."""
+    spent_usd: float
+    """The dollars that all starts have spent."""
+    complete: bool
+    """Whether the budget reached all tests."""
+
+    @classmethod
+    def of(
+        cls,
+        kinds: QuestionKinds,
+        asked: Sequence[Candidate],
+        budget_usd: float,
+        most: int | None,
+        spent_usd: float,
+    ) -> CandidateChoice:
+        """Choose among the candidates that answered all tests."""
+        tested = choose([one for one in asked if one.complete], kinds.weights, budget_usd, most)
+        outcomes = {one.worker: one for one in tested}
+        covered = {kind for one in tested if one.chosen for kind in one.passed}
+        return cls(
+            kinds={kind: len(tests) for kind, tests in kinds.tests.items()},
+            candidates=tuple(outcomes.get(one.worker, one) for one in asked),
+            chosen=tuple(one.worker for one in tested if one.chosen),
+            uncovered=tuple(kind for kind in kinds.tests if kind not in covered),
+            spent_usd=spent_usd,
+            complete=not any(one.reason == OUT_OF_BUDGET for one in asked),
+        )

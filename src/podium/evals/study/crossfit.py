@@ -1,0 +1,82 @@
+"""Cross-fitting: each question is scored by methods that made their choices on the other questions.
+
+The questions are dealt into folds. For each fold every method chooses on the rest and is scored on the fold. So each
+question counts once, and no choice is scored on a question that it was made on. A method makes a choice for each fold,
+and its figure is the mean over these choices. The choice that is served is made in the same way on all questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from podium.evals.ratings.answers import Answers, Floats, Ints, select
+from podium.evals.study.methods import FittedMethod, Method, TrainingAnswers
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class MethodResult:
+    """One method with its figure on each question."""
+
+    name: str
+    score_Q: Floats
+    """Its score on each question; NaN: not measured there."""
+    cost_Q: Floats
+    """Its dollars on each question; NaN: not measured there."""
+    chosen: FittedMethod | None
+    """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
+    is_team: bool = True
+    is_cost_capped: bool = False
+    """As in `Method`."""
+    note: str = ""
+    """What a reader of its figures has to know."""
+
+    @property
+    def choice(self) -> str:
+        """What the method chose on all questions, in words."""
+        return f"the {self.name}" if self.chosen is None else self.chosen.label
+
+
+def folds_of(questions: int, seed: str) -> list[Ints]:
+    """The numbers of the questions in each fold; the folds are equally large, to within one question."""
+    order = list(range(questions))
+    Random(f"study/folds/{seed}").shuffle(order)
+    count = min(FOLDS, questions)
+    return [np.array(sorted(order[fold::count])) for fold in range(count)]
+
+
+def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") -> list[MethodResult]:
+    """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
+
+    Args:
+        answers: of two questions or more.
+    """
+    folds = folds_of(len(answers.texts), seed)
+    everything = TrainingAnswers(answers)
+    trainings = [
+        (TrainingAnswers(select(answers, others(folds, fold))), select(answers, fold)) for fold in folds
+    ]
+    measured = []
+    for method in methods:
+        chosen = method.choose(everything)
+        parts = [(method.choose(training), held_out) for training, held_out in trainings]
+        if chosen is None or any(part is None for part, _ in parts):
+            continue
+        score_Q, cost_Q = np.empty(len(answers.texts)), np.empty(len(answers.texts))
+        for (part, held_out), fold in zip(parts, folds, strict=True):
+            assert part is not None
+            score_Q[fold], cost_Q[fold] = part.score(held_out), part.cost(held_out)
+        measured.append(
+            MethodResult(method.name, score_Q, cost_Q, chosen, method.is_team, method.is_cost_capped)
+        )
+    return measured
+
+
+def others(folds: list[Ints], fold: Ints) -> Ints:
+    """The numbers of the questions outside `fold`."""
+    return np.sort(np.concatenate([other for other in folds if other is not fold]))

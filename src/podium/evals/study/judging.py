@@ -1,0 +1,149 @@
+"""Judges answers to questions without a known right answer: by a worker of the pool, or by agreement between workers.
+
+A judge is a worker that reads the question and an answer, and says whether the answer is right
+(`podium.tasks.graders.verdict`). Agreement counts how often a worker says what most of the others say. Both measure
+less than a right answer does; a study's page says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from podium.calls import Dispatcher
+from podium.errors import BudgetError, GraderError
+from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
+from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
+from podium.tasks.task import Grade
+from podium.team import Runner
+from podium.types import Message, Question
+from podium.workers.pool import Pool
+
+_LONGEST = 8_000
+"""Most characters of an answer that the judge sees."""
+
+
+@dataclass
+class PoolJudge:
+    """A worker of the pool that judges answers. Its calls are paid by the dispatcher's spend limits.
+
+    Equal answers to one question are judged once, so they get the same verdict.
+    """
+
+    pool: Pool
+    worker: str
+    """Its name in the pool."""
+    dispatcher: Dispatcher
+    _verdicts: dict[JudgedResponse, Verdict] = field(default_factory=dict)
+    _asking: defaultdict[JudgedResponse, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+
+    def for_question(self, question: str) -> _QuestionJudge:
+        """The grader of answers to one question."""
+        return _QuestionJudge(self, question)
+
+    async def score(self, question: str, answer: str) -> float:
+        """1 if the answer is right, else 0.
+
+        Raises:
+            GraderError: the worker failed, or gave no verdict.
+            BudgetError: a spend limit refused the call.
+        """
+        judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
+        async with self._asking[judged]:
+            if judged not in self._verdicts:
+                self._verdicts[judged] = await judged.verdict(self._ask, self.worker)
+        verdict = self._verdicts[judged]
+        if verdict == "UNSURE":
+            raise GraderError(f"The judge {self.worker!r} is unsure.")
+        return float(verdict == "RIGHT")
+
+    async def _ask(self, messages: Sequence[Message]) -> str:
+        *history, last = messages
+        runner = Runner.alone(self.worker, self.pool, self.dispatcher)
+        trace = await runner.answer(Question(text=last.content, history=tuple(history)), seed="study/judge")
+        if trace.answer is None:
+            if self.dispatcher.refusal is not None:
+                raise BudgetError(self.dispatcher.refusal)
+            raise GraderError(f"The judge {self.worker!r} did not answer: {trace.error}")
+        return trace.answer
+
+
+@dataclass(frozen=True)
+class _QuestionJudge:
+    """Grades answers to one question by the judge."""
+
+    judge: PoolJudge
+    question: str
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        found = final_answer(response)
+        answer = response if found is None else found
+        if not answer.strip():
+            return Grade(0.0)
+        return Grade(await self.judge.score(self.question, truncate_middle(answer, _LONGEST)), found)
+
+
+@dataclass(frozen=True)
+class NoVerdictGrader:
+    """Grades nothing: the answer is found, and no verdict is given."""
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        """A grade without a verdict, with the answer that was found."""
+        return Grade(0.0, final_answer(response), failure="nothing says which answer is right")
+
+
+@dataclass(frozen=True)
+class OutcomeGrader:
+    """Grades by what users said about one answer to the question.
+
+    An answer equal to one that they called right is right, and one equal to an answer that they called wrong is wrong.
+    About any other answer nothing is known if no right answer is; then `otherwise` judges.
+    """
+
+    right: frozenset[str]
+    """Normalised answers that users called right."""
+    wrong: frozenset[str]
+    """Normalised answers that users called wrong."""
+    otherwise: _QuestionJudge | NoVerdictGrader
+
+    async def __call__(self, response: str, gold: str) -> Grade:
+        """The grade."""
+        found = final_answer(response)
+        if found is not None and answer_key(found) in self.wrong:
+            return Grade(0.0, found)
+        if self.right:
+            return Grade(float(found is not None and answer_key(found) in self.right), found)
+        return await self.otherwise(response, gold)
+
+
+def by_agreement(answers: Answers) -> Answers:
+    """The same answers, each scored by whether it is the most frequent answer of the *other* workers.
+
+    In a tie of k answers each of them scores 1/k. A response without an answer scores 0. What a vote would say cannot
+    be scored so: it agrees with the workers because it is made of their answers.
+    """
+    score_QW = _agreement(answers.answer_QWR[:, :, 0])
+    return replace(
+        answers,
+        alone_QWR=np.repeat(score_QW[:, :, None], answers.alone_QWR.shape[2], axis=2),
+        score_QW=score_QW,
+    )
+
+
+def _agreement(answer_QW: np.typing.NDArray[np.int64]) -> Floats:
+    score_QW = np.zeros(answer_QW.shape)
+    for q, row in enumerate(answer_QW.tolist()):
+        for w, own in enumerate(row):
+            counts = Counter(other for v, other in enumerate(row) if v != w and other != NO_ANSWER)
+            most = max(counts.values(), default=0)
+            winners = [answer for answer, count in counts.items() if count == most]
+            score_QW[q, w] = (own in winners) / len(winners) if winners else 0.0
+    return score_QW

@@ -1,0 +1,252 @@
+"""The methods that a study tries: single workers, votes, cascades, and a router by ratings.
+
+A method makes its choices (which workers, which pair, which price of accuracy) on the answers that it is given. What it
+chose is a `FittedMethod`: it can be scored on other answers, and its planner can be served. All of it is computed from
+known answers; nothing here calls a worker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_figures
+from podium.evals.ratings.answers import Answers, Floats, Members, committee_accuracy, committee_cost
+from podium.evals.ratings.rating import find_clusters, fit_words, rate
+from podium.planner import Planner
+from podium.planners import Cascade, Committee
+from podium.planners.by_ratings import ByRatings
+from podium.planners.voting import Single
+from podium.types import Profile
+from podium.workers.ratings import Ratings
+
+_COST_CAP = 0.5
+"""The share of the best worker's price that methods with a capped cost may cost."""
+_QUESTIONS_PER_CLUSTER = 25
+_MOST_CLUSTERS = 64
+
+
+def best_single(answers: Answers) -> int:
+    """The number of the most accurate worker; of equal ones the cheapest."""
+    accuracy, cost = answers.accuracy, answers.cost
+    return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
+
+
+@dataclass(frozen=True)
+class FittedMethod:
+    """A method with its choices made."""
+
+    label: str
+    """What was chosen, in words."""
+    planner: str
+    """The planner's name, as `open_baseline` reads it."""
+    score: Callable[[Answers], Floats]
+    """[Q]: its score on each question."""
+    cost: Callable[[Answers], Floats]
+    """[Q]: its dollars on each question."""
+    rounds: int = 1
+    ratings: Ratings | None = None
+    """What its planner reads, if it reads ratings."""
+
+
+@dataclass(frozen=True)
+class TrainingAnswers:
+    """The answers that methods make their choices on."""
+
+    answers: Answers
+
+    @cached_property
+    def ratings(self) -> Ratings:
+        """Every worker's figures on clusters of these questions."""
+        texts = self.answers.texts
+        count = min(_MOST_CLUSTERS, len(texts) // _QUESTIONS_PER_CLUSTER)
+        return rate(self.answers, find_clusters(texts, count))
+
+    @cached_property
+    def ratings_by_words(self) -> Ratings:
+        """The same, with accuracies that are predicted from a question's words."""
+        return self.ratings.model_copy(update={"words": fit_words(self.answers)})
+
+    @cached_property
+    def predictions(self) -> tuple[Floats, Floats]:
+        """[Q, W] each: the accuracy and the dollars that these ratings predict."""
+        return _predictions(self.ratings_by_words, self.answers)
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to answer questions, before its choices are made."""
+
+    name: str
+    choose: Callable[[TrainingAnswers], FittedMethod | None]
+    """Makes the choices; None: there is nothing to choose from, for example no third worker."""
+    is_team: bool = True
+    """Whether more than one worker may be called for it."""
+    is_cost_capped: bool = False
+    """Whether it is limited to a low price. Then it may be as good and cheaper, but it is not tested for being better,
+    since the same method without the limit is."""
+
+
+def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
+    """The methods that a study tries; the first is the best single worker, with which the others are compared.
+
+    It is the best on these very answers, which flatters it. So a team has to beat a flattered figure.
+
+    Args:
+        answers: all answers of the study.
+        teams: False where only single answers can be judged, as by agreement.
+    """
+    workers, best = answers.workers, best_single(answers)
+    for number in sorted(range(len(workers)), key=lambda number: number != best):
+        yield Method(f"{workers[number]} alone", _always(number), is_team=False)
+    if not teams or len(workers) < 2:
+        return
+    half = _COST_CAP * float(answers.cost[best])
+    yield Method("vote", _vote)
+    yield Method("vote at half the price", lambda training: _vote(training, half), is_cost_capped=True)
+    if len(workers) > 2:
+        yield Method("cascade", _cascade)
+        yield Method(
+            "cascade at half the price", lambda training: _cascade(training, half), is_cost_capped=True
+        )
+    yield Method("router by ratings", _router)
+    yield Method("router at half the price", lambda training: _router(training, half), is_cost_capped=True)
+
+
+def fitted_method(
+    planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None
+) -> FittedMethod:
+    """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
+
+    Args:
+        answers: of the planner's workers, in any order of questions.
+        ratings: what a router reads.
+    """
+    match planner:
+        case Committee():
+            members = _numbers(answers, planner.workers)
+            return FittedMethod(
+                label,
+                planner.name,
+                lambda other: committee_accuracy(other, members),
+                lambda other: committee_cost(other, members, early_stop=True),
+            )
+        case Cascade():
+            first, (then,) = _numbers(answers, planner.first), _numbers(answers, [planner.then])
+            return FittedMethod(
+                label,
+                planner.name,
+                lambda other: cascade_figures(other, first, then)[0],
+                lambda other: cascade_figures(other, first, then)[1],
+                rounds=Cascade.rounds,
+            )
+        case ByRatings() if ratings is not None:
+            return FittedMethod(
+                label,
+                planner.name,
+                lambda other: _routed(planner, ratings, other, other.score_QW),
+                lambda other: _routed(planner, ratings, other, other.cost_QW),
+                ratings=ratings,
+            )
+        case Single():
+            return _single(answers, answers.workers.index(planner.worker))
+    raise TypeError(f"{planner} is no planner of a study")
+
+
+def _routed(planner: ByRatings, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
+    """[Q]: the figures of the workers that the router chooses."""
+    names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
+    found: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
+    return found
+
+
+def _always(worker: int) -> Callable[[TrainingAnswers], FittedMethod]:
+    return lambda training: _single(training.answers, worker)
+
+
+def _single(answers: Answers, worker: int) -> FittedMethod:
+    name = answers.workers[worker]
+    return FittedMethod(
+        f"{name} alone",
+        Single(name).name,
+        lambda other: other.score_QW[:, worker],
+        lambda other: other.cost_QW[:, worker],
+    )
+
+
+def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
+    answers = training.answers
+
+    # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
+    found = best_fixed_plan(answers, max_cost=most_usd)
+    if found is None:
+        return None
+    members = _numbers(answers, found.workers)
+    if len(members) == 1:
+        return _single(answers, members[0])
+    return fitted_method(found, answers, f"a vote of {_listed(found)}")
+
+
+def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
+    found = best_cascade(training.answers, max_cost=most_usd)
+    if found is None:
+        return None
+    label = f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree"
+    return fitted_method(found, training.answers, label)
+
+
+def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
+    answers, ratings = training.answers, training.ratings_by_words
+    predicted_QW, usd_QW = training.predictions
+    per_usd = next(
+        (
+            per_usd
+            for per_usd in (0.0, *_prices(predicted_QW, usd_QW))
+            if _mean_cost(predicted_QW - per_usd * usd_QW, answers) <= most_usd
+        ),
+        None,
+    )
+    if per_usd is None:
+        return None
+    saving = f"; a cent more has to buy {per_usd:.3g} points" if per_usd else ""
+    label = f"the best-rated worker of each kind of question{saving}"
+    return fitted_method(ByRatings(per_usd), answers, label, ratings)
+
+
+def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:
+    return [ratings.rated(Profile(name=name), text) for name in workers]
+
+
+def _predictions(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
+    """[Q, W] each: the accuracy and the dollars that the ratings predict."""
+    rated = [[p.rating for p in _profiles(ratings, answers.workers, text)] for text in answers.texts]
+    accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
+    usd = [[rating.cost_usd if rating else 0.0 for rating in row] for row in rated]
+    return np.array(accuracy), np.array(usd)
+
+
+def _prices(predicted_QW: Floats, usd_QW: Floats) -> Iterator[float]:
+    """Prices of a dollar in accuracy, ascending: the higher the price, the more often a cheap worker is preferred."""
+    highest = float(usd_QW.max())
+    if highest > 0:
+        yield from (float(f"{power:.3g}") for power in np.geomspace(0.001, 100, 41) / highest)
+
+
+def _mean_cost(worth_QW: Floats, answers: Answers) -> float:
+    chosen = worth_QW.argmax(axis=1)
+    return float(answers.cost_QW[np.arange(len(chosen)), chosen].mean())
+
+
+def _numbers(answers: Answers, names: Sequence[str]) -> Members:
+    return tuple(answers.workers.index(name) for name in names)
+
+
+def _listed(committee: Committee) -> str:
+    names = committee.workers
+    counted = [
+        f"{names.count(name)} x {name}" if names.count(name) > 1 else name for name in dict.fromkeys(names)
+    ]
+    return ", ".join(counted[:-1]) + f" and {counted[-1]}" if len(counted) > 1 else counted[0]

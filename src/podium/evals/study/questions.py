@@ -1,0 +1,183 @@
+"""The questions of a study: those of a task set, of a table without right answers, or of stored traces.
+
+They are shuffled by their ids, so the first of them are a fair sample of all, however the file is ordered. A study that
+reaches only some of them has asked a fair subset.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+from podium.errors import ConfigError, NoTasksError, UsageError
+from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
+from podium.reading.answer import final_answer
+from podium.reading.same_answer import answer_key
+from podium.recordings.model import hashed_id
+from podium.rows import is_empty, is_table, read_rows
+from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks.open import generated_names, splits_of
+from podium.tasks.task import chance, shuffled
+from podium.trace import Trace
+from podium.types import Question
+from podium.workers.base import Worker
+
+JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
+"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
+users."""
+_GENERATED = 300
+"""How many generated questions are taken where nobody says how many; there is no end of them."""
+
+
+@dataclass(frozen=True)
+class StudyQuestions:
+    """The questions of a study, shuffled."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    judged_by: JudgedBy
+    notes: tuple[str, ...] = ()
+    """What was left out, and what a reader has to know of the verdicts, in sentences."""
+    judges: frozenset[str] = field(default=frozenset())
+    """Ids of the questions whose answers a judge may have to judge."""
+
+    def judged(self, judge: PoolJudge) -> StudyQuestions:
+        """The same questions; where no right answer is known, `judge` judges."""
+        if self.judged_by == "golds":
+            return self
+
+        def graded(task: Task) -> Task:
+            own = judge.for_question(task.question.text)
+            known = task.grader
+            return replace(
+                task, grader=replace(known, otherwise=own) if isinstance(known, OutcomeGrader) else own
+            )
+
+        return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by="judge")
+
+
+def questions_of(
+    name: str,
+    *,
+    split: str | None = None,
+    size: int | None = None,
+    seed: int = 0,
+    pool: Iterable[Worker] = (),
+) -> StudyQuestions:
+    """The questions of a task set or a table. A table may lack the column `answer`, and then no right answer is known.
+
+    Args:
+        split: this split alone; None: all splits together, since a study divides the questions itself.
+        size: at most this many; None: all.
+
+    Raises:
+        ConfigError: there is no such set or split, or it has no questions.
+    """
+    path = Path(name)
+    if is_table(path) and not name.endswith(".parquet") and not _has_answers(path):
+        if split is not None:
+            raise ConfigError(f"{path} has no column answer, so it has no splits; leave --split out.")
+        return _without_answers(path, size, seed)
+    tasks: list[Task] = []
+    notes: dict[str, None] = {}
+    wanted = size or (_GENERATED if name in generated_names() else ALL)
+    splits = (split,) if split is not None else splits_of(name)
+    if name in generated_names() and split is None:
+        splits = ("test",)
+    for each in splits:
+        try:
+            opened = open_tasks(name, each, size=wanted, seed=seed, pool=pool)
+        except NoTasksError:
+            if split is not None:
+                raise
+            continue
+        tasks += opened
+        notes.update(dict.fromkeys(warnings_of(opened)))
+    if not tasks:
+        raise NoTasksError(f"{name} has no questions; check the file.")
+    return StudyQuestions(path.stem, tuple(shuffled(tasks, seed)[:size]), "golds", tuple(notes))
+
+
+def _has_answers(path: Path) -> bool:
+    return any("answer" in row.values for row in read_rows(path, gaps=True))
+
+
+def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
+    found: dict[str, Task] = {}
+    for row in read_rows(path, {"question"}):
+        if row.error:
+            raise UsageError(f"{row.place}: {row.error}; fix the row.")
+        if is_empty(row.values["question"]):
+            raise UsageError(f"{row.place}: its question is empty; fix the row.")
+        text = str(row.values["question"]).strip()
+        task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdictGrader())
+        found[task.id] = task
+    tasks = tuple(shuffled(found.values(), seed)[:size])
+    if not tasks:
+        raise NoTasksError(f"{path} has no questions; check the file.")
+    return StudyQuestions(path.stem, tasks, "agreement", judges=frozenset(task.id for task in tasks))
+
+
+def questions_of_traces(
+    traces: Iterable[Trace], *, share: float, size: int | None = None, seed: int = 0
+) -> StudyQuestions:
+    """The questions of a share of the stored traffic, each once.
+
+    A question belongs to the share by a hash of its text, so a later run with a larger share only adds questions.
+    Questions with a chat history or with images are left out and counted. What users said of the answers (a trace's
+    outcome) is used where it is known.
+
+    Args:
+        share: from 0 to 1, of the different questions.
+
+    Raises:
+        NoTasksError: no question is left.
+    """
+    traces_by_text: dict[str, list[Trace]] = {}
+    left_out: Counter[str] = Counter()
+    for trace in traces:
+        if trace.question.history or trace.question.images:
+            left_out["with a chat history or images, which make another question of the same text"] += 1
+        elif chance("shadow", seed, trace.question.text.strip()) < share:
+            traces_by_text.setdefault(trace.question.text.strip(), []).append(trace)
+    tasks = [_traffic_task(text, found) for text, found in traces_by_text.items()]
+    if not tasks:
+        raise NoTasksError(
+            f"No stored question is in a share of {share:g}; take a larger --share, or another --traces."
+        )
+    tasks = shuffled(tasks, seed)[:size]
+    notes = [f"Traces of questions {reason}, are left out ({count:,})." for reason, count in left_out.items()]
+    known = [task for task in tasks if isinstance(task.grader, OutcomeGrader)]
+    if not known:
+        ids = frozenset(task.id for task in tasks)
+        return StudyQuestions("traffic", tuple(tasks), "agreement", tuple(notes), ids)
+    notes.append(
+        f"Users judged the answers to {len(known):,} of {len(tasks):,} questions; only these questions count, unless "
+        "a judge is named. Where they called an answer right, only answers equal to it count as right. Where they "
+        "called it wrong, other answers need a judge. So without a judge the team that gave those answers looks "
+        "better than it is."
+    )
+    return StudyQuestions(
+        "traffic", tuple(tasks), "outcomes", tuple(notes), frozenset(task.id for task in tasks)
+    )
+
+
+def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
+    right: set[str] = set()
+    wrong: set[str] = set()
+    for trace in traces:
+        outcome = trace.outcome
+        answer = None if trace.answer is None else final_answer(trace.answer)
+        if outcome is None or outcome.right is None or answer is None:
+            continue
+        (right if outcome.right else wrong).add(answer_key(answer))
+    known = bool(right or wrong)
+    grader = (
+        OutcomeGrader(frozenset(right), frozenset(wrong - right), NoVerdictGrader())
+        if known
+        else NoVerdictGrader()
+    )
+    return Task(f"traffic/{hashed_id(text)}", Question(text=text), "", grader)

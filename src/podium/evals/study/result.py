@@ -1,0 +1,91 @@
+"""The result of a study: one JSON file, from which its page is written."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from podium.evals.json_file import JsonFile
+from podium.evals.ratings.answers import Answers, Floats, select
+from podium.evals.stats import Interval, accuracy_interval
+from podium.evals.study.decision import StudyDecision
+from podium.evals.study.methods import best_single
+from podium.evals.study.questions import JudgedBy
+from podium.types import Value
+
+RESULT = "study.json"
+"""Its name in a study's folder."""
+
+
+class Bounds(Value):
+    """What the pool's diversity allows at most: how often any worker is right, and how much of that is luck.
+
+    Where several workers guess, one of them is often right by luck, and no planner can know which. Second answers tell
+    luck from skill: for each question a worker is picked whose first answer was right, and its second answer counts.
+    """
+
+    any_right: Interval
+    """The share of questions to which any worker's first answer was right: a bound for planners that choose a worker
+    and know each answer's luck."""
+    none_right: float
+    """The share of questions to which no worker was right."""
+    repeated: int = 0
+    """Questions to which every worker answered twice. If there are fewer than two, the other figures are None."""
+    any_right_of_repeated: float | None = None
+    """`any_right` on these questions alone."""
+    again: Interval | None = None
+    """On these questions: how often a worker whose first answer was right is right again. It is the bound for planners
+    that know which worker is right on which question, and no worker's luck."""
+    best_of_repeated: float | None = None
+    """The accuracy of the best single worker on these questions."""
+
+    @classmethod
+    def of(cls, answers: Answers) -> Bounds:
+        """The bounds of the workers of these answers."""
+        any_Q = answers.alone_QWR[:, :, 0].max(axis=1)
+        own_QW = answers.own_samples_QW
+        least_Q = np.full(len(any_Q), answers.samples) if own_QW is None else own_QW.min(axis=1)
+        overall = cls(any_right=_share(any_Q), none_right=float(1 - any_Q.mean()))
+        twice = np.flatnonzero(least_Q >= 2)
+        if len(twice) < 2:
+            return overall
+        repeated, best = select(answers, twice).alone_QWR, best_single(answers)
+        first_QW, second_QW = repeated[:, :, 0], repeated[:, :, 1]
+        # Where nobody was right, an oracle has no reason to leave the best worker.
+        lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
+        again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])
+        return cls(
+            any_right=overall.any_right,
+            none_right=overall.none_right,
+            repeated=len(twice),
+            any_right_of_repeated=float(first_QW.max(axis=1).mean()),
+            again=_share(again_Q),
+            best_of_repeated=float(repeated[:, best, :2].mean()),
+        )
+
+
+def _share(score_Q: Floats) -> Interval:
+    return accuracy_interval(score_Q.tolist(), rollouts=len(score_Q))
+
+
+class Study(StudyDecision, JsonFile):
+    """All that a study found."""
+
+    description: ClassVar[str] = "a study"
+
+    tasks: str
+    """The questions' name."""
+    questions: int
+    """Questions that every worker answered."""
+    judged_by: JudgedBy
+    judge: str | None = None
+    """The worker that judged."""
+    workers: tuple[str, ...]
+    bounds: Bounds
+    spent_usd: float = 0.0
+    recorded: bool = False
+    """Whether workers answered from a recording or a script, so that the dollars are not paid."""
+    notes: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    """The settings files that serve the recommendation, and the cheaper choice if it is another one."""

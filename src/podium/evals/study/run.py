@@ -1,0 +1,235 @@
+"""Runs a study in its folder: what it will cost, and then the answers, the methods, the decision and the page.
+
+`podium study` asks the user between the two, and prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from podium.calls.dispatcher import RESPONSES, open_dispatcher
+from podium.errors import UsageError
+from podium.evals.ratings.asking import AskingProgress
+from podium.evals.study.answering import WorkerAnswers
+from podium.evals.study.conducting import ConductorStudy, OnConductor, why_no_conductor, with_conductor
+from podium.evals.study.crossfit import crossfit
+from podium.evals.study.decision import MARGIN, decide
+from podium.evals.study.judging import PoolJudge
+from podium.evals.study.methods import TrainingAnswers, methods_for
+from podium.evals.study.page import write_page
+from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.result import RESULT, Bounds, Study
+from podium.evals.study.serving_files import TEAM, ServingFiles
+from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
+from podium.rollout.run_folder import RunFolder
+from podium.team.planning import first_model, pays_for_plans
+from podium.team.settings import TeamSettings
+from podium.types import Price
+from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
+from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
+
+_CHANGEABLE = ("questions", "share", "margin", "conductor")
+"""Settings with which a study may be resumed when they differ; its answers stay valid."""
+_CONDUCTORS = 2
+"""Conductors that are really run: without ratings, and with them."""
+
+
+@dataclass(frozen=True)
+class StudySettings:
+    """How a study is made."""
+
+    samples: int = 1
+    """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
+    judge: str | None = None
+    """The worker of the pool that judges answers where no right answer is known."""
+    conductor: str | None = None
+    """The checkpoint of a trained Conductor that reads ratings, which plans every question in the end."""
+    margin: float = MARGIN
+    """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
+    concurrency: int = 16
+    """The most calls at once."""
+    seed: int = 0
+    """Seeds the choice of questions and the division into folds."""
+
+    def check(self) -> None:
+        """Refuse numbers that a study cannot use.
+
+        Raises:
+            UsageError: there is one.
+        """
+        if self.samples < 1 or self.concurrency < 1:
+            raise UsageError(
+                f"--samples {self.samples}, --concurrency {self.concurrency}: give at least 1 of each."
+            )
+        if not 0 <= self.margin < 1:
+            raise UsageError(f"--margin {self.margin:g}: give a share from 0 to 1, such as 0.02.")
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """A study of a team's workers."""
+
+    team: TeamSettings
+    """Its `budget.run_usd` is the most dollars of the study, over all its starts; needed if a worker costs money."""
+    pool: Pool
+    questions: StudyQuestions
+    settings: StudySettings
+    out: Path
+    """Its folder."""
+
+    def forecast(self) -> StudyCost:
+        """What it would cost.
+
+        Raises:
+            UsageError: it cannot be made.
+        """
+        settings, pool = self.settings, self.pool
+        self._check_names()
+        return forecast_cost(
+            pool,
+            self.questions,
+            samples=settings.samples,
+            judge=settings.judge if self.questions.judges else None,
+            conductors=_CONDUCTORS,
+            conductor_price=self._conductor_price(),
+            no_conductor=self._no_conductor(),
+            budget_usd=self.team.budget.run_usd,
+            concurrency=settings.concurrency,
+            pays_for_plans=pays_for_plans(with_conductor(self.team), pool),
+        )
+
+    def open_folder(self, made_of: Mapping[str, object]) -> None:
+        """Make the folder, or go on in it.
+
+        Args:
+            made_of: where the questions come from.
+
+        Raises:
+            RunMismatchError: it has a study of other questions, or with other settings.
+        """
+        settings = self.settings
+        configuration = {
+            **made_of,
+            "samples": settings.samples,
+            "judge": settings.judge,
+            "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in self.pool.profiles],
+            "margin": settings.margin,
+            "conductor": settings.conductor,
+        }
+        RunFolder.open(self.out, configuration, changeable=_CHANGEABLE)
+
+    async def measure(
+        self,
+        cost: StudyCost,
+        *,
+        on_asked: Callable[[AskingProgress], None] = lambda progress: None,
+        on_progress: OnConductor = lambda what, done, total: None,
+    ) -> Study:
+        """Ask, decide, and write the result, its page and the files that serve it.
+
+        Args:
+            on_asked: called once all workers were asked.
+            on_progress: called with (what is done, how many, of how many).
+        """
+        team, pool, settings = self.team, self.pool, self.settings
+        limit, questions = team.budget.run_usd, self.questions
+        with open_dispatcher(
+            paid_workers=has_paid_workers(pool),
+            run=self.out,
+            run_usd=limit,
+            day_usd=team.budget.day_usd,
+            cache=team.cache or self.out / RESPONSES,
+            replay=team.replay,
+            pays=cost.paid,
+        ) as dispatcher:
+            spend_limit = dispatcher.run_limit
+            before = 0.0 if spend_limit is None else spend_limit.spent_usd
+            if settings.judge is not None:
+                questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
+            worker_answers = WorkerAnswers(self.out, pool, questions)
+            asked = await worker_answers.ask(
+                samples=settings.samples,
+                reached=cost.reached,
+                budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
+                dispatcher=dispatcher,
+                concurrency=settings.concurrency,
+                on_progress=lambda made: on_progress(str(made), made.ended, made.wanted),
+            )
+            on_asked(asked)
+            known = worker_answers.read()
+            conductors = ConductorStudy(
+                team, pool, known, dispatcher, settings.concurrency, str(settings.seed)
+            )
+            conducted = await conductors.run(
+                count=cost.conductor_questions,
+                checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
+                on_progress=on_progress,
+            )
+            spent_usd = worker_answers.cost_usd if spend_limit is None else spend_limit.spent_usd
+        answers = known.answers
+        methods = methods_for(answers, teams=questions.judged_by != "agreement")
+        measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted.measured]
+        decision = decide(measured, margin=settings.margin)
+        ratings = TrainingAnswers(answers).ratings if len(answers.workers) > 1 else None
+        files = ServingFiles(self.out, team.workers_file, pool, ratings, settings.conductor)
+        written = [files.write(TEAM, measured[decision.recommended])]
+        if decision.cheaper not in (None, decision.recommended):
+            written.append(files.write("cheaper", measured[decision.cheaper or 0]))
+        notes = (*questions.notes, *known.notes, cost.conductor_reason, *conducted.notes)
+        result = Study(
+            **dict(decision),
+            tasks=questions.name,
+            questions=len(answers.texts),
+            judged_by=questions.judged_by,
+            judge=settings.judge if questions.judged_by == "judge" else None,
+            workers=answers.workers,
+            bounds=Bounds.of(known.repeated),
+            spent_usd=spent_usd,
+            recorded=any(isinstance(worker, ReplayWorker) for worker in pool) or not has_real_workers(pool),
+            notes=tuple(filter(None, notes)),
+            files=tuple(written),
+        )
+        result.save(self.out / RESULT)
+        write_page(self.out, result)
+        return result
+
+    def _check_names(self) -> None:
+        """Refuse a judge that is a tool, more samples than were recorded, and worker names that planners cannot have.
+
+        Raises:
+            UsageError: one of these is given.
+        """
+        settings, pool = self.settings, self.pool
+        if settings.judge is not None and is_tool(pool.named(settings.judge)):
+            raise UsageError(f"--judge {settings.judge}: this worker is a tool; name a model of the pool.")
+        if settings.samples > most_samples(pool):
+            raise UsageError(
+                f"--samples {settings.samples}: a recorded worker of the pool has {most_samples(pool):.0f} "
+                "answers to a question at most; give no more."
+            )
+        odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)
+        if odd is not None:
+            raise UsageError(
+                f"Worker {odd!r} cannot be studied by this name: planners such as committee:A+2xB and cascade:A+B>C "
+                "are named by their workers. Rename it in the pool file."
+            )
+
+    def _conductor_price(self) -> Price:
+        """What the team's Conductor costs; a checkpoint costs nothing."""
+        table = self.team.conductor
+        if table.checkpoint is not None:
+            return Price()
+        if table.base_url is not None:
+            return table.price or Price()
+        worker = first_model(self.pool) if table.worker is None else self.pool.named(table.worker)
+        return Price() if worker is None else worker.profile.price
+
+    def _no_conductor(self) -> str:
+        """Why no Conductor is measured; empty: one is."""
+        if self.questions.judged_by == "agreement" and self.settings.judge is None:
+            return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
+        return why_no_conductor(self.team, self.pool)

@@ -1,0 +1,204 @@
+"""What a study's page says, in sentences. `page` arranges them; nothing here knows Markdown or HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from podium.evals.stats import Interval
+from podium.evals.study.decision import StudyRow
+from podium.evals.study.result import Study
+from podium.evals.table import percent, points, within
+
+HEADINGS = ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict")
+_VERDICTS = {
+    "reference": "the best single worker",
+    "better": "better",
+    "same": "the same answers as it",
+    "worse": "worse",
+    "not better": "gains too little to matter",
+    "open": "open",
+}
+_REPLAYED = "The workers answered from a recording, in which each answered the bare question."
+
+
+def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
+    """One row as text: a string for each of `HEADINGS`."""
+    return (
+        row.label if row.choice in (row.label, f"the {row.label}") else f"{row.label}: {row.choice}",
+        f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
+        f"{row.cost_usd * 1000:.3g}",
+        "" if row.difference is None or row.verdict == "same" else _difference(row.difference),
+        verdict_of(study, row),
+    )
+
+
+def verdict_of(study: Study, row: StudyRow) -> str:
+    """The verdict in words."""
+    if row.verdict == "cheaper":
+        return f"as good, to within {_points(study.margin)}, and {_saving(study, row)} cheaper"
+    if row.verdict == "open" and row.more_questions:
+        return f"open: about {row.more_questions:,} more questions would decide it"
+    return _VERDICTS[row.verdict]
+
+
+def headline(study: Study) -> str:
+    """The recommendation, in one sentence or two."""
+    best, single = study.best, study.reference
+    if best is single:
+        return f"Nothing beats `{_worker(single)}` alone on your questions."
+    if best.verdict == "better":
+        assert best.difference is not None
+        return (
+            f"Use {best.choice}. It is right {_difference(best.difference)} more often than `{_worker(single)}` alone, "
+            f"your best single worker, at {_price(study, best)} its price."
+        )
+    return (
+        f"Use {best.choice}. It is as good as `{_worker(single)}` alone, your best single worker, to within "
+        f"{_points(study.margin)}, and costs {_saving(study, best)} less. Nothing is better for certain."
+    )
+
+
+def summary(study: Study) -> Iterator[str]:
+    """What follows the headline: prices, the other choice, and how sure all this is."""
+    best, single = study.best, study.reference
+    yield (
+        f"{best.choice}: {percent(best.accuracy.mean)} {within(best.accuracy)} right, ${best.cost_usd * 1000:.3g} for "
+        "1,000 questions."
+    )
+    if best is not single:
+        yield (
+            f"{_worker(single)} alone: {percent(single.accuracy.mean)} {within(single.accuracy)} right, "
+            f"${single.cost_usd * 1000:.3g} for 1,000 questions."
+        )
+    cheaper = study.cheaper_row
+    if cheaper is not None:
+        yield (
+            f"To save money: {cheaper.choice}, {percent(cheaper.accuracy.mean)} right, ${cheaper.cost_usd * 1000:.3g} "
+            f"for 1,000 questions, which is {_saving(study, cheaper)} less than {_worker(single)} alone."
+        )
+    if best is single and study.detectable is not None:
+        yield (
+            f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if it "
+            f"is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
+        )
+    if best is single:
+        yield from _perhaps_cheaper(study)
+    opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
+    if opened:
+        least = min(opened, key=lambda row: row.more_questions)
+        assert least.difference is not None
+        yield (
+            f"{len(opened)} method{'s are' if len(opened) > 1 else ' is'} still open. About {_more(least)} would "
+            f"decide the first of them ({least.label}), if its true difference is the measured "
+            f"{points(least.difference.mean)} points."
+        )
+
+
+def _perhaps_cheaper(study: Study) -> Iterator[str]:
+    """The most accurate cheaper worker that may be as good as the best single one."""
+    price = study.reference.cost_usd
+    found = [r for r in study.rows if r.verdict == "open" and not r.is_team and r.cost_usd < price]
+    row = max(found, key=lambda row: row.accuracy.mean, default=None)
+    if row is not None and row.difference is not None and row.more_questions:
+        yield (
+            f"{_worker(row)} alone costs {_saving(study, row)} less, and may be as good: {_difference(row.difference)} "
+            f"beside {_worker(study.reference)}. About {_more(row)} would decide this."
+        )
+
+
+def bounds(study: Study) -> Iterator[str]:
+    """What the pool's diversity allows at most."""
+    found = study.bounds
+    yield (
+        f"On {percent(found.any_right.mean)} {within(found.any_right)} of the questions at least one worker was "
+        f"right, and on {percent(found.none_right)} none. No planner that hands on one worker's answer can be right "
+        "more often."
+    )
+    if found.again is None or found.any_right_of_repeated is None or found.best_of_repeated is None:
+        yield (
+            "Some of this is luck: where workers guess, one of them is often right. Without second answers nobody "
+            "can say how much."
+        )
+        return
+    luck = max(0.0, found.any_right_of_repeated - found.again.mean)
+    yield (
+        f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
+        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker whose "
+        f"first answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
+        f"{_points(luck)} are luck, which no planner can know."
+    )
+    best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
+    if found.again.mean > found.best_of_repeated:
+        gain = found.again.mean - found.best_of_repeated
+        yield f"{best}, so choosing workers by the question can gain about {_points(gain)} at most."
+    else:
+        yield f"{best}, so there is no sign that choosing workers by the question can gain anything."
+
+
+def caveats(study: Study) -> Iterator[str]:
+    """What a reader has to know before believing a figure."""
+    if study.recorded:
+        yield _REPLAYED
+    if study.judged_by == "judge":
+        yield (
+            f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and may favour "
+            "its own answers. Check some of its verdicts before you rely on these figures."
+        )
+    elif study.judged_by == "agreement":
+        yield (
+            "No right answers and no judge were given: an answer counts as right if most of the other workers say "
+            "the same. That measures agreement, not truth. Votes, cascades and routers are left out, since they "
+            "agree with the workers by construction. Add a column of right answers, or name a judge (--judge "
+            "WORKER)."
+        )
+    elif study.judged_by == "outcomes":
+        yield "No right answers were given: what users said of the stored answers says which answers are right."
+
+
+def method_notes(study: Study) -> Iterator[str]:
+    """How the figures were made."""
+    yield (
+        f"{study.questions:,} questions of {study.tasks}, {len(study.workers)} workers: {', '.join(study.workers)}. "
+        f"${study.spent_usd:,.2f} {_spent(study)}."
+    )
+    yield (
+        "Each question was scored by methods that made their choices on other questions (five folds). The method "
+        "that is served was chosen in the same way on all questions. In brackets: 95 % intervals of accuracy. "
+        "Differences are paired by question, in percentage points. With 95 % probability the lower ends of the "
+        "intervals of all teams lie below the true differences, and with 95 % all upper ends above them; the same "
+        "holds for single workers and teams at half the price. So the best row may be picked after looking."
+    )
+    if any(row.label.startswith("router") for row in study.rows):
+        yield "A router learns from the questions of the study. With more of them it may gain more than it does here."
+    yield from (f"{row.label}: {row.note}" for row in study.rows if row.note)
+    yield from study.notes
+
+
+def _difference(interval: Interval) -> str:
+    return f"{points(interval.mean)} {within(interval)} points"
+
+
+def _spent(study: Study) -> str:
+    return "is what the answers would have cost; no worker was paid" if study.recorded else "was spent"
+
+
+def _more(row: StudyRow) -> str:
+    return f"{row.more_questions:,} more questions ({row.questions + row.more_questions:,} in all)"
+
+
+def _points(amount: float) -> str:
+    return f"{100 * amount:.1f} points"
+
+
+def _saving(study: Study, row: StudyRow) -> str:
+    return f"{1 - row.cost_usd / study.reference.cost_usd:.0%}"
+
+
+def _price(study: Study, row: StudyRow) -> str:
+    single = study.reference.cost_usd
+    return f"{row.cost_usd / single:.2g} times" if single else "more than"
+
+
+def _worker(row: StudyRow) -> str:
+    """The worker of a row that is one worker alone."""
+    return (row.planner or row.choice).removeprefix("single:")

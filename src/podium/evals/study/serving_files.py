@@ -1,0 +1,128 @@
+"""Writes the team files of a study: what serves its recommendation, and the workers and ratings that this needs.
+
+`podium serve --team FOLDER/team.toml` takes it as it is. The study's own workers are a copy of the user's, with what
+the planner needs: a voting worker, or ratings.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from podium.config.toml_text import toml_text
+from podium.evals.study.conducting import TRAINED
+from podium.evals.study.crossfit import MethodResult
+from podium.rollout.run_folder import replace_file
+from podium.workers.pool import Pool, pool_file
+from podium.workers.ratings import Ratings
+from podium.workers.spec import PATH_KEYS
+from podium.workers.vote import VOTE
+
+RATINGS, TEAM = "ratings.json", "team"
+
+
+@dataclass(frozen=True)
+class ServingFiles:
+    """Writes settings files for the methods of one study.
+
+    Args:
+        folder: of the study.
+        pool_name: the file with the workers of the user's team, or the name of a shipped team.
+        pool: the workers themselves.
+        ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
+        checkpoint: the trained Conductor that the study ran; None: none.
+    """
+
+    folder: Path
+    pool_name: str
+    pool: Pool
+    ratings: Ratings | None
+    checkpoint: str | None = None
+
+    def write(self, name: str, method: MethodResult) -> str:
+        """Write `name`.toml, and the workers and ratings that it needs. Returns the name of the file."""
+        chosen, trained = method.chosen, method.name == TRAINED
+        planner = "conductor" if chosen is None else chosen.planner
+        votes = chosen is None or planner.startswith(("committee:", "cascade:"))
+        reads = trained or (chosen is None and "ratings" in method.name)
+        rated = self.ratings if reads else None if chosen is None else chosen.ratings
+        tables: dict[str, Any] = {
+            "pool": self._workers(name, votes=votes, rated=rated),
+            # Votes were priced so. An untrained Conductor was not.
+            "plan": {"planner": planner, "early_stop": chosen is not None or trained},
+        }
+        if trained and self.checkpoint is not None:
+            tables["conductor"] = {"checkpoint": _seen_from(self.folder, Path(self.checkpoint))}
+        if chosen is not None and chosen.rounds > 1:
+            tables["budget"] = {"rounds": chosen.rounds}
+        header = f"# Written by podium study. It serves: {' '.join(method.choice.split())}.\n"
+        replace_file(self.folder / f"{name}.toml", (header + toml_text(tables)).encode())
+        return f"{name}.toml"
+
+    def _workers(self, name: str, *, votes: bool, rated: Ratings | None) -> str:
+        """The file of the workers: the user's own if it has what is needed, else a copy in the folder."""
+        own = pool_file(self.pool_name)
+        if rated is None and not (votes and VOTE not in self.pool.names):
+            return self.pool_name if own != Path(self.pool_name) else _seen_from(self.folder, own)
+        prefix = "" if name == TEAM else f"{name}-"
+        write_workers(self.folder / f"{prefix}pool.toml", self.pool, rated, prefix=prefix, votes=votes)
+        return f"{prefix}pool.toml"
+
+
+def write_workers(
+    file: Path,
+    pool: Pool,
+    ratings: Ratings | None,
+    *,
+    kept: Collection[str] | None = None,
+    votes: bool = False,
+    prefix: str = "",
+    header: str = "",
+) -> None:
+    """Write the workers of a pool that was read from a file, and their ratings beside it.
+
+    The ratings are written first, so a file never names ratings that are not there.
+
+    Args:
+        kept: names of the workers; None: all.
+        votes: whether a voting worker is added, if there is none.
+        prefix: of the name of the ratings.
+    """
+    assert pool.source is not None
+    names = pool.names if kept is None else kept
+    tables: dict[str, Any] = {}
+    if ratings is not None:
+        tables["ratings"] = f"{prefix}{RATINGS}"
+        replace_file(file.with_name(tables["ratings"]), ratings.document)
+    conductor = pool.source.tables.get("conductor", {})
+    here = Path()  # Its paths are seen from the working folder already.
+    conducts = {k: v for k, v in conductor.items() if k not in ("worker", "fallback") or v in names}
+    if conducts:
+        tables["conductor"] = _moved(conducts, here, file.parent)
+    tables["worker"] = [
+        _moved({k: v for k, v in table.items() if k != "fallback" or v in names}, pool.folder, file.parent)
+        for table in pool.source.tables["worker"]
+        if table["name"] in names
+    ]
+    if votes and VOTE not in names:
+        tables["worker"].append({"name": VOTE, "kind": "vote"})
+    replace_file(file, (header + toml_text(tables)).encode())
+
+
+def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
+    """A table with its paths seen from the folder `new`. A program without a folder runs in that of its file."""
+    moved = dict(table)
+    if moved.get("kind") == "command":
+        moved.setdefault("folder", ".")
+    for key in PATH_KEYS:
+        value = moved.get(key)
+        if isinstance(value, str) and (old / value).exists():
+            moved[key] = _seen_from(new, old / value)
+    return moved
+
+
+def _seen_from(folder: Path, path: Path) -> str:
+    return str(path) if path.is_absolute() else os.path.relpath(path, folder)

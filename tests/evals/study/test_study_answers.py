@@ -1,0 +1,106 @@
+"""What a study asks, keeps and reads: nobody is asked twice, and the arrays are those of the recording."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from podium.calls import Dispatcher
+from podium.errors import UsageError
+from podium.evals.ratings.asking import AskingProgress
+from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.study.answering import WorkerAnswers
+from podium.evals.study.questions import StudyQuestions, questions_of
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
+from podium.types import Price, Profile, Question
+from podium.workers import Pool, ScriptedWorker
+from podium.workers.replay import ReplayWorker
+
+TASKS = tuple(Task(f"t/{n}", Question(text=f"What is {n} + 0?"), f"{n}", Exact()) for n in range(5))
+
+
+def team() -> Pool:
+    return Pool([ScriptedWorker(name, {"": "Answer: 3"}) for name in ("ada", "bob")])
+
+
+async def ask(
+    folder: Path, pool: Pool, tasks: tuple[Task, ...], *, samples: int = 1, reached: int = 0
+) -> AskingProgress:
+    questions = StudyQuestions("mine", tasks, "golds")
+    return await WorkerAnswers(folder, pool, questions).ask(
+        samples=samples,
+        reached=reached,
+        budget_usd=None,
+        dispatcher=Dispatcher(),
+        concurrency=4,
+        on_progress=lambda made: None,
+    )
+
+
+def calls(pool: Pool) -> list[int]:
+    return [len(worker.requests) for worker in pool if isinstance(worker, ScriptedWorker)]
+
+
+async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> None:
+    first, again, more = team(), team(), team()
+    assert (await ask(tmp_path, first, TASKS)).kept == 10
+    changed = (
+        replace(TASKS[0], question=Question(text="Is 3 odd?")),
+        replace(TASKS[1], gold="3"),
+        *TASKS[2:],
+    )
+    assert (await ask(tmp_path, again, changed)).kept == 10
+    assert (calls(first), calls(again)) == ([5, 5], [2, 2])
+    found = WorkerAnswers(tmp_path, again, StudyQuestions("mine", changed, "golds")).read()
+    assert found.answers.score_QW.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
+    assert (await ask(tmp_path, more, changed, samples=2)).kept == 20
+    assert calls(more) == [5, 5]
+
+
+async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:
+    pool = team()
+    assert (await ask(tmp_path, pool, TASKS, reached=5)).wanted == 12
+    found = WorkerAnswers(tmp_path, pool, StudyQuestions("mine", TASKS, "golds")).read()
+    assert found.answers.samples == 1
+    assert found.repeated.own_samples_QW is not None
+    assert found.repeated.own_samples_QW.tolist() == [[2, 2], *[[1, 1]] * 4]
+
+
+async def test_a_worker_that_hardly_answers_is_left_out(tmp_path: Path) -> None:
+    moody = ScriptedWorker("cy", {TASKS[3].question.text: "Answer: 3"})
+    pool = Pool([*team(), moody])
+    assert (await ask(tmp_path, pool, TASKS)).failed == 4
+    found = WorkerAnswers(tmp_path, pool, StudyQuestions("mine", TASKS, "golds")).read()
+    assert found.answers.workers == ("ada", "bob")
+    assert len(found.tasks) == 5
+    with pytest.raises(UsageError, match="No worker answered"):
+        await ask(tmp_path / "other", Pool([ScriptedWorker("cy", {})]), TASKS)
+
+
+async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
+    with RecordingWriter() as writer:
+        for n in range(12):
+            writer.add_question(RecordedQuestion(f"q{n}", f"Which, {n}?", "1", None, "test"))
+            for name, every in (("ada", 2), ("bob", 3)):
+                for sample in range(2):
+                    said = 1 if n % every == 0 else 2 + (n + sample) % 2
+                    text, found = ("I cannot say.", None) if n == 5 else (f"Answer: {said}", f"{said}")
+                    writer.add(
+                        f"q{n}", RecordedResponse(name, sample, text, found, float(said == 1), 10, n + 1)
+                    )
+        writer.write(tmp_path / "r.parquet", name="r")
+    recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
+    workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
+    questions = questions_of(str(tmp_path / "r.parquet"), pool=Pool(workers))
+    assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
+    found = WorkerAnswers(tmp_path, Pool(workers), questions).read()
+    expected = await read_answers(list(found.tasks), workers)
+    for name in ("answer_QWR", "alone_QWR", "voted_QWR"):
+        assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :2]), name
+    assert np.array_equal(found.answers.score_QW, expected.score_QW)
+    assert np.allclose(found.answers.cost_QW, expected.cost_QW)

@@ -1,0 +1,82 @@
+"""The page of a study says what to do, what is luck, and what it does not know; names cannot break it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
+
+from podium.evals.ratings.answers import Answers
+from podium.evals.study.crossfit import crossfit
+from podium.evals.study.decision import decide
+from podium.evals.study.methods import methods_for
+from podium.evals.study.page import study_html, study_markdown
+from podium.evals.study.result import Bounds, Study
+
+
+def study_of(answers: Answers, **known: object) -> Study:
+    methods = (method for method in methods_for(answers) if "router" not in method.name)
+    made = {
+        **dict(decide(crossfit(answers, methods))),
+        **{"tasks": "mine", "questions": len(answers.texts), "judged_by": "golds"},
+        **{"workers": answers.workers, "bounds": Bounds.of(answers)},
+    }
+    return Study(**made | known)
+
+
+def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
+    study = study_of(nothing_helps(0, samples=2))
+    page = study_markdown(study)
+    single = study.reference.choice.removesuffix(" alone")
+    assert page.startswith(
+        f"# Does a team pay? mine\n\n**Nothing beats `{single}` alone on your questions.**"
+    )
+    assert "is likely (80 %) to find a gain of the best team if it is" in page
+    assert "are luck, which no planner can know" in page
+    assert Study.model_validate_json(study.model_dump_json()) == study
+
+
+def test_the_recommendation_stands_first_with_its_price_and_a_cheaper_one() -> None:
+    better = study_markdown(study_of(votes_help(0), files=("team.toml",)))
+    assert "**Use a vote of " in better
+    assert "points more often than" in better
+    assert "`podium serve --team team.toml`" in better
+    cheaper = study_markdown(study_of(cheap_is_as_good(0)))
+    assert "**Use w1 alone. It is as good as `w0` alone" in cheaper
+    assert "costs 90% less" in cheaper
+
+
+def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
+    tied = dataclasses.replace(nothing_helps(0), cost_QW=np.tile([0.01, 0.001, 0.01, 0.01], (120, 1)))
+    study = study_of(tied)
+    cheap = next(row for row in study.rows if row.label == "w1 alone")
+    page = study_markdown(study)
+    assert cheap.verdict == "open"
+    assert f"w1 alone costs 90% less, and may be as good: {100 * cheap.difference.mean:+.1f}" in page
+    wanted = (
+        f"{cheap.more_questions:,} more questions ({120 + cheap.more_questions:,} in all) would decide this"
+    )
+    assert wanted in page
+
+
+def test_what_stands_for_right_answers_is_said() -> None:
+    answers = votes_help(0, questions=40)
+    assert "agreement, not truth" in study_markdown(study_of(answers, judged_by="agreement"))
+    assert "the worker large judged all answers" in study_markdown(
+        study_of(answers, judged_by="judge", judge="large")
+    )
+    replayed = study_of(answers, recorded=True)
+    assert "no worker was paid" in study_markdown(replayed)
+    assert "answered from a recording" in study_html(replayed)
+
+
+def test_no_name_breaks_the_page() -> None:
+    answers = votes_help(0, questions=40)
+    odd = tuple(f"<b>|{name}" for name in answers.workers)
+    study = study_of(dataclasses.replace(answers, workers=odd), tasks="<script>")
+    shown = study_html(study)
+    assert "<script>" not in shown
+    assert "<b>|" not in shown
+    rows = [line for line in study_markdown(study).splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {6}

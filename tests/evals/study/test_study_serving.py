@@ -1,0 +1,161 @@
+"""What a study computes is what its planners do, and what it writes can be opened."""
+
+from __future__ import annotations
+
+import asyncio
+import tomllib
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from podium.cli import run
+from podium.evals.evaluation import evaluate
+from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.study.crossfit import MethodResult
+from podium.evals.study.methods import TrainingAnswers, methods_for
+from podium.evals.study.result import Study
+from podium.evals.study.serving_files import ServingFiles
+from podium.executor import ExecutionSettings
+from podium.planners import open_baseline
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
+from podium.tasks.recorded import RecordedTasks
+from podium.team import Runner
+from podium.team.opening import TeamFile, open_pool
+from podium.team.planning import open_planner
+from podium.types import Budget
+from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
+from scripted_team import open_team
+from tiny_policy import write_policy
+
+KNOWS = {"ada": "rivers", "bob": "planets", "cy": "metals"}
+POOL = """
+[[worker]]
+name = "ada"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 4.0 }
+
+[[worker]]
+name = "bob"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 1.0 }
+
+[[worker]]
+name = "cy"
+kind = "replay"
+recording = "made/r.parquet"
+price = { output = 2.0 }
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
+    """Three workers, each of which knows its own subject and errs on half of the others."""
+    monkeypatch.chdir(tmp_path)
+    Path("made").mkdir()
+    random = Random("study-serving")
+    with RecordingWriter() as writer:
+        for n in range(90):
+            subject = list(KNOWS.values())[n % 3]
+            writer.add_question(
+                RecordedQuestion(f"q{n}", f"Tell about {subject}, number {n}.", "1", None, "train")
+            )
+            for name, known in KNOWS.items():
+                answer = 1 if known == subject or random.random() < 0.5 else random.randint(2, 4)
+                text = f"Answer: {answer}"
+                response = RecordedResponse(
+                    name, 0, text, f"{answer}", float(answer == 1), 10, random.randint(5, 50)
+                )
+                writer.add(f"q{n}", response)
+        writer.write(Path("made/r.parquet"), name="made")
+    Path("my.toml").write_text(POOL)
+    return Recording.open(Path("made/r.parquet"))
+
+
+async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run(
+    recording: Recording,
+) -> None:
+    pool = open_pool("my.toml")
+    workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    tasks = list(RecordedTasks(recording, "train", pool=pool))
+    answers = await read_answers(tasks, workers)
+    chosen = [method.choose(TrainingAnswers(answers)) for method in methods_for(answers)]
+    names = set()
+    for one in filter(None, chosen):
+        rated = Pool(
+            [*open_pool("my.toml"), *(w for w in open_team() if w.profile.name == "vote")],
+            one.ratings,
+        )
+        runner = Runner(
+            open_baseline(one.planner, rated.profiles),
+            rated,
+            budget=Budget(rounds=one.rounds),
+            settings=ExecutionSettings(early_stop=True),
+        )
+        ran = await evaluate(runner, tasks)
+        assert list(ran.right.values()) == one.score(answers).tolist(), one.planner
+        assert ran.cost_usd == pytest.approx(one.cost(answers).mean()), one.planner
+        names.add(one.planner.partition(":")[0])
+    assert names >= {"single", "committee", "cascade", "by-ratings"}
+
+
+def test_written_settings_open_with_all_that_the_planner_needs(
+    recording: Recording,
+) -> None:
+    pool = open_pool("my.toml")
+    tasks = list(RecordedTasks(recording, "train", pool=pool))
+    workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    answers = asyncio.run(read_answers(tasks, workers))
+    training = TrainingAnswers(answers)
+    Path("found").mkdir()
+    files = ServingFiles(Path("found"), "./my.toml", pool, training.ratings)
+    for method in methods_for(answers):
+        chosen = method.choose(training)
+        if chosen is None:
+            continue
+        file = files.write("team", MethodResult(method.name, np.zeros(90), np.zeros(90), chosen))
+        written = tomllib.loads(Path("found", file).read_text())
+        settings = TeamFile(f"found/{file}").read()
+        served = open_pool(settings)
+        planner = open_planner(settings, served, seed="0").planner
+        assert planner.name == chosen.planner
+        assert served.names[:3] == ("ada", "bob", "cy")
+        assert written.get("budget", {}).get("rounds", 1) == chosen.rounds
+        needs = chosen.planner.startswith(("committee", "cascade"))
+        assert ("vote" in served.names, served.ratings is not None) == (needs, chosen.ratings is not None)
+
+
+def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--questions", "30", "--out", "found")
+    assert run([*study, "--json"]) == 0
+    result = Study.model_validate_json(capsys.readouterr().out)
+    assert (result.questions, result.recorded, result.bounds.repeated, result.bounds.again) == (
+        30,
+        True,
+        0,
+        None,
+    )
+    assert run([*study, "--samples", "2"]) == 2
+    assert "--samples 2" in capsys.readouterr().err
+
+
+def test_a_trained_conductor_is_run_over_the_recorded_answers(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The vote comes first, then ada.
+    write_policy(
+        Path("policy"), 'model_id = [1]\nsubtasks = ["Answer the whole question."]\naccess_list = [[]]\n'
+    )
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--out", "found", "--json")
+    assert run([*study, "--conductor", "policy"]) == 0
+    rows = {row.label: row for row in Study.model_validate_json(capsys.readouterr().out).rows}
+    trained = rows["trained Conductor that reads ratings"]
+    assert trained.planner is None
+    assert trained.accuracy == rows["ada alone"].accuracy
+    assert trained.cost_usd == pytest.approx(rows["ada alone"].cost_usd)
