@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json as json_
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
@@ -18,10 +17,9 @@ from podium.cli.printable import counted, dollars, plan_price, printable, second
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Keys
 from podium.cli.terminal import open_console, read_question
-from podium.errors import QuestionFailedError, StoreError, UsageError
+from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.sqlite_files import check_is_file, default_path
-from podium.team.opening import open_pool
 from podium.team.team import open_team
 from podium.trace import Plan
 from podium.trace.answers import PastAnswers, past_answers
@@ -31,7 +29,7 @@ from podium.workflow import Workflow, topology
 _RANGE = ("low", "likely", "high")
 
 
-def plan(
+async def plan(
     question: str,
     /,
     *keys: Keys,
@@ -53,38 +51,23 @@ def plan(
         raise UsageError(f"--response-tokens {response_tokens}: give at least 1.")
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
-    workers = open_pool(settings)
     past = _past(settings.store)
-
-    made: list[tuple[str, Plan]] = []
-
-    async def decide() -> None:
-        async with open_team(settings, workers, seed=chosen_seed) as opened_team:
-            made.append((opened_team.planner.name, await opened_team.plan(asked_question, seed=chosen_seed)))
-
-    trouble: StoreError | None = None
-    try:
-        asyncio.run(decide())
-    except StoreError as error:  # A paid plan is shown, whatever its spend limit says.
-        if not made:
-            raise
-        trouble = error
-    ((name, decided),) = made
-    workflow = decided.decision
-    if not isinstance(workflow, Workflow):
+    # The plan is shown before the team closes: it is paid for, whatever closing its spend limits says.
+    async with open_team(settings, seed=chosen_seed) as opened:
+        name, decided = opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)
+        workflow = decided.decision
+        if not isinstance(workflow, Workflow):
+            if json:
+                print(json_.dumps({"planner": name, "text": decided.text, "error": str(workflow)}))
+            else:
+                open_console().print(Text(printable(decided.text), "dim"))
+            raise QuestionFailedError(f"There is no plan. {workflow}")
+        expected = estimate(workflow, opened.pool, asked_question, response_tokens=response_tokens, past=past)
         if json:
-            print(json_.dumps({"planner": name, "text": decided.text, "error": str(workflow)}))
+            print(json_.dumps(_document(name, decided, workflow, expected)), flush=True)
         else:
-            open_console().print(Text(printable(decided.text), "dim"))
-        raise QuestionFailedError(f"There is no plan. {workflow}")
-    expected = estimate(workflow, workers, asked_question, response_tokens=response_tokens, past=past)
-    if json:
-        print(json_.dumps(_document(name, decided, workflow, expected)))
-    else:
-        _print(name, decided, workflow, expected, workers.profiles)
-        _print_assumptions(expected, response_tokens)
-    if trouble is not None:
-        raise trouble
+            _print(name, decided, workflow, expected, opened.pool.profiles)
+            _print_assumptions(expected, response_tokens)
     return 0
 
 
