@@ -11,7 +11,7 @@ pip="$place/bin/python -m pip --disable-pip-version-check --quiet"
 
 [ -x "$place/bin/python" ] || "$PYTHON" -m venv "$place"
 if [ ! -f "$place/done" ] || [ pyproject.toml -nt "$place/done" ] || [ -n "$LITELLM" ]; then
-  $pip install -e '.[litellm]' hypothesis pytest pytest-asyncio pytest-timeout
+  $pip install -e '.[litellm]' -e testing hypothesis pytest pytest-asyncio pytest-timeout
   [ -z "$LITELLM" ] || $pip install "$LITELLM"
   touch "$place/done"
 fi
