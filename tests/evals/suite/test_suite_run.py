@@ -198,7 +198,7 @@ def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path
         "training": 3,
         "planner": [{"planner": "weighted-vote"}],
         "pool": [{"name": str(file), "label": "steady"}, turning],
-        "processes": 3,
+        "processes": 2,
     }
     run(tmp_path, **few)
     keys = {job.keys[""] for job in check(**few).training_jobs}
