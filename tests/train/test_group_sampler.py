@@ -34,7 +34,9 @@ def model(start: Checkpoint) -> PolicyModel:
 
 
 def make_sampler(model: PolicyModel, seed: str = "turns", temperature: float = 1.0) -> GroupSampler:
-    return GroupSampler(model, ends=(END,), max_tokens=4, temperature=temperature, seed=seed, guide=None)
+    return GroupSampler(
+        model, eos_token_ids=(END,), max_tokens=4, temperature=temperature, seed=seed, guide=None
+    )
 
 
 def first_round() -> list[SampledCompletion]:
@@ -66,7 +68,7 @@ def write(
         assert not sample.tokens, "called twice"
         sample.tokens = list(tokens)
 
-    sampler.draw(samples, on_end, number=number, max_samples=len(samples), greedy=greedy)
+    sampler.draw(samples, on_end, round_number=number, max_samples=len(samples), greedy=greedy)
     return [sample.tokens for sample in samples]
 
 

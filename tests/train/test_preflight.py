@@ -134,7 +134,7 @@ def test_every_worker_without_a_key_is_named(settings: Settings, pool: str) -> N
         f"{pool}: worker 'bo'",
     ]
     assert all("_KEY is not set" in refusal for refusal in refusals)
-    assert inspect(settings | {"pool": pool}, asks=False) == []
+    assert inspect(settings | {"pool": pool}, calls_workers=False) == []
 
 
 def test_a_first_batch_over_the_budget_is_refused_but_no_later_start(
@@ -235,7 +235,7 @@ async def test_a_service_is_asked_for_prompts_together_and_by_rank_0_alone(
         session.all_asked = asyncio.Event()
         async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
             served = experiment.model_copy(update={"scoring_url": url})
-            async with preflight(served, None, ranks=2, asks=False) as found:
+            async with preflight(served, None, ranks=2, calls_workers=False) as found:
                 assert (found.refusals, session.asked) == ([], 0)
             async with preflight(served, None, ranks=2) as found:
                 assert (found.refusals, session.asked) == ([], 20)

@@ -40,7 +40,7 @@ def draw(
         [PROMPT],
         prompt_suffixes=[suffixes],
         max_tokens=3,
-        ends=(2,),
+        eos_token_ids=(2,),
         seed="reference",
         temperature=temperature,
     )
@@ -82,7 +82,9 @@ def test_a_log_ratio_is_how_much_likelier_its_policy_drew_a_completion(
 
 def test_the_mean_log_ratio_of_own_completions_is_the_kl_divergence() -> None:
     policy, start = make("policy"), make("start")
-    (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, ends=(2,), seed="many")
+    (samples,) = sample(
+        policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, eos_token_ids=(2,), seed="many"
+    )
     found = log_ratios(samples, ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens))
     ours, theirs = (
         model(torch.tensor([PROMPT]))[0, -1].detach().log_softmax(-1) for model in (policy, start)
@@ -105,7 +107,9 @@ def test_the_reference_stays_where_training_began() -> None:
 
 def test_the_kl_term_is_zero_at_the_reference_and_its_mean_the_divergence() -> None:
     policy, start = make("policy"), make("start")
-    (samples,) = sample(policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, ends=(2,), seed="many")
+    (samples,) = sample(
+        policy, [PROMPT], prompt_suffixes=[[()] * 4000], max_tokens=1, eos_token_ids=(2,), seed="many"
+    )
     reference = ReferencePolicy(start).logprobs(PROMPT, ((),) * 4000, samples.tokens)
     drawn = torch.tensor([value for (value,) in samples.logprobs])
     terms = kl_to_reference(drawn, torch.tensor([value for (value,) in reference]))

@@ -31,7 +31,7 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
         PROMPTS,
         prompt_suffixes=[[()] * 16] * len(PROMPTS),
         max_tokens=24,
-        ends=(2,),
+        eos_token_ids=(2,),
         seed="equal",
         temperature=temperature,
     )
@@ -50,7 +50,14 @@ def test_sampled_logprobs_equal_the_trainers(model: PolicyModel, temperature: fl
 
 def test_one_seed_gives_one_batch_and_another_seed_another(model: PolicyModel) -> None:
     first, again, other = (
-        sample(model, PROMPTS, prompt_suffixes=[[()] * 4] * len(PROMPTS), max_tokens=8, ends=(2,), seed=seed)
+        sample(
+            model,
+            PROMPTS,
+            prompt_suffixes=[[()] * 4] * len(PROMPTS),
+            max_tokens=8,
+            eos_token_ids=(2,),
+            seed=seed,
+        )
         for seed in ("a", "a", "b")
     )
     assert first == again
@@ -59,10 +66,15 @@ def test_one_seed_gives_one_batch_and_another_seed_another(model: PolicyModel) -
 
 def test_a_question_is_sampled_alike_whatever_stands_beside_it(model: PolicyModel) -> None:
     together = sample(
-        model, PROMPTS, prompt_suffixes=[[()] * 4] * len(PROMPTS), max_tokens=8, ends=(2,), seed="a"
+        model, PROMPTS, prompt_suffixes=[[()] * 4] * len(PROMPTS), max_tokens=8, eos_token_ids=(2,), seed="a"
     )
     alone = sample(
-        model, PROMPTS[:1], prompt_suffixes=[[()] * 4] * len(PROMPTS[:1]), max_tokens=8, ends=(2,), seed="a"
+        model,
+        PROMPTS[:1],
+        prompt_suffixes=[[()] * 4] * len(PROMPTS[:1]),
+        max_tokens=8,
+        eos_token_ids=(2,),
+        seed="a",
     )
     assert together[0].tokens == alone[0].tokens
 
@@ -76,7 +88,7 @@ def test_rows_that_draw_the_same_tokens_cost_as_much_as_one_row(model: PolicyMod
                 PROMPTS[:1],
                 prompt_suffixes=[[()] * rows],
                 max_tokens=12,
-                ends=(2,),
+                eos_token_ids=(2,),
                 seed="a",
                 temperature=1e-4,
             )
@@ -88,7 +100,12 @@ def test_rows_that_draw_the_same_tokens_cost_as_much_as_one_row(model: PolicyMod
 def test_frequencies_follow_the_probabilities(model: PolicyModel) -> None:
     prompt = PROMPTS[0]
     (drawn,) = sample(
-        model, [prompt], prompt_suffixes=[[()] * 20_000] * len([prompt]), max_tokens=1, ends=(2,), seed="many"
+        model,
+        [prompt],
+        prompt_suffixes=[[()] * 20_000] * len([prompt]),
+        max_tokens=1,
+        eos_token_ids=(2,),
+        seed="many",
     )
     counts = torch.bincount(torch.tensor([row[0] for row in drawn.tokens]), minlength=SHAPE.vocab)
     expected = model(torch.tensor([prompt]))[0, -1].softmax(-1) * 20_000
@@ -120,7 +137,7 @@ def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, t
         PROMPTS,
         prompt_suffixes=SUFFIXES,
         max_tokens=24,
-        ends=(2,),
+        eos_token_ids=(2,),
         seed="given",
         temperature=temperature,
     )
@@ -145,7 +162,7 @@ def test_a_row_goes_on_from_a_suffix_as_from_the_end_of_its_prompt(model: Policy
             [[*PROMPTS[0], *before[:cut]]],
             prompt_suffixes=[[before[cut:]] * 16],
             max_tokens=12,
-            ends=(2,),
+            eos_token_ids=(2,),
             seed="cut",
         )
         for cut in range(4)
@@ -159,7 +176,9 @@ def test_frequencies_after_given_tokens_follow_the_longer_prompts(
 ) -> None:
     prompt, count = PROMPTS[0], 8_000
     rows = [(), (4, 6), (9,)]
-    (drawn,) = sample(model, [prompt], prompt_suffixes=[rows * count], max_tokens=1, ends=(2,), seed="many")
+    (drawn,) = sample(
+        model, [prompt], prompt_suffixes=[rows * count], max_tokens=1, eos_token_ids=(2,), seed="many"
+    )
     first = torch.tensor([row[0] for row in drawn.tokens]).view(count, 3)
     for place, before in enumerate(rows):
         counts = torch.bincount(first[:, place], minlength=SHAPE.vocab)
@@ -171,7 +190,9 @@ def test_frequencies_after_given_tokens_follow_the_longer_prompts(
 
 def test_rows_of_different_given_tokens_may_each_draw_as_many_as_the_limit(model: PolicyModel) -> None:
     given = [[(), (4, 6, 8, 10, 4, 6), (9,)] * 16]
-    (drawn,) = sample(model, PROMPTS[:1], prompt_suffixes=given, max_tokens=3, ends=(2,), seed="limits")
+    (drawn,) = sample(
+        model, PROMPTS[:1], prompt_suffixes=given, max_tokens=3, eos_token_ids=(2,), seed="limits"
+    )
     for row, logprobs, ended in zip(drawn.tokens, drawn.logprobs, drawn.ended, strict=True):
         assert len(row) == len(logprobs)
         assert (len(row), ended) == (3, False) or (row[-1] == 2 and ended and 2 not in row[:-1])
@@ -182,16 +203,16 @@ def test_rows_of_different_given_tokens_may_each_draw_as_many_as_the_limit(model
 def test_given_tokens_may_hold_the_end_token(model: PolicyModel) -> None:
     """An earlier plan in a prompt: only a token that is drawn ends a row."""
     (drawn,) = sample(
-        model, PROMPTS[:1], prompt_suffixes=[[(4, 2, 6)] * 8], max_tokens=3, ends=(2,), seed="ends"
+        model, PROMPTS[:1], prompt_suffixes=[[(4, 2, 6)] * 8], max_tokens=3, eos_token_ids=(2,), seed="ends"
     )
     assert max(map(len, drawn.tokens)) == 3
 
 
 def test_given_tokens_count_in_what_the_model_can_read(model: PolicyModel) -> None:
     rows = [(), (4,) * 10]
-    sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=19, ends=(2,), seed="a")
+    sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=19, eos_token_ids=(2,), seed="a")
     with pytest.raises(ValueError, match="a prompt of 110 tokens and 20 new ones exceed the model's 128"):
-        sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=20, ends=(2,), seed="a")
+        sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=20, eos_token_ids=(2,), seed="a")
 
 
 def test_what_a_question_can_read_is_counted_by_its_prompt_and_tokens(
@@ -200,7 +221,7 @@ def test_what_a_question_can_read_is_counted_by_its_prompt_and_tokens(
     """A long prompt beside a short one with much that is given: neither is as long as the longest of both."""
     prompts = [[1, *[4] * 109], [1, 5]]
     given = [[(), (7,)] * 4, [(4, 6, 8) * 36, (9,)] * 4]
-    drawn = sample(model, prompts, prompt_suffixes=given, max_tokens=18, ends=(2,), seed="sums")
+    drawn = sample(model, prompts, prompt_suffixes=given, max_tokens=18, eos_token_ids=(2,), seed="sums")
     for prompt, own, samples in zip(prompts, given, drawn, strict=True):
         group = Group(tuple(prompt), samples.tokens, (1.0,) * len(own), prompt_suffixes=tuple(own))
         (batch,) = micro_batches([group], mean_over_tokens, max_tokens=18)
@@ -208,12 +229,17 @@ def test_what_a_question_can_read_is_counted_by_its_prompt_and_tokens(
         sampled = torch.tensor([value for row in samples.logprobs for value in row])
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
     with pytest.raises(ValueError, match="a prompt of 111 tokens and 19 new ones exceed the model's 128"):
-        sample(model, prompts, prompt_suffixes=given, max_tokens=19, ends=(2,), seed="sums")
+        sample(model, prompts, prompt_suffixes=given, max_tokens=19, eos_token_ids=(2,), seed="sums")
 
 
 def test_rows_end_at_the_end_token_or_at_the_limit(model: PolicyModel) -> None:
     for samples in sample(
-        model, PROMPTS, prompt_suffixes=[[()] * 32] * len(PROMPTS), max_tokens=6, ends=(2,), seed="ends"
+        model,
+        PROMPTS,
+        prompt_suffixes=[[()] * 32] * len(PROMPTS),
+        max_tokens=6,
+        eos_token_ids=(2,),
+        seed="ends",
     ):
         for row, logprobs, ended in zip(samples.tokens, samples.logprobs, samples.ended, strict=True):
             assert len(row) == len(logprobs) <= 6
@@ -224,7 +250,9 @@ def test_rows_end_at_the_end_token_or_at_the_limit(model: PolicyModel) -> None:
 
 def test_sampling_changes_nothing_of_the_model(model: PolicyModel) -> None:
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    sample(model, PROMPTS, prompt_suffixes=[[()] * 2] * len(PROMPTS), max_tokens=4, ends=(2,), seed="a")
+    sample(
+        model, PROMPTS, prompt_suffixes=[[()] * 2] * len(PROMPTS), max_tokens=4, eos_token_ids=(2,), seed="a"
+    )
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(parameter.requires_grad for parameter in model.parameters())
 
@@ -236,4 +264,11 @@ def test_prompts_that_cannot_be_continued_are_refused(
     model: PolicyModel, prompt: list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        sample(model, [prompt], prompt_suffixes=[[()] * 2] * len([prompt]), max_tokens=8, ends=(2,), seed="a")
+        sample(
+            model,
+            [prompt],
+            prompt_suffixes=[[()] * 2] * len([prompt]),
+            max_tokens=8,
+            eos_token_ids=(2,),
+            seed="a",
+        )

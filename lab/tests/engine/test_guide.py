@@ -159,7 +159,7 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
             [prompt],
             prompt_suffixes=[[()] * 60],
             max_tokens=144,
-            ends=start.ends,
+            eos_token_ids=start.ends,
             seed="guide",
             guide=used,
         )
@@ -187,7 +187,7 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
         [codec.encode(prompt) for prompt in prompts],
         prompt_suffixes=[[()]] * len(prompts),
         max_tokens=144,
-        ends=start.ends,
+        eos_token_ids=start.ends,
         seed="greedy",
         temperature=1e-4,
         guide=guide,

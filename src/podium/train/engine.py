@@ -26,7 +26,7 @@ from podium.train.rollouts import PromptCodec, Rollouts
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import EngineName, TrainSettings
 
-MOST_PARAMETERS = 1_000_000_000
+MAX_PARAMETERS = 1_000_000_000
 """Of a model that the engine small trains where the settings name it."""
 TINY_PARAMETERS = 50_000_000
 """The same where it is chosen for a policy that reads plain text, and trains on one core."""

@@ -24,10 +24,10 @@ class PolicyEvaluation:
 
     Args:
         tasks: ids of the questions, for the scoring session.
-        at_once: rollouts that a rank makes together.
+        batch_size: rollouts that a rank makes together.
     """
 
-    def __init__(self, tasks: Sequence[str], rollouts: Rollouts, *, seed: int, at_once: int) -> None:
+    def __init__(self, tasks: Sequence[str], rollouts: Rollouts, *, seed: int, batch_size: int) -> None:
         self._rollouts = rollouts
         self._questions = [
             [
@@ -36,7 +36,7 @@ class PolicyEvaluation:
             ]
             for number, task in enumerate(tasks)
         ]
-        self._at_once = max(1, at_once)
+        self._batch_size = max(1, batch_size)
 
     def __call__(self, sampler: Sampler) -> dict[str, Any]:
         """Evaluate the policy that the sampler draws from. All ranks must call this together.
@@ -48,13 +48,13 @@ class PolicyEvaluation:
             PodiumError: as `Rollouts.run`.
         """
         began = time.perf_counter()
-        ranks, at_once = self._rollouts.ranks, self._at_once
+        ranks, batch_size = self._rollouts.ranks, self._batch_size
         own = self._questions[ranks.index :: ranks.size]
         samples: list[SampledCompletion] = []
         # Each rank loops equally often, because ranks that hold parts of one model must generate together.
-        for first in range(0, len(self._questions[:: ranks.size]), at_once):
-            part = [SampledCompletion(row, 0) for rows in own[first : first + at_once] for row in rows]
-            self._rollouts.run(part, sampler, max_samples=at_once, greedy=True)
+        for first in range(0, len(self._questions[:: ranks.size]), batch_size):
+            part = [SampledCompletion(row, 0) for rows in own[first : first + batch_size] for row in rows]
+            self._rollouts.run(part, sampler, max_samples=batch_size, greedy=True)
             samples += part
         figures = batch_figures(ranks.gather(samples))
         return {

@@ -102,7 +102,7 @@ async def preflight(
     folder: Path | None,
     *,
     ranks: int = 1,
-    asks: bool = True,
+    calls_workers: bool = True,
     run_budget_usd: float | None = None,
     weights: bool = True,
     on_warning: Callable[[str], None] = lambda warning: None,
@@ -112,8 +112,8 @@ async def preflight(
     Args:
         folder: of the run; None: it has none yet. It is not written to.
         ranks: processes that train together.
-        asks: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers' keys nor
-            the tasks.
+        calls_workers: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers'
+            keys nor the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
@@ -138,9 +138,9 @@ async def preflight(
     ]
     found.pool = found.attempt(lambda: numbered_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
-        if found.pool is not None and asks and settings.scoring_url is not None:
+        if found.pool is not None and calls_workers and settings.scoring_url is not None:
             await _check_service(found, settings)
-        elif found.pool is not None and asks:
+        elif found.pool is not None and calls_workers:
             await _check_questions(found, settings, found.pool, on_warning)
             begun = folder is not None and (folder / "config.json").is_file()
             if run_budget_usd is not None and not begun:

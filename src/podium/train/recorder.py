@@ -41,7 +41,7 @@ class Recorder:
         self._on_row = on_row
         self._earlier: list[dict[str, Any]] = []
         """The rows so far, of a resumed run those before it too."""
-        self._still = 0
+        self._idle_iterations = 0
         self._elapsed_s = 0.0
         self._done = 0
 
@@ -121,7 +121,7 @@ class Recorder:
             self.progress.say(self._line(row))
             if row["alarms"] and not (row["iteration"] % 10):
                 self._on_warning(f"Iteration {self._done}: {' '.join(row['alarms'])}")
-        return self._learns(row) and not self.out_of_time
+        return self._can_learn(row) and not self.out_of_time
 
     def _line(self, row: Mapping[str, Any]) -> str:
         """The figures of the newest row, and the time until the last iteration or `grpo.minutes`."""
@@ -134,15 +134,15 @@ class Recorder:
             f"{row['accuracy']:6.1%}  steps {row['steps']:.2f}  cost ${row['cost_usd']:.5f}  {clock(left)} left"
         )
 
-    def _learns(self, row: Mapping[str, Any]) -> bool:
+    def _can_learn(self, row: Mapping[str, Any]) -> bool:
         nothing_learned = 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])
-        self._still = self._still + 1 if nothing_learned else 0
-        if self._still < self._settings.grpo.patience:
+        self._idle_iterations = self._idle_iterations + 1 if nothing_learned else 0
+        if self._idle_iterations < self._settings.grpo.patience:
             return True
         self._on_warning(
-            f"Stopped after {self._still} iterations in a row in which the rewards of each group were equal, or there "
-            "were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or begin with "
-            "--stage sft."
+            f"Stopped after {self._idle_iterations} iterations in a row in which the rewards of each group were equal, "
+            "or there were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or "
+            "begin with --stage sft."
         )
         return False
 

@@ -77,7 +77,7 @@ class Sampler(Protocol):
     """The part of an engine that samples completions with the policy as it is now."""
 
     @property
-    def ends(self) -> Collection[int]:
+    def eos_token_ids(self) -> Collection[int]:
         """The tokens that end a completion."""
         ...
 
@@ -86,7 +86,7 @@ class Sampler(Protocol):
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
         *,
-        number: int,
+        round_number: int,
         max_samples: int,
         greedy: bool,
     ) -> None:
@@ -94,7 +94,7 @@ class Sampler(Protocol):
 
         Args:
             samples: of one round on this rank; those of a first round with one prompt stand together.
-            number: of the round, from 0.
+            round_number: from 0.
             max_samples: samples of a round on a rank at most. All ranks call this together with the same `max_samples`.
             greedy: whether the most likely tokens are written.
         """
@@ -165,8 +165,8 @@ class Rollouts:
             TrainingInterruptedError: the run got a signal to stop.
         """
         seconds = {"sample": 0.0, "score": 0.0}
-        for number in range(self.rounds):
-            self._run_round(number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy)
+        for round_number in range(self.rounds):
+            self._run_round(round_number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy)
         set_rewards(samples, self._discount)
         if self._gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
             self._gate(self.ranks.gather([*samples]))
@@ -174,7 +174,7 @@ class Rollouts:
 
     def _run_round(
         self,
-        number: int,
+        round_number: int,
         samples: Sequence[SampledCompletion],
         sampler: Sampler,
         seconds: dict[str, float],
@@ -182,14 +182,14 @@ class Rollouts:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        earlier = {sample.key: sample for sample in samples if sample.row.round == number - 1}
-        current = [sample for sample in samples if sample.row.round == number]
+        earlier = {sample.key: sample for sample in samples if sample.row.round == round_number - 1}
+        current = [sample for sample in samples if sample.row.round == round_number]
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
 
-        def hand_on(sample: SampledCompletion, tokens: list[int]) -> None:
+        def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
             self._on_plan(len(tokens))
-            sample.ended = bool(tokens) and tokens[-1] in sampler.ends
+            sample.ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
             plans = (*sample.plans, self._codec.decode(tokens))
             asked = self._scoring.score(sample.request(plans, cut=not sample.ended))
             pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self._loop)))
@@ -199,7 +199,7 @@ class Rollouts:
             adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self._loop)
             self._wait_for(adding)
             started = time.perf_counter()
-            sampler.draw(current, hand_on, number=number, max_samples=max_samples, greedy=greedy)
+            sampler.draw(current, on_end, round_number=round_number, max_samples=max_samples, greedy=greedy)
             written = time.perf_counter()
             error = self._take_scores(pending)
             seconds["sample"] += written - started

@@ -68,7 +68,7 @@ async def run_grpo(
         settings,
         folder,
         ranks=ranks.size,
-        asks=ranks.first,
+        calls_workers=ranks.first,
         run_budget_usd=run_budget_usd,
         on_warning=warn,
     ) as found:
@@ -131,8 +131,8 @@ def make_job(
     )
     evaluation = None
     if scored.evaluated:
-        at_once = settings.batch // ranks.size // settings.rounds
-        evaluation = PolicyEvaluation(scored.evaluated, rollouts, seed=settings.seed, at_once=at_once)
+        batch_size = settings.batch // ranks.size // settings.rounds
+        evaluation = PolicyEvaluation(scored.evaluated, rollouts, seed=settings.seed, batch_size=batch_size)
     return TrainingJob(
         settings,
         folder,

@@ -152,7 +152,7 @@ class Completer:
                     encoded,
                     prompt_suffixes=[[()]] * len(encoded),
                     max_tokens=max_tokens,
-                    ends=(END_ID,),
+                    eos_token_ids=(END_ID,),
                     seed=f"gate/{self.seed}/{start}",
                     temperature=temperature,
                     guide=self._guide,

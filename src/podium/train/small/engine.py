@@ -17,7 +17,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import MOST_PARAMETERS, TINY_PARAMETERS, TrainingJob
+from podium.train.engine import MAX_PARAMETERS, TINY_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
@@ -51,10 +51,10 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
         return found
     if not start.ends:
         found.append(CheckpointError(f"{start.path} names no token that ends a completion."))
-    if (parameters := start.parameters()) is None or parameters > MOST_PARAMETERS:
+    if (parameters := start.parameters()) is None or parameters > MAX_PARAMETERS:
         found.append(
             CheckpointError(
-                f"{start.path} has more than {MOST_PARAMETERS:,} parameters, or in several files, which the engine "
+                f"{start.path} has more than {MAX_PARAMETERS:,} parameters, or in several files, which the engine "
                 'small does not train; set engine = "trl".'
             )
         )
@@ -124,7 +124,7 @@ class _Trainer:
         ]
         sampler = GroupSampler(
             self._model,
-            ends=job.start.ends,
+            eos_token_ids=job.start.ends,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             seed=f"train/{job.settings.seed}/{iteration}/sample",

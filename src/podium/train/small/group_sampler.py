@@ -14,7 +14,7 @@ class GroupSampler:
     """A `Sampler` for one batch.
 
     Args:
-        ends: ids of the tokens that end a completion.
+        eos_token_ids: ids of the tokens that end a completion.
         seed: names the randomness.
         guide: guides the sampling; None: every token may be drawn.
     """
@@ -23,13 +23,13 @@ class GroupSampler:
         self,
         model: PolicyModel,
         *,
-        ends: Collection[int],
+        eos_token_ids: Collection[int],
         max_tokens: int,
         temperature: float,
         seed: str,
         guide: Guide | None,
     ) -> None:
-        self.ends = ends
+        self.eos_token_ids = eos_token_ids
         self._model = model
         self._max_tokens = max_tokens
         self._temperature = temperature
@@ -41,7 +41,7 @@ class GroupSampler:
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
         *,
-        number: int,
+        round_number: int,
         max_samples: int,
         greedy: bool,
     ) -> None:
@@ -58,8 +58,8 @@ class GroupSampler:
                 for prompt, group in zip(prompts, groups, strict=True)
             ],
             max_tokens=self._max_tokens,
-            ends=self.ends,
-            seed=f"{self._seed}/{number}" if number else self._seed,
+            eos_token_ids=self.eos_token_ids,
+            seed=f"{self._seed}/{round_number}" if round_number else self._seed,
             temperature=self._temperature,
             greedy=greedy,
             guide=self._guide,

@@ -55,7 +55,7 @@ def sample(
     *,
     prompt_suffixes: Sequence[Sequence[Sequence[int]]],
     max_tokens: int,
-    ends: Collection[int],
+    eos_token_ids: Collection[int],
     seed: str,
     temperature: float = 1.0,
     greedy: bool = False,
@@ -68,7 +68,7 @@ def sample(
         prompts: token ids, at least two each.
         prompt_suffixes: for each prompt, one token sequence for each row: what follows the prompt in that row before
             its completion begins. It is often empty.
-        ends: ids of the tokens that end a completion.
+        eos_token_ids: ids of the tokens that end a completion.
         seed: seeds the random numbers.
         greedy: whether the most likely token is taken, and not drawn.
         guide: names the tokens that must not be drawn; None: every token may be drawn.
@@ -113,7 +113,7 @@ def sample(
             _draw(model, hidden_BD, drawing, temperature=temperature, greedy=greedy, guide=guide)
         going = []
         for row in live:
-            if row.tokens and (row.tokens[-1] in ends or len(row.tokens) == max_tokens):
+            if row.tokens and (row.tokens[-1] in eos_token_ids or len(row.tokens) == max_tokens):
                 on_end(*row.place, row.tokens)
             else:
                 going.append(row)
@@ -128,7 +128,7 @@ def sample(
             inputs[slot] = token
             for row in rows:
                 row.branch = slot
-    return [_samples(rows, ends) for rows in questions]
+    return [_samples(rows, eos_token_ids) for rows in questions]
 
 
 def _draw(
@@ -179,11 +179,11 @@ def pad_prompts(prompts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return tokens_QP, torch.tensor(lengths)
 
 
-def _samples(rows: Sequence[_Row], ends: Collection[int]) -> Samples:
+def _samples(rows: Sequence[_Row], eos_token_ids: Collection[int]) -> Samples:
     return Samples(
         tokens=tuple(tuple(row.tokens) for row in rows),
         logprobs=tuple(tuple(row.logprobs) for row in rows),
-        ended=tuple(row.tokens[-1] in ends for row in rows),
+        ended=tuple(row.tokens[-1] in eos_token_ids for row in rows),
     )
 
 

@@ -32,7 +32,7 @@ class TRLSampler:
         self._stop = stop
 
     @property
-    def ends(self) -> Collection[int]:
+    def eos_token_ids(self) -> Collection[int]:
         """See `Sampler`."""
         return self._trainer.eos_token_ids  # type: ignore[no-any-return]
 
@@ -41,7 +41,7 @@ class TRLSampler:
         samples: Sequence[SampledCompletion],
         on_end: OnEnd,
         *,
-        number: int,
+        round_number: int,
         max_samples: int,
         greedy: bool,
     ) -> None:
@@ -59,7 +59,7 @@ class TRLSampler:
             if (sample := rows[row]) is not None:
                 on_end(sample, tokens)
 
-        num_generations = 1 if greedy or number else trainer.num_generations
+        num_generations = 1 if greedy or round_number else trainer.num_generations
         with self._greedy() if greedy else nullcontext(), self._watch(len(rows), end):
             # TRL has no public method by which a rollout function generates as its trainer does.
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
@@ -90,7 +90,7 @@ class TRLSampler:
         if trainer.use_vllm:
             yield
             return
-        ends = set(trainer.eos_token_ids)
+        eos_token_ids = set(trainer.eos_token_ids)
         written: list[list[int]] = [[] for _ in range(rows)]
         begun = False
 
@@ -104,9 +104,9 @@ class TRLSampler:
                 return
             for row, token in enumerate(ids[:rows, 0].tolist()):
                 tokens = written[row]
-                if not tokens or tokens[-1] not in ends:
+                if not tokens or tokens[-1] not in eos_token_ids:
                     tokens.append(token)
-                    if token in ends:
+                    if token in eos_token_ids:
                         end(row, tokens)
 
         model = trainer.accelerator.unwrap_model(trainer.model)
