@@ -172,7 +172,7 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
     print(f"  failed: {dict(Counter(request.fault or 'gone' for request in failed))}")
     print(
         f"  billed ${billed:.6f}, spend limit ${spent:.6f} of ${budget_usd:.6f}, reserved ${reserved:.6f}; "
-        f"replies that were cut, which no account can know: ${lost:.6f}"
+        f"replies that were cut, which no spend limit can know: ${lost:.6f}"
     )
     assert abs(billed - spent) < 0.005
     assert reserved == 0.0

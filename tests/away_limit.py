@@ -1,10 +1,10 @@
-"""An account in whose file nothing can be written any more."""
+"""A spend limit in whose file nothing can be written any more."""
 
 from podium.errors import StoreError
 
 
 class Away:
-    """An account whose file cannot be written after some calls."""
+    """A spend limit whose file cannot be written after some calls."""
 
     refusal = None
     exhausted = False

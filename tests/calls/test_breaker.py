@@ -96,7 +96,7 @@ async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
     assert told[0].error == "no reply within 30 s."
 
 
-async def test_a_probe_that_fails_begins_another_rest_and_patience_ends():
+async def test_a_probe_that_fails_begins_another_cooldown_and_patience_ends():
     breaker = opened()
     began = now()
 

@@ -20,18 +20,20 @@ def test_what_is_in_flight_counts():
 
 
 def test_each_limit_refuses_in_its_own_words():
-    hold = Reservation.most(input_tokens=1_000, output_tokens=1_000, price=Price(input=1.0, output=2.0))
-    assert hold == Reservation(1, 2_000, 0.003)
+    reservation = Reservation.most(
+        input_tokens=1_000, output_tokens=1_000, price=Price(input=1.0, output=2.0)
+    )
+    assert reservation == Reservation(1, 2_000, 0.003)
     for budget, sentence in [
         (Budget(calls=0), "The budget of 0 calls is used up."),
         (Budget(tokens=1_999), "The call could take 2000 tokens, and 1999 of the budget's 1999 are left: "),
         (Budget(usd=0.002), "The call could cost $0.003000, and $0.002000 of the budget's $0.002 are left: "),
     ]:
-        refusal = Ledger(budget).try_reserve(hold, now=0.0)
+        refusal = Ledger(budget).try_reserve(reservation, now=0.0)
         assert refusal is not None
         assert refusal.startswith(sentence)
-    assert Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(hold, now=11.9) is None
-    late = Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(hold, now=12.0)
+    assert Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(reservation, now=11.9) is None
+    late = Ledger(Budget(seconds=2.0), deadline=12.0).try_reserve(reservation, now=12.0)
     assert late == "The time limit of 2 s was reached."
 
 
@@ -69,9 +71,9 @@ def test_no_order_of_calls_breaks_a_budget(budget, calls):
     ledger = Ledger(budget)
     in_flight = []
     for most, share, others in calls:
-        hold = Reservation.most(input_tokens=0, output_tokens=most, price=price)
-        if ledger.try_reserve(hold, now=0.0) is None:
-            in_flight.append((hold, Usage(output_tokens=int(most * share))))
+        reservation = Reservation.most(input_tokens=0, output_tokens=most, price=price)
+        if ledger.try_reserve(reservation, now=0.0) is None:
+            in_flight.append((reservation, Usage(output_tokens=int(most * share))))
         while len(in_flight) > others:
             done, usage = in_flight.pop(0)
             ledger.settle(done, Spent(usage, price.cost(usage)))

@@ -1,4 +1,4 @@
-"""Accounts: dollars shared by questions and processes are never spent twice, whatever ends in between."""
+"""Spend limits: dollars shared by questions and processes are never spent twice, whatever ends in between."""
 
 from __future__ import annotations
 
@@ -217,10 +217,10 @@ def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> N
     assert "the day's $0.5" in refusal
     assert (day.refusal, run.refusal) == (refusal, None)
     assert (run.reserved_usd, day.reserved_usd, ledger.calls) == (0.0, 0.0, 0)
-    hold = Reservation(1, 10, 0.25)
-    assert ledger.try_reserve(hold, now=0.0) is None
+    reservation = Reservation(1, 10, 0.25)
+    assert ledger.try_reserve(reservation, now=0.0) is None
     assert (run.reserved_usd, day.reserved_usd) == (0.25, 0.25)
-    ledger.settle(hold, Spent(Usage(output_tokens=5), 0.125))
+    ledger.settle(reservation, Spent(Usage(output_tokens=5), 0.125))
     ledger.record(Spent(Usage(output_tokens=5), 0.25))
     assert (run.spent_usd, day.spent_usd, ledger.usd) == (0.375, 0.375, 0.375)
     assert (run.reserved_usd, day.reserved_usd) == (0.0, 0.0)
@@ -231,13 +231,13 @@ def test_a_ledger_reserves_in_its_budget_and_every_spend_limit_or_nowhere() -> N
 
 def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
     first, broken, last = (SharedSpendLimit(None, "run", 1.0) for _ in range(3))
-    ledger, hold = Ledger(Budget(), spend_limits=[first, broken, last]), Reservation(1, 10, 0.25)
-    assert ledger.try_reserve(hold, now=0.0) is None
+    ledger, reservation = Ledger(Budget(), spend_limits=[first, broken, last]), Reservation(1, 10, 0.25)
+    assert ledger.try_reserve(reservation, now=0.0) is None
     broken._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError):
-        ledger.try_reserve(hold, now=0.0)
+        ledger.try_reserve(reservation, now=0.0)
     assert (first.reserved_usd, last.reserved_usd, ledger.calls) == (0.25, 0.25, 1)
-    ledger.settle(hold, Spent(cost_usd=0.125))
+    ledger.settle(reservation, Spent(cost_usd=0.125))
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 
 
@@ -286,15 +286,15 @@ def test_a_question_its_own_budget_refuses_holds_nothing_in_a_spend_limit() -> N
 async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     first, second = Ledger(Budget(), spend_limits=[run]), Ledger(Budget(), spend_limits=[run])
-    hold = Reservation(1, 10, 0.75)
-    assert await first.reserve(hold) is None
-    waiting = asyncio.create_task(second.reserve(hold))
+    reservation = Reservation(1, 10, 0.75)
+    assert await first.reserve(reservation) is None
+    waiting = asyncio.create_task(second.reserve(reservation))
     await asyncio.sleep(0)
     assert not waiting.done()
-    first.settle(hold, Spent(cost_usd=0.125))
+    first.settle(reservation, Spent(cost_usd=0.125))
     assert await waiting is None
-    second.settle(hold, Spent(cost_usd=0.5))
-    refusal = await first.reserve(hold)
+    second.settle(reservation, Spent(cost_usd=0.5))
+    refusal = await first.reserve(reservation)
     assert refusal is not None, "nothing is in flight that could make room"
     assert run.refusal == refusal
 
@@ -352,14 +352,14 @@ async def test_a_call_that_can_never_fit_does_not_wait() -> None:
 async def test_who_is_cancelled_while_waiting_holds_nothing() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     ledger = Ledger(Budget(), spend_limits=[run])
-    hold = Reservation(1, 10, 0.75)
-    assert await ledger.reserve(hold) is None
-    waiting = asyncio.create_task(ledger.reserve(hold))
+    reservation = Reservation(1, 10, 0.75)
+    assert await ledger.reserve(reservation) is None
+    waiting = asyncio.create_task(ledger.reserve(reservation))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    ledger.settle(hold, Spent(cost_usd=0.0))
+    ledger.settle(reservation, Spent(cost_usd=0.0))
     assert run.reserved_usd == 0.0
 
 
@@ -373,9 +373,9 @@ def test_no_order_of_calls_of_several_questions_passes_the_limit(
     spend_limit = SharedSpendLimit(None, "run", limit / 100)
     in_flight: list[tuple[Ledger, Reservation, float]] = []
     for most, share, others in calls:
-        ledger, hold = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, most, most / 100)
-        if ledger.try_reserve(hold, now=0.0) is None:
-            in_flight.append((ledger, hold, hold.usd * share))
+        ledger, reservation = Ledger(Budget(), spend_limits=[spend_limit]), Reservation(1, most, most / 100)
+        if ledger.try_reserve(reservation, now=0.0) is None:
+            in_flight.append((ledger, reservation, reservation.usd * share))
         while len(in_flight) > others:
             done, kept, paid = in_flight.pop(0)
             done.settle(kept, Spent(cost_usd=paid))

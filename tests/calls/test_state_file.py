@@ -34,7 +34,7 @@ def note(file: CooldownFile, worker: ScriptedWorker, since: float = 100.0) -> No
     file.note(worker, since=since, probe_at=since + 10, failures=3, error="It is down.")
 
 
-def test_who_rests_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
+def test_a_cooldown_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
     here, there = CooldownFile(tmp_path / "s"), CooldownFile(tmp_path / "s")
     note(here, ADA)
     assert there.get(ADA_ELSEWHERE) == WorkerCooldown("ada", 100.0, 110.0, 3, "It is down.")
@@ -45,12 +45,12 @@ def test_who_rests_is_known_by_identity_and_not_by_name(tmp_path: Path) -> None:
     there.close()
 
 
-def test_all_who_rest_are_listed_latest_first(tmp_path: Path) -> None:
+def test_all_cooldowns_are_listed_latest_first(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "s")
     note(file, ADA, 100.0)
     note(file, BOB, 200.0)
     note(file, ADA, 300.0)
-    assert [(rest.name, rest.since) for rest in file.all()] == [("ada", 300.0), ("bob", 200.0)]
+    assert [(one.name, one.since) for one in file.all()] == [("ada", 300.0), ("bob", 200.0)]
     file.close()
     assert len(file.all()) == 2, "it is opened again when it is asked"
     file.close()

@@ -106,7 +106,7 @@ async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_c
     assert len(worker.requests) == 1
 
 
-async def test_a_worker_that_wants_a_long_rest_has_it_and_its_fallback_answers(make_context):
+async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(make_context):
     told = WorkerError("Status 429.", kind="limited", retryable=True, retry_after_s=3_600)
     a = ScriptedWorker("a", [told, "4"], fallback="b")
     question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
@@ -199,7 +199,7 @@ async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
         assert len(during) <= 2
 
 
-async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make_context):
+async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_context):
     down = ScriptedWorker("a", {"": "4"}, delay=60.0, fallback="b", limits=Limits(timeout=0.05, retries=3))
     b = ScriptedWorker("b", {"": "four"})
     question_context, attempts = make_context([down, b]), []
@@ -213,7 +213,7 @@ async def test_a_worker_that_is_down_rests_and_its_fallback_answers_at_once(make
     assert question_context.dispatcher.status[0].error == "No answer within 0.05 s."
 
 
-async def test_a_resting_worker_is_waited_for_if_its_fallback_cannot_answer(make_context):
+async def test_a_cooldown_is_waited_for_if_the_fallback_cannot_answer(make_context):
     limits = Limits(failures=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
@@ -224,7 +224,7 @@ async def test_a_resting_worker_is_waited_for_if_its_fallback_cannot_answer(make
     assert [attempt.worker for attempt in attempts] == ["a", "b", "a"]
 
 
-async def test_a_worker_that_comes_back_is_used_again_after_its_rest(make_context):
+async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_context):
     limits = Limits(failures=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
@@ -410,7 +410,7 @@ async def test_a_slot_is_free_while_a_call_waits_for_its_retry(make_context):
     assert [task.result().reply.text for task in (first, second)] == ["a", "b"]
 
 
-async def test_a_cancelled_call_gives_its_hold_back_and_leaves_its_attempt(make_context):
+async def test_a_cancelled_call_frees_its_reservation_and_leaves_its_attempt(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(max_tokens=100))
     question_context, attempts = make_context([worker], budget=Budget(tokens=150)), []
     task = asyncio.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))

@@ -2,7 +2,7 @@
 
 No tokenizer makes more tokens of a text than its UTF-8 has bytes. So a worker has one token for each byte, with
 constants for what a provider adds: its template, tools, images. Its counts lower that for the kinds of text that it was
-seen to count, and raise it where it counts more. `ledger` reserves the result, and bookings do not use it.
+seen to count, and raise it where it counts more. `ledger` reserves the result, and settles what a call took.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ from podium.workers.base import Request, Worker
 
 @dataclass(slots=True)
 class JudgePayment:
-    """Makes a judge's call unless its reply is kept; reserves what it may cost before, and books it after."""
+    """Makes a judge's call unless its reply is kept; reserves what it may cost before, and settles it after."""
 
     dispatcher: Dispatcher
-    booked_usd: float = 0.0
-    """Dollars that were booked."""
+    charged_usd: float = 0.0
+    """Dollars that were charged."""
 
     def open_ledger(self) -> Ledger:
         """A ledger that charges the dispatcher's spend limits."""
@@ -48,7 +48,7 @@ class JudgePayment:
             except RefusalError as refusal:
                 raise BudgetError(f"The answer is not judged. {refusal}") from None
             finally:
-                self.booked_usd += ledger.usd
+                self.charged_usd += ledger.usd
 
         return await self.dispatcher.cached(worker, request, pay)
 
@@ -71,6 +71,6 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
     except GraderError as error:
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.
-    if (unbooked_usd := grade.cost_usd - payment.booked_usd) > 0:
-        payment.open_ledger().record(Spent(cost_usd=unbooked_usd))
+    if (uncharged_usd := grade.cost_usd - payment.charged_usd) > 0:
+        payment.open_ledger().record(Spent(cost_usd=uncharged_usd))
     return grade

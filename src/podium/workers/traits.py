@@ -27,7 +27,7 @@ class Traits:
     takes_extra: bool = False
     """Whether `AnswerOptions.extra` reaches its model."""
     pays_itself: bool = False
-    """Whether it reserves and books the dollars of its calls in `Request.spend_limits`, as a team does."""
+    """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
     """Of a tool whose result may be certain before it has all responses; None: it needs all."""
 

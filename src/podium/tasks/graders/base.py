@@ -15,7 +15,7 @@ from podium.trace import Reply
 from podium.workers.base import Request, Worker
 
 Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
-"""Makes the call of a grader's worker, and books its dollars. It may keep the reply and give it again."""
+"""Makes the call of a grader's worker, and charges its dollars. It may keep the reply and give it again."""
 
 
 class GraderSettings(Settings):

@@ -86,7 +86,7 @@ class Judge(GraderSettings):
         return self.model_copy(update={"question": question})
 
     def paid_by(self, pay: Pay) -> Self:
-        """The same judge, whose calls `pay` makes and books; what is kept already costs nothing."""
+        """The same judge, whose calls `pay` makes and charges; what is kept already costs nothing."""
         judge = self.model_copy()
         judge._pay = pay
         return judge
