@@ -100,9 +100,13 @@ class WorkerAnswers:
         progress = AskingProgress(len(wanted), len(wanted) - len(missing))
         on_progress(progress)
 
+        paid = dispatcher.run_limit
+        before = 0.0 if paid is None else paid.spent_usd
+
         def answered(job: RolloutJob, rollout: Rollout) -> None:
             progress.worker = name = job.runner.pool.names[0]
-            progress.usd += rollout.trace.cost_usd + rollout.grade.cost_usd
+            # A judge that is a worker of the pool is paid by the run alone.
+            progress.usd = budget.spent_usd if paid is None else paid.spent_usd - before
             if rollout.trace.answer is None:
                 progress.fail(name, rollout.trace)
             else:
