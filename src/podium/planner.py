@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -10,7 +10,7 @@ from podium.calls import Ledger
 from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers.view import EarlierStep
-from podium.workflow import AccessRule, Workflow, parse
+from podium.workflow import AccessRule, Step, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,9 @@ class PlanRequest:
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
     """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
     each took, also one that failed. The default has no limits."""
+    on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
+    """Called with the first steps of the plan, each time there are more of them while the rest is being written. They
+    are run at once, so tell none that may be the last, and none that may still change. None: the plan is waited for."""
 
 
 def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
@@ -68,8 +71,8 @@ def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[Earli
 class Planner(Protocol):
     """Writes plans. It does not know how they are run.
 
-    One whose method needs more than one round, or tools in its pool, says so in further attributes: `rounds`, a number,
-    and `tools`, their names (`rounds_of`, `tools_of`). The smallest one::
+    One whose method needs more than one round, or tools in its pool, or that tells steps early, says so in further
+    attributes: `rounds`, a number, `tools`, their names, `tells_steps`, true or false. The smallest one::
 
         @dataclass(frozen=True)
         class Cheapest:
@@ -105,6 +108,12 @@ def rounds_of(planner: Planner) -> int:
     """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
     rounds: int = getattr(planner, "rounds", 1)
     return rounds
+
+
+def tells_steps(planner: Planner) -> bool:
+    """Whether the planner tells the first steps of a plan while it writes the others (`PlanRequest.on_steps`)."""
+    tells: bool = getattr(planner, "tells_steps", False)
+    return tells
 
 
 @dataclass(frozen=True, slots=True)

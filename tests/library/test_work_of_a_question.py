@@ -37,8 +37,9 @@ MOST = {
     # Each try of a call is measured, reserved, let pass, limited in time and settled in blocks of its own, which end in
     # one way whatever becomes of it; thoughts, tool calls and provider state are told
     # from the answer. A plan is read item by item; a request is built anew for what its endpoint was seen to refuse.
+    # A round asks whether its steps may start before its plan is whole.
     # The row of a trace is made where the trace is added, since the queue is bounded by its length.
-    "Podium's function calls": 1_950,
+    "Podium's function calls": 1_960,
 }
 """With a database for traces and one for the day's budget. Raise a bound only for work that a user wants."""
 

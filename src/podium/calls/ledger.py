@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from podium.errors import RefusalError, StoreError
@@ -72,7 +73,6 @@ class Ledger:
         self._reserved_tokens = 0
         self._reserved_usd = 0.0
         self._in_flight = 0
-        self._receipts: list[Receipt] = []
         self._settled = asyncio.Event()
         """Set, and cleared at once, when a call is settled."""
 
@@ -190,8 +190,9 @@ class Ledger:
         """Count in the question's budget alone. The spend limits were charged before, as for a plan that waited."""
         self.tokens += spent.usage.tokens
         self.usd += spent.cost_usd
-        for receipt in self._receipts:
-            receipt.add(spent)
+        for ledger, receipt in _RECEIPTS.get():
+            if ledger is self:
+                receipt.add(spent)
 
     @asynccontextmanager
     async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
@@ -220,13 +221,17 @@ class Ledger:
 
     @contextmanager
     def receipt(self, receipt: Receipt | None = None) -> Iterator[Receipt]:
-        """A receipt of all that is counted until the block ends; None: a new one."""
+        """A receipt of what the block, and each task that it starts, counts here; None: a new one.
+
+        Tasks that run beside the block, such as steps of a plan that is still being written, have receipts of their
+        own.
+        """
         receipt = receipt or Receipt()
-        self._receipts.append(receipt)
+        token = _RECEIPTS.set((*_RECEIPTS.get(), (self, receipt)))
         try:
             yield receipt
         finally:
-            self._receipts.remove(receipt)
+            _RECEIPTS.reset(token)
 
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None
@@ -249,6 +254,10 @@ class Ledger:
     def time_is_up(self) -> str:
         """The sentence for a question whose seconds are over."""
         return f"The time limit of {self.budget.seconds:g} s was reached."
+
+
+_RECEIPTS: ContextVar[tuple[tuple[Ledger, Receipt], ...]] = ContextVar("receipts", default=())
+"""The receipts that are open in this task."""
 
 
 class QuestionSpendLimit:

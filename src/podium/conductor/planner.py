@@ -6,7 +6,9 @@ Where configured, a completion that is no plan gets one second try. The Conducto
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from random import Random
 
 from podium.conductor.plan_format import PlanFormat, PlanShape
@@ -22,7 +24,7 @@ from podium.errors import RefusalError, UsageError, WorkerError
 from podium.planner import PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, Message
-from podium.workflow import PlanError, parse
+from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse
 
 _THOUGHT_TOKENS = 150
 """Most tokens of a free thought before the plan."""
@@ -62,6 +64,12 @@ class Conductor:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def tells_steps(self) -> bool:
+        """Whether its policy writes structured plans, and may be held to their schema."""
+        held = isinstance(self._policy, WorkerPolicy) and self._policy.can_be_held
+        return held and self._prompt.form == "structured"
 
     @property
     def plan_format(self) -> PlanFormat | None:
@@ -131,22 +139,26 @@ class Conductor:
 
     def _read(self, completion: Completion, request: PlanRequest) -> Plan:
         """The plan that a completion is."""
-        decision = parse(
+        return Plan(
             completion.text,
+            self._parse(completion.text, request, cut=completion.cut),
+            completion.spent,
+            reasoning=completion.reasoning,
+            dropped=completion.dropped,
+        )
+
+    def _parse(
+        self, text: str, request: PlanRequest, *, cut: bool = False
+    ) -> Workflow | Acceptance | PlanError:
+        return parse(
+            text,
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.past_rounds),
             access=self._prompt.access,
             names=[profile.name for profile in request.pool],
             form=self._prompt.form,
-            cut=completion.cut,
-        )
-        return Plan(
-            completion.text,
-            decision,
-            completion.spent,
-            reasoning=completion.reasoning,
-            dropped=completion.dropped,
+            cut=cut,
         )
 
     async def _complete(
@@ -178,7 +190,24 @@ class Conductor:
                 number for number, profile in enumerate(request.pool) if profile.needs_responses
             ),
         )
-        return replace(sampling, shape=shape, attempt=number)
+        listener = (
+            None if request.on_steps is None else partial(self._steps_listener, request, request.on_steps)
+        )
+        return replace(sampling, shape=shape, attempt=number, listener=listener)
+
+    def _steps_listener(
+        self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]
+    ) -> Callable[[str], None]:
+        """Takes in the pieces of one completion, and tells its first steps while it is being written."""
+        reader = StepReader()
+
+        def listen(piece: str) -> None:
+            written = reader.feed(piece)
+            decision = None if written is None else self._parse(written, request)
+            if isinstance(decision, Workflow):
+                on_steps(decision.steps)
+
+        return listen
 
     def _draw(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""

@@ -7,13 +7,16 @@ pool or an endpoint outside it. A policy writes text; the Conductor parses it.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
 from podium.conductor.plan_format import (
+    CHOICES,
     FORMATS_STRICTEST_FIRST,
     PlanFormat,
     PlanShape,
@@ -50,6 +53,9 @@ class Sampling:
     """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this; None: plain text."""
     attempt: int = 0
     """1 for the second try after a completion that was no plan."""
+    listener: Callable[[], Callable[[str], None]] | None = field(default=None, compare=False, repr=False)
+    """Makes what is called with each piece of the text, anew for each request to the endpoint. Only a `WorkerPolicy`
+    whose endpoint is known to obey the schema calls it. A reply from the response cache has no pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +123,11 @@ class WorkerPolicy:
         return self._worker.profile.name
 
     @property
+    def can_be_held(self) -> bool:
+        """Whether its endpoint may take a schema of the plan."""
+        return self._formats is not None
+
+    @property
     def plan_format(self) -> PlanFormat | None:
         """How its endpoint is asked for plans, as far as known; None: it is not, or the worker is no endpoint."""
         return None if self._formats is None else self._formats.known_format
@@ -134,7 +145,7 @@ class WorkerPolicy:
         shape = sampling.shape
         with ledger.receipt() as receipt:
             if shape is None or self._formats is None:
-                _, completion = await self._call(ledger, messages, sampling)
+                _, completion = await self._call(ledger, messages, replace(sampling, listener=None))
             else:
                 format, certain = await self._format(self._formats, ledger, messages, sampling)
                 completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
@@ -146,7 +157,7 @@ class WorkerPolicy:
         """How the endpoint is asked for this plan, and whether it is known to obey."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
-            seeded = replace(sampling, seed="probe")
+            seeded = replace(sampling, seed="probe", listener=None)
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
         format, certain = FORMATS_STRICTEST_FIRST[-1], False
@@ -178,7 +189,9 @@ class WorkerPolicy:
         exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
         options = format_options(format, exact, shape.schema("portable"), url=self._formats.url)
         try:
-            reply, completion = await self._call(ledger, messages, sampling, options)
+            schema = format in CHOICES["schema"]
+            heard = sampling if certain and schema else replace(sampling, listener=None)
+            reply, completion = await self._call(ledger, messages, heard, options)
         except WorkerError as error:
             if (
                 format == FORMATS_STRICTEST_FIRST[-1]
@@ -188,7 +201,7 @@ class WorkerPolicy:
             ):
                 raise
             self._formats.forget()
-            return (await self._call(ledger, messages, sampling))[1]
+            return (await self._call(ledger, messages, replace(sampling, listener=None)))[1]
         disobeyed = (
             format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.cut
         )
@@ -224,6 +237,9 @@ class WorkerPolicy:
             thoughts_alone=True,
         )
         call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
+        listener = sampling.listener
+        if listener is not None:
+            call.stream_to(lambda attempt: (listener(), lambda thought: None), count())
         reply = await (self._dispatcher.cached(self._worker, request, call.reply) if cached else call.reply())
         cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None

@@ -105,7 +105,8 @@ class PolicyNumbering:
         numbers = {place: number for number, place in enumerate(self.order)}
         earlier = [replace(o, workflow=renumbered(o.workflow, numbers)) for o in request.past_rounds]
         pool = tuple(request.pool[place] for place in self.order)
-        return replace(request, pool=pool, past_rounds=tuple(earlier))
+        # Steps that are told early would have the policy's numbers.
+        return replace(request, pool=pool, past_rounds=tuple(earlier), on_steps=None)
 
     def plan(self, plan: Plan) -> Plan:
         """The policy's plan with the pool's numbers, in its text too. The thought before it is not changed."""

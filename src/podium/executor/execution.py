@@ -50,28 +50,36 @@ class Execution:
         max_tokens: Sequence[int | None] = (),
     ) -> None:
         self._question_context = question_context
-        self._workflow = workflow
         self._round = round
         self._previous = None if shown else previous
         self._shown = shown
         self._earlier_calls = earlier_calls or {}
-        count = len(workflow.steps)
-        self._reads = tuple(workflow.reads(position) for position in range(count))
-        workers = {p: question_context.pool[step.worker] for p, step in enumerate(workflow.steps)}
-        self._answering = answering_steps(workflow, workers)
-        self._to_run = range(count) if question_context.settings.run_all else live_steps(workflow)
-        self._early_stops = (
-            find_early_stops(workflow, self._to_run, question_context, round)
-            if question_context.settings.early_stop
-            else {}
-        )
-        self._max_tokens = (*max_tokens, *(None,) * count)
         self._spans: dict[int, Span] = {}
         self._started: set[int] = set()
-        self._wanted = set() if self._early_stops else set(self._to_run)
         self._waited: dict[int, tuple[int, ...]] = {}
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
+        self._plan_to_run(workflow, self._needed(workflow), max_tokens)
+
+    def _plan_to_run(
+        self, workflow: Workflow, to_run: Sequence[int], max_tokens: Sequence[int | None] = ()
+    ) -> None:
+        """Take these steps of a workflow as those to run."""
+        context, count = self._question_context, len(workflow.steps)
+        self._workflow, self._to_run = workflow, to_run
+        self._reads = tuple(workflow.reads(position) for position in range(count))
+        workers = {p: context.pool[step.worker] for p, step in enumerate(workflow.steps)}
+        self._answering = answering_steps(workflow, workers)
+        self._early_stops = (
+            find_early_stops(workflow, to_run, context, self._round) if context.settings.early_stop else {}
+        )
+        self._max_tokens = (*max_tokens, *(None,) * count)
+        self._wanted = set[int]() if self._early_stops else set(to_run)
+
+    def _needed(self, workflow: Workflow) -> Sequence[int]:
+        """The steps that the last one needs, or all with `run_all`."""
+        run_all = self._question_context.settings.run_all
+        return range(len(workflow.steps)) if run_all else live_steps(workflow)
 
     async def run(self) -> None:
         """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a

@@ -45,7 +45,7 @@ async def evaluate(
     if isinstance(tasks, str):
         tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
     return await evaluate_planner(
-        replace(team.runner, plan_fallback=None),
+        replace(team.runner, plan_fallback=None, overlap=False),
         tasks,
         repeats=repeats,
         concurrency=concurrency,

@@ -61,6 +61,7 @@ class OpenedPlanner:
             max_steps=settings.plan.max_steps or self.trained.max_steps,
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
+            overlap=settings.plan.overlap,
             plan_fallback=self.fallback,
         )
 

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
 
 from podium.errors import StoreError, WorkerError, flatten_group
-from podium.executor import Execution, QuestionContext
-from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of
+from podium.executor import Execution, GrowingExecution, QuestionContext
+from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, tells_steps
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import Plan, RoundTrace, Trace
-from podium.types import Receipt, Spent, Usage
+from podium.types import DEFAULT_OPTIONS, Receipt, Spent, Usage
+from podium.workers.traits import traits_of
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
 _ROUNDING_USD = 1e-9
 """Sums of the same dollars in another order differ by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growing:
+    """The execution of a plan that is still being written, and the task that runs it."""
+
+    execution: GrowingExecution
+    ended: asyncio.Task[None]
 
 
 class QuestionRun:
@@ -32,7 +41,7 @@ class QuestionRun:
 
     Args:
         planner: writes the plans.
-        max_steps, plan_fallback: as `Runner`'s.
+        max_steps, overlap, plan_fallback: as `Runner`'s.
         versions: as `Trace.versions`.
         on_event: called with each event.
         trace_id: None: a new one.
@@ -44,6 +53,7 @@ class QuestionRun:
         context: QuestionContext,
         *,
         max_steps: int,
+        overlap: bool,
         plan_fallback: str | None,
         versions: Mapping[str, str],
         on_event: Callable[[Event], None] | None,
@@ -52,6 +62,7 @@ class QuestionRun:
         self._planner = planner
         self._question_context = context
         self._max_steps = max_steps
+        self._overlap = overlap
         self._plan_fallback = plan_fallback
         self._versions = versions
         self._emit = on_event or (lambda event: None)
@@ -99,10 +110,37 @@ class QuestionRun:
         # After calls of its tools the caller continues with the same worker.
         return last.fallback is not None or (reply is not None and bool(reply.tool_calls))
 
-    def begin_round(self, number: int, plan: Plan) -> RoundTrace:
-        """The round of a plan, before it is run. One that has no workflow is recorded, and ends the question."""
+    @asynccontextmanager
+    async def overlapped(self, number: int) -> AsyncIterator[Growing | None]:
+        """An execution that runs the steps of the round's plan while it is being written; None: they wait for it.
+
+        They wait where how a step is asked depends on the whole plan: votes that stop early choose who is called, and
+        the caller's options go to all steps that a vote copies the answer from.
+        """
+        context = self._question_context
+        if not (self._overlap and tells_steps(self._planner)) or context.settings.early_stop:
+            yield None
+            return
+        votes = any(traits_of(worker).is_certain is not None for worker in context.pool)
+        if votes and context.question.options != DEFAULT_OPTIONS:
+            yield None
+            return
+        execution = GrowingExecution(
+            context, round=number, previous=self._previous_response, earlier_calls=self._earlier_calls
+        )
+        async with asyncio.TaskGroup() as group:
+            yield Growing(execution, group.create_task(execution.run()))
+
+    async def begin_round(self, number: int, plan: Plan, growing: Growing | None) -> RoundTrace:
+        """The round of a plan, before the rest of it is run. One that has no workflow is recorded, and ends the
+        question."""
         round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
+        if growing is not None:
+            await growing.execution.complete(round_.workflow, _max_tokens(round_))
+            round_ = round_.model_copy(update={"abandoned": growing.execution.abandoned})
         self._emit(PlanReady(number, round_))
+        if growing is not None:
+            growing.execution.release_events()
         if round_.workflow is None:
             self._end_without_workflow(number, round_)
         return round_
@@ -135,7 +173,7 @@ class QuestionRun:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def plan_round(self, number: int, *, strict: bool = False) -> Plan:
+    async def plan_round(self, number: int, *, strict: bool = False, growing: Growing | None = None) -> Plan:
         """The plan of round `number`. What it took is counted in the ledger, also what the planner did not count there.
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
@@ -148,7 +186,7 @@ class QuestionRun:
         try:
             with context.ledger.receipt() as receipt:
                 async with limit:
-                    plan = await self._planner.plan(self._request(number))
+                    plan = await self._planner.plan(self._request(number, growing))
                 uncounted_usd = plan.spent.cost_usd - receipt.spent.cost_usd
                 if uncounted_usd > _ROUNDING_USD:
                     # A planner of another package may call a model by itself; then its cost is known only now.
@@ -164,9 +202,13 @@ class QuestionRun:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             plan = _no_plan(kind, f"{self._planner.name}: {error}", receipt)
         except asyncio.CancelledError:
-            if receipt.spent != Spent():
+            if growing is not None:
+                await growing.execution.complete(None)
+            abandoned = () if growing is None else growing.execution.abandoned
+            if receipt.spent != Spent() or abandoned:
                 lost = _no_plan("cancelled", "The question was cancelled.", receipt)
-                self._close(number, RoundTrace(plan=replace(lost, seconds=context.elapsed() - started)))
+                lost = replace(lost, seconds=context.elapsed() - started)
+                self._close(number, RoundTrace(plan=lost, abandoned=abandoned))
             raise
         else:
             decision, later = plan.decision, number > 0
@@ -176,7 +218,7 @@ class QuestionRun:
             plan = plan if fault is None else replace(plan, decision=fault)
         return plan if plan.seconds else replace(plan, seconds=context.elapsed() - started)
 
-    def _request(self, number: int) -> PlanRequest:
+    def _request(self, number: int, growing: Growing | None) -> PlanRequest:
         context = self._question_context
         return PlanRequest(
             question=context.question,
@@ -186,20 +228,35 @@ class QuestionRun:
             rounds=context.ledger.budget.rounds - number,
             seed=f"{context.seed}/{number}/plan",
             ledger=context.ledger,
+            on_steps=None if growing is None else growing.execution.extend,
         )
 
+    @property
+    def _previous_response(self) -> str | None:
+        return (self._past_rounds[-1].response or None) if self._past_rounds else None
+
+    @property
+    def _earlier_calls(self) -> Counter[int]:
+        """How many steps each worker had in the rounds so far."""
+        return Counter(worker for round_ in self._rounds for worker in round_.called_workers)
+
     @contextmanager
-    def recorded(self, number: int, round_: RoundTrace, workflow: Workflow) -> Iterator[Execution]:
+    def recorded(
+        self, number: int, round_: RoundTrace, workflow: Workflow, growing: Growing | None
+    ) -> Iterator[Execution]:
         """The execution of one round, which is recorded when the block ends."""
-        earlier_calls = Counter(worker for round_ in self._rounds for worker in round_.called_workers)
-        execution = Execution(
-            self._question_context,
-            workflow,
-            round=number,
-            previous=(self._past_rounds[-1].response or None) if self._past_rounds else None,
-            shown=responses_shown(round_.plan, self._past_rounds),
-            earlier_calls=earlier_calls,
-            max_tokens=() if round_.error is not None else round_.plan.max_tokens,
+        execution = (
+            Execution(
+                self._question_context,
+                workflow,
+                round=number,
+                previous=self._previous_response,
+                shown=responses_shown(round_.plan, self._past_rounds),
+                earlier_calls=self._earlier_calls,
+                max_tokens=_max_tokens(round_),
+            )
+            if growing is None
+            else growing.execution
         )
         try:
             yield execution
@@ -254,6 +311,11 @@ class QuestionRun:
         )
         self._emit(QuestionEnded(trace))
         return trace
+
+
+def _max_tokens(round_: RoundTrace) -> tuple[int | None, ...]:
+    """The plan's limits of output tokens, which do not hold for a worker that takes the question in its place."""
+    return () if round_.error is not None else round_.plan.max_tokens
 
 
 def _no_plan(kind: str, why: str, receipt: Receipt) -> Plan:

@@ -44,6 +44,9 @@ class Runner:
     """How workflows are run."""
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
     """Shared by all runners over the same workers. Its spend limits are charged for these questions."""
+    overlap: bool = False
+    """Whether steps start while the rest of the plan is being written, by planners that tell their steps
+    (`PlanRequest.on_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
@@ -93,11 +96,13 @@ class Runner:
             for number in range(self.budget.rounds):
                 if run.out_of_budget:
                     break
-                round_ = run.begin_round(number, await run.plan_round(number))
-                if round_.workflow is None:
-                    break
-                with run.recorded(number, round_, round_.workflow) as execution:
-                    await execution.run()
+                async with run.overlapped(number) as growing:
+                    plan = await run.plan_round(number, growing=growing)
+                    round_ = await run.begin_round(number, plan, growing)
+                    if round_.workflow is None:
+                        break
+                    with run.recorded(number, round_, round_.workflow, growing) as execution:
+                        await (execution.run() if growing is None else growing.ended)
                 if run.is_over:
                     break
         return run.trace
@@ -159,6 +164,7 @@ class Runner:
             self.planner,
             context,
             max_steps=self.max_steps,
+            overlap=self.overlap,
             plan_fallback=self.plan_fallback,
             versions=self.versions,
             on_event=on_event,

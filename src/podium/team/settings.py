@@ -64,6 +64,9 @@ class PlanTable(PlannerChoice):
     """The most steps of a plan. None: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether a vote calls the cheapest workers first, and no more of them once its result is certain."""
+    overlap: bool = True
+    """Whether the first steps run while a model that conducts untrained, held to a JSON schema, still writes the
+    others. A step that the plan turns out not to need is cancelled, and paid as far as it came."""
 
 
 class TeamBudget(Budget):

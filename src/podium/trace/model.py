@@ -205,6 +205,8 @@ class RoundTrace(Value):
     fallback: Workflow | None = None
     """What ran in place of a plan with an error: one worker got the question."""
     spans: tuple[Span, ...] = ()
+    abandoned: tuple[Span, ...] = ()
+    """Steps that were started while the plan was being written, and that it does not have; they were paid for."""
     response: str | None = None
     """The response of the last step that succeeded; None when none did."""
 
@@ -305,8 +307,8 @@ class Trace(Value):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The steps of all rounds, in order."""
-        return tuple(span for round_ in self.rounds for span in round_.spans)
+        """The steps of all rounds, in order, those that were abandoned before those of their round's plan."""
+        return tuple(span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -4,6 +4,7 @@ from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, depth, edges, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
+from podium.workflow.partial import StepReader
 from podium.workflow.schema import SchemaKind, plan_schema
 from podium.workflow.search import before_triple, thought_in
 
@@ -15,6 +16,7 @@ __all__ = [
     "PlanForm",
     "SchemaKind",
     "Step",
+    "StepReader",
     "Topology",
     "Workflow",
     "before_triple",

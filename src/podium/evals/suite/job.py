@@ -212,7 +212,7 @@ class _JobRun:
         )
         budget = settings.budget.model_copy(update={"rounds": rounds})
         return await evaluate(
-            replace(self.team.runner, planner=planner, budget=budget),
+            replace(self.team.runner, planner=planner, budget=budget, overlap=False),
             tasks,
             pool_for=self._pool_of,
             repeats=repeats,

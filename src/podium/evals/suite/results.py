@@ -88,7 +88,11 @@ def _short(trace: Trace) -> Trace:
     """The trace with the workers' names alone, and without messages and parameters."""
     rounds = tuple(
         round_.model_copy(
-            update={"plan": replace(round_.plan, messages=()), "spans": tuple(map(_short_span, round_.spans))}
+            update={
+                "plan": replace(round_.plan, messages=()),
+                "spans": tuple(map(_short_span, round_.spans)),
+                "abandoned": tuple(map(_short_span, round_.abandoned)),
+            }
         )
         for round_ in trace.rounds
     )
