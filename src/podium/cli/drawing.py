@@ -146,12 +146,15 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
         tree.add(Text(printable(str(round_.error)), "red"))
     if round_.plan.reason is not None:
         tree.add(Text(printable(round_.plan.reason), "yellow"))
-    for span in round_.spans:
-        previous = round_.workflow is not None and round_.workflow.steps[span.position].access.sees_previous
-        tree.add(
-            _draw_span(span, (len(round_.plan.visible_responses) or 1) if previous and number else 0, full)
-        )
+    shown = (len(round_.plan.visible_responses) or 1) if number else 0
+    for span in round_.all_spans:
+        tree.add(_draw_span(span, shown if _sees_previous(round_, span) else 0, full))
     return tree
+
+
+def _sees_previous(round_: RoundTrace, span: Span) -> bool:
+    steps = () if round_.workflow is None or span in round_.abandoned else round_.workflow.steps
+    return span.position < len(steps) and steps[span.position].access.sees_previous
 
 
 def _draw_rejected(rejected: Plan, full: bool) -> RenderableType:

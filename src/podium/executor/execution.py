@@ -103,7 +103,7 @@ class Execution:
         """Run the steps in `ready`, then those that become ready when they end. A chain of steps stays in one task."""
         while ready:
             for position in ready[1:]:
-                self._group.create_task(self._follow([position]))
+                self._start(position)
             position, attempts = ready[0], list[Attempt]()
             worker = self._question_context.pool[self._workflow.steps[position].worker]
             request = self._request(position, worker)
@@ -122,6 +122,9 @@ class Execution:
                     refused = outcome.refused or self._is_starved(position, attempts)
                     result.update(status="refused" if refused else "failed", error=outcome.error)
             ready = self._ready()
+
+    def _start(self, position: int) -> asyncio.Task[None]:
+        return self._group.create_task(self._follow([position]))
 
     def _ready(self) -> list[int]:
         """The steps that start now: all that they read is done, and no vote defers them. Marks them as started."""

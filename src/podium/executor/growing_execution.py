@@ -45,7 +45,7 @@ class GrowingExecution(Execution):
         self._news = asyncio.Event()
         """Set when there are further steps."""
         self._calling: dict[int, asyncio.Task[Any]] = {}
-        """The tasks of the steps that are being called."""
+        """The tasks of the steps that have started and not ended."""
 
     def extend(self, steps: tuple[Step, ...]) -> None:
         """Start the first steps of a plan that will have at least one more.
@@ -77,7 +77,13 @@ class GrowingExecution(Execution):
         if cancelled:
             await asyncio.wait(cancelled)
         self._abandons = False
-        self.abandoned = tuple(self._spans.pop(p) for p in sorted(self._spans) if p >= same)
+        # A task that was cancelled before it began has not left by itself.
+        self._calling = {p: task for p, task in self._calling.items() if task not in cancelled}
+        self.abandoned = tuple(
+            self._spans.pop(p).model_copy(update={"error": _NOT_PLANNED})
+            for p in sorted(self._spans)
+            if p >= same
+        )
         self._started = {p for p in self._started if p < same}
         self._plan_to_run(whole, needed, max_tokens)
         self._news.set()
@@ -96,11 +102,15 @@ class GrowingExecution(Execution):
                     await self._news.wait()
                     self._news.clear()
                     for position in self._ready():
-                        self._group.create_task(self._follow([position]))
+                        self._start(position)
                 await self._follow(self._ready())
         except TimeoutError:  # As in `Execution.run`.
             if not self._limit.expired():
                 raise
+
+    def _start(self, position: int) -> asyncio.Task[None]:
+        self._calling[position] = task = super()._start(position)
+        return task
 
     def _hold(self, event: StepStarted | StepText | StepEnded) -> None:
         if self._held is not None:

@@ -191,6 +191,11 @@ def to_details(trace: Trace) -> dict[str, Any]:
         details["reason"] = latest.plan.reason
     if trace.error is not None:
         details["error"] = trace.error
+    abandoned = [
+        _step_row(number, span) for number, round_ in enumerate(trace.rounds) for span in round_.abandoned
+    ]
+    if abandoned:
+        details["abandoned"] = abandoned
     if dropped := set(_dropped(trace)):
         details["dropped"] = sorted(dropped)
     return details

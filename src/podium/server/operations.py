@@ -183,7 +183,7 @@ class Metrics:
             self._plan_tokens("input").inc(round_.plan.spent.usage.input_tokens)
             self._plan_tokens("output").inc(round_.plan.spent.usage.output_tokens)
             self._plan_usd.inc(round_.plan.spent.cost_usd)
-            for span in round_.spans:
+            for span in round_.all_spans:
                 self._count_step(span)
         for cost in costs_of(trace):
             if cost.worker != PLANNING:

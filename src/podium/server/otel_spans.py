@@ -120,7 +120,7 @@ class SpanExporter:
             at = started
             for number, round_ in enumerate(trace.rounds):
                 self._plan(trace.planner, number, round_, at, open_span.context)
-                for span in round_.spans:
+                for span in round_.all_spans:
                     if span.status != "skipped":
                         self._step(number, span, started, open_span.context)
                 ends = [_after(started, span.ended_s) for span in round_.spans]

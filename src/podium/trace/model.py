@@ -211,6 +211,11 @@ class RoundTrace(Value):
     """The response of the last step that succeeded; None when none did."""
 
     @property
+    def all_spans(self) -> tuple[Span, ...]:
+        """The steps that were abandoned, then those of the plan."""
+        return (*self.abandoned, *self.spans)
+
+    @property
     def workflow(self) -> Workflow | None:
         """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
         decision = self.plan.decision
@@ -307,8 +312,8 @@ class Trace(Value):
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The steps of all rounds, in order, those that were abandoned before those of their round's plan."""
-        return tuple(span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans))
+        """The steps of all rounds, in order; in each round those that were abandoned come first."""
+        return tuple(span for round_ in self.rounds for span in round_.all_spans)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:

@@ -63,10 +63,14 @@ def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[st
         if span.position in seen:
             yield f"{place}.position is {span.position}, as in another span"
         seen.add(span.position)
-        if (j := _not_earlier(span.reads, span.position)) is not None:
-            yield f"{place}.reads names step {j}, which is no earlier one"
         if workflow is not None and any(not 0 <= j < len(steps) or j == span.position for j in span.waited):
             yield f"{place}.waited names a step that the plan does not have"
+    for place, span in (
+        *((f"spans.{number}", span) for number, span in enumerate(round_.spans)),
+        *((f"abandoned.{number}", span) for number, span in enumerate(round_.abandoned)),
+    ):
+        if (j := _not_earlier(span.reads, span.position)) is not None:
+            yield f"{place}.reads names step {j}, which is no earlier one"
         if span.nested is not None and depth == _DEEPEST:
             yield f"{place}.reply.nested: more than {_DEEPEST} teams are nested"
         elif span.nested is not None:

@@ -8,12 +8,13 @@ import { Text, line } from "./text.js";
 
 const THOUGHT = 600; // Characters shown of a text before it is folded.
 
-export function Planning({ plan, steps }) {
+export function Planning({ plan, steps, abandoned = [] }) {
   const { rejected, reasoning, messages = [], text } = plan;
   const error = errorOf(plan);
   return html`${rejected.map((one) => html`<${Rejected} plan=${one} />`)}
     ${error && html`<div class="trouble"><${Text} text=${error} /></div>`}
     ${error && steps.length > 0 && html`<p class="note">There was no plan to run: ${line(steps[0].worker, 60)} took the whole question.</p>`}
+    ${abandoned.map(({ worker, subtask, spent, error }) => html`<p class="note">${line(worker, 60)}, ${money(spent.cost_usd)}: ${line(subtask, 120)} ${error}</p>`)}
     ${reasoning && html`<div class="part thought"><h4>The planner thought</h4><${Text} text=${reasoning} fold=${THOUGHT} /></div>`}
     ${messages.length > 0 &&
     html`<details class="plan-text"><summary>The planner's prompt</summary><${Messages} messages=${messages} /></details>`}

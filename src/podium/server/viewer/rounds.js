@@ -80,7 +80,7 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
           label=${`Steps of round ${round.number + 1}`}
         />`}
         <${Waterfall} steps=${steps} timing=${times} names=${names} chosen=${chosen} onChoose=${onChoose} />
-        ${plan && html`<${Planning} plan=${plan} steps=${round.steps} />`}
+        ${plan && html`<${Planning} plan=${plan} steps=${round.steps} abandoned=${round.abandoned} />`}
       </div>
       ${steps.length > 0 &&
       html`<div>
