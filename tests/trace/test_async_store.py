@@ -230,7 +230,7 @@ async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace:
     assert not any("\n" in line for line in lines)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(), min_size=1), name=st.text(st.characters(), min_size=1, max_size=20))
 def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str) -> None:
     async def keep() -> None:
