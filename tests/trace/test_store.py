@@ -12,6 +12,7 @@ import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
+from podium.trace import Trace
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
 from podium.trace.table import TraceTable
@@ -237,6 +238,27 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace,
     assert {trace.id for trace in store.iterate()} == {"a" * 32, "b" * 32}
     store.close()
     other.close()
+
+
+def test_what_flush_could_not_write_is_spilled_at_close_at_once(tmp_path, make_trace, monkeypatch):
+    begun = []
+
+    def refuse(table: TraceTable, rows: list[TraceRow]) -> None:
+        begun.append(closing_now)
+        raise StoreError("The file is locked.", retryable=True)
+
+    closing_now = False
+    monkeypatch.setattr(TraceTable, "write", refuse)
+    store = TraceStore(tmp_path / "t.sqlite")
+    store.add(make_trace())
+    with pytest.raises(StoreError, match="locked"):
+        store.flush()
+    closing_now = True
+    with pytest.raises(StoreError, match="unwritten"):
+        store.close()
+    assert not any(begun)
+    (spilled,) = tmp_path.glob("unwritten-*.jsonl")
+    assert Trace.model_validate_json(spilled.read_text()) == make_trace()
 
 
 def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):

@@ -192,7 +192,7 @@ class ScoringSession:
         if rolled in self._rolled:
             return self._rolled[rolled]
         runner = Runner(
-            WrittenPlans(request.plans, "policy", self.settings.prompt.access, request.cut),
+            WrittenPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,

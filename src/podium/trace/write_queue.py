@@ -27,6 +27,7 @@ _GATHER_S = 0.02
 """Seconds that a row waits for others, unless someone waits for it: a transaction costs more than ten rows."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
+_JUST_NOW_S = 1.0
 _log = logging.getLogger("podium.trace")
 
 
@@ -62,10 +63,13 @@ class WriteQueue:
         self._waiting: deque[TraceRow] = deque()
         self._characters = 0
         self._put = self._done = 0
-        self._flushing = 0
+        self._flushing = False
+        """Whether a `flush` waits that was not told of a failure yet."""
         self._flushes: deque[tuple[int, Future[None]]] = deque()
         self._error: StoreError | None = None
         self._failures = 0
+        self._failed_at = 0.0
+        """When writing last failed, on the monotonic clock."""
         self._refused: StoreError | None = None
         """The error of a row that the database refused for good. `flush` raises it once."""
         self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
@@ -128,10 +132,9 @@ class WriteQueue:
             if self._close_by is not None:
                 raise RuntimeError(f"the trace store {self._place} is closed")
             last, failures = self._put, self._failures
-            self._flushing += 1
+            self._flushing = self._done < last
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done >= last or self._failures > failures)
-            self._flushing -= 1
             refused, self._refused = self._refused, None
             if refused is not None:  # The caller knows now, so `close` does not raise for these files too.
                 self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
@@ -165,7 +168,7 @@ class WriteQueue:
         pause = _FIRST_PAUSE_S
         self._load_spilled()
         while batch := self._batch():
-            error = self._failure(batch)
+            error = self._failure_just_now or self._failure(batch)
             if error is None:
                 pause = _FIRST_PAUSE_S
                 self._take(batch)
@@ -216,6 +219,13 @@ class WriteQueue:
                 batch.append(row)
             return batch
 
+    @property
+    def _failure_just_now(self) -> StoreError | None:
+        """Why writing failed a moment ago, if `close` waits and has no patience left. Another try could take as long as
+        the database waits for a lock."""
+        over = self._close_by is not None and time.monotonic() >= self._close_by
+        return self._error if over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
+
     def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
         """Write rows. Returns why they could not be written; None: they are."""
         try:
@@ -245,6 +255,7 @@ class WriteQueue:
             for _ in rows:
                 self._characters -= len(self._waiting.popleft().document)
             self._done += len(rows)
+            self._flushing = self._flushing and self._done < self._put
             ready = []
             while self._flushes and self._flushes[0][0] <= self._done:
                 ready.append(self._flushes.popleft()[1])
@@ -260,7 +271,9 @@ class WriteQueue:
             _log.warning("The trace store %s can be written again.", self._place)
         with self._changed:
             self._error = error
+            self._failed_at = time.monotonic()
             self._failures += error is not None
+            self._flushing = self._flushing and error is None
             self._changed.notify_all()
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
