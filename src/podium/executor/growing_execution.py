@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
@@ -62,7 +62,7 @@ class GrowingExecution(Execution):
         """The plan is written. Steps that were started and that it does not have or need are cancelled.
 
         Args:
-            workflow: the whole one; None: there is none to run.
+            workflow: the whole one; None: there is none to run, or no longer.
             max_tokens: as for `Execution`. It does not hold for steps that were started before.
         """
         whole = workflow or Workflow(())
@@ -74,19 +74,20 @@ class GrowingExecution(Execution):
         self._whole = self._abandons = True
         for task in cancelled:
             task.cancel()
-        if cancelled:
-            await asyncio.wait(cancelled)
-        self._abandons = False
-        # A task that was cancelled before it began has not left by itself.
-        self._calling = {p: task for p, task in self._calling.items() if task not in cancelled}
-        self.abandoned = tuple(
-            self._spans.pop(p).model_copy(update={"error": _NOT_PLANNED})
-            for p in sorted(self._spans)
-            if p >= same
-        )
-        self._started = {p for p in self._started if p < same}
-        self._plan_to_run(whole, needed, max_tokens)
-        self._news.set()
+        try:
+            await _ended(cancelled)
+        finally:
+            self._abandons = False
+            # A task that was cancelled before it began has not left by itself.
+            self._calling = {p: task for p, task in self._calling.items() if task not in cancelled}
+            self.abandoned += tuple(
+                self._spans.pop(p).model_copy(update={"error": _NOT_PLANNED})
+                for p in sorted(self._spans)
+                if p >= same
+            )
+            self._started = {p for p in self._started if p < same}
+            self._plan_to_run(whole, needed, max_tokens)
+            self._news.set()
 
     def release_events(self) -> None:
         """Send the events that were held back, and from now on each at once."""
@@ -134,3 +135,15 @@ class GrowingExecution(Execution):
     @property
     def _why_stopped(self) -> str:
         return _NOT_PLANNED if self._abandons else super()._why_stopped
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait until cancelled tasks have ended, also where the caller is cancelled meanwhile, so that all is booked."""
+    stopped = None
+    while running := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(running)
+        except asyncio.CancelledError as cancelled:
+            stopped = cancelled
+    if stopped is not None:
+        raise stopped

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from secrets import token_hex
@@ -136,14 +136,23 @@ class QuestionRun:
         question."""
         round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
         if growing is not None:
-            await growing.execution.complete(round_.workflow, _max_tokens(round_))
-            round_ = round_.model_copy(update={"abandoned": growing.execution.abandoned})
+            round_ = await self._completed(number, round_, growing.execution)
         self._emit(PlanReady(number, round_))
         if growing is not None:
             growing.execution.release_events()
         if round_.workflow is None:
             self._end_without_workflow(number, round_)
         return round_
+
+    async def _completed(self, number: int, round_: RoundTrace, execution: GrowingExecution) -> RoundTrace:
+        """The round once what was started of its plan, and is not needed, has ended."""
+        try:
+            await execution.complete(round_.workflow, _max_tokens(round_))
+        except asyncio.CancelledError:
+            await execution.complete(None)
+            self._close(number, round_.model_copy(update={"abandoned": execution.abandoned}))
+            raise
+        return round_.model_copy(update={"abandoned": execution.abandoned})
 
     def only_planned(self, plan: Plan) -> None:
         """Record the plan of the first round, which is not run."""
@@ -203,7 +212,8 @@ class QuestionRun:
             plan = _no_plan(kind, f"{self._planner.name}: {error}", receipt)
         except asyncio.CancelledError:
             if growing is not None:
-                await growing.execution.complete(None)
+                with suppress(asyncio.CancelledError):  # Cancelled twice; it is raised below.
+                    await growing.execution.complete(None)
             abandoned = () if growing is None else growing.execution.abandoned
             if receipt.spent != Spent() or abandoned:
                 lost = _no_plan("cancelled", "The question was cancelled.", receipt)
