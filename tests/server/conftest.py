@@ -15,6 +15,16 @@ if find_spec("anthropic") is None:
     collect_ignore.append("anthropic_api/test_messages.py")
 
 
+@pytest.fixture(scope="module")
+def plain_url() -> Iterator[str]:
+    """The address of a server that the tests of a file share: those that leave nothing in it."""
+    starting = Serve()
+    try:
+        yield starting()
+    finally:
+        starting.stop_all()
+
+
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """`serve(pool=..., **settings)` starts a server and gives its address."""

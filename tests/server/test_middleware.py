@@ -222,9 +222,8 @@ def test_headers_are_taken_up_to_a_size(serve):
         "",
     ],
 )
-def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(serve, name):
-    url = serve()
-    reply = httpx.get(url + "/v1/models", headers={"host": name})
+def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(plain_url, name):
+    reply = httpx.get(plain_url + "/v1/models", headers={"host": name})
     assert (reply.status_code, reply.json()["error"]["code"]) == (421, "unknown_host")
 
 
@@ -243,30 +242,27 @@ def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(serve, n
         "[0:0:0:0:0:0:0:1]",
     ],
 )
-def test_names_of_this_machine_are_answered(serve, name):
-    assert httpx.get(serve() + "/v1/models", headers={"host": name}).status_code == 200
+def test_names_of_this_machine_are_answered(plain_url, name):
+    assert httpx.get(plain_url + "/v1/models", headers={"host": name}).status_code == 200
 
 
-def test_two_names_are_none(serve):
-    url = serve()
-    host = url.removeprefix("http://")
-    said = raw(url, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n".encode())
+def test_two_names_are_none(plain_url):
+    host = plain_url.removeprefix("http://")
+    said = raw(plain_url, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n".encode())
     assert int(said.split()[1]) == 400
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "https://localhost"])
-def test_pages_of_other_origins_may_not_ask(serve, origin):
-    url = serve()
+def test_pages_of_other_origins_may_not_ask(plain_url, origin):
     for method, path in (("POST", CHAT), ("POST", "/api/ask"), ("DELETE", "/api/ask/1")):
-        reply = httpx.request(method, url + path, headers={"origin": origin}, content=b"{}")
+        reply = httpx.request(method, plain_url + path, headers={"origin": origin}, content=b"{}")
         assert (reply.status_code, reply.json()["error"]["type"]) == (403, "permission_error")
-    reply = httpx.get(url + "/v1/models", headers={"origin": origin})
+    reply = httpx.get(plain_url + "/v1/models", headers={"origin": origin})
     assert "access-control-allow-origin" not in reply.headers
 
 
-def test_our_own_page_may_ask(serve):
-    url = serve()
-    assert httpx.post(url + CHAT, headers={"origin": url}, content=b"{}").status_code == 400
+def test_our_own_page_may_ask(plain_url):
+    assert httpx.post(plain_url + CHAT, headers={"origin": plain_url}, content=b"{}").status_code == 400
 
 
 def test_only_configured_origins_get_cors_headers(serve):
@@ -295,8 +291,8 @@ def test_only_configured_origins_get_cors_headers(serve):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/models", "/nowhere", "/api/traces/1"])
-def test_every_answer_says_what_a_browser_may_make_of_it(serve, path):
-    headers = httpx.get(serve() + path).headers
+def test_every_answer_says_what_a_browser_may_make_of_it(plain_url, path):
+    headers = httpx.get(plain_url + path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
     assert headers["cross-origin-resource-policy"] == "same-origin"
@@ -304,8 +300,8 @@ def test_every_answer_says_what_a_browser_may_make_of_it(serve, path):
     assert "frame-ancestors 'none'" in headers["content-security-policy"]
 
 
-def test_the_viewer_keeps_its_own_headers(serve):
-    headers = httpx.get(serve() + "/").headers
+def test_the_viewer_keeps_its_own_headers(plain_url):
+    headers = httpx.get(plain_url + "/").headers
     assert headers.get_list("content-security-policy") == [headers["content-security-policy"]]
     assert "script-src 'self'" in headers["content-security-policy"]
     assert headers["cache-control"] == "no-cache"

@@ -329,20 +329,13 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def at_once() -> Any:
-    starting = Serve()
-    yield starting()
-    starting.stop_all()
-
-
 @pytest.mark.parametrize(("changed", "status", "param"), REFUSED, ids=lambda value: json.dumps(value)[:60])
 def test_what_cannot_be_honoured_is_refused_with_its_field(
-    at_once: str, changed: dict[str, Any], status: int, param: str | None
+    plain_url: str, changed: dict[str, Any], status: int, param: str | None
 ) -> None:
     body = {"model": "podium", "messages": ASKED} | changed
     with pytest.raises(openai.APIStatusError) as refused:
-        client(at_once).post("/chat/completions", body=body, cast_to=object)
+        client(plain_url).post("/chat/completions", body=body, cast_to=object)
     assert refused.value.status_code == status, refused.value.message
     assert refused.value.param == param, refused.value.message
     assert refused.value.type in ("invalid_request_error", "not_found_error")
@@ -357,15 +350,15 @@ def test_what_cannot_be_honoured_is_refused_with_its_field(
         {"safety_identifier": "u", "prompt_cache_key": "k", "response_format": {"type": "text"}},
     ],
 )
-def test_what_changes_nothing_is_let_pass(at_once: str, idle: dict[str, Any]) -> None:
+def test_what_changes_nothing_is_let_pass(plain_url: str, idle: dict[str, Any]) -> None:
     body = {"model": "ada", "messages": ASKED} | idle
-    reply: Any = client(at_once).post("/chat/completions", body=body, cast_to=object)
+    reply: Any = client(plain_url).post("/chat/completions", body=body, cast_to=object)
     assert reply["choices"][0]["message"]["content"]
 
 
-def test_a_body_that_is_not_json_is_refused(at_once: str) -> None:
+def test_a_body_that_is_not_json_is_refused(plain_url: str) -> None:
     with pytest.raises(openai.APIStatusError) as refused:
-        client(at_once).post("/chat/completions", content=b"{", cast_to=object)
+        client(plain_url).post("/chat/completions", content=b"{", cast_to=object)
     assert refused.value.status_code == 400
     assert refused.value.code == "invalid_json"
 
