@@ -56,14 +56,14 @@ def post(url: str, body: bytes, encoding: str) -> tuple[int, Any, httpx.Headers]
 
 
 @pytest.mark.parametrize(("encoding", "compress"), ENCODINGS.values(), ids=ENCODINGS)
-def test_a_compressed_body_is_read(serve: Serve, encoding: str, compress: Callable[[bytes], bytes]) -> None:
-    status, reply, _ = post(serve(), compress(HELLO), encoding)
+def test_a_compressed_body_is_read(plain_url: str, encoding: str, compress: Callable[[bytes], bytes]) -> None:
+    status, reply, _ = post(plain_url, compress(HELLO), encoding)
     assert (status, reply["object"]) == (200, "chat.completion")
 
 
 @pytest.mark.parametrize("encoding", ["br", "compress", "gzip, aes", "gzip, zstd"])
-def test_an_encoding_that_is_not_known_is_refused_with_those_that_are(serve: Serve, encoding: str) -> None:
-    status, reply, headers = post(serve(), HELLO, encoding)
+def test_an_encoding_that_is_not_known_is_refused_with_those_that_are(plain_url: str, encoding: str) -> None:
+    status, reply, headers = post(plain_url, HELLO, encoding)
     assert (status, reply["error"]["code"]) == (415, "unsupported_encoding")
     assert headers["accept-encoding"] == "gzip, deflate, zstd"
 
@@ -84,8 +84,8 @@ def test_an_encoding_that_is_not_known_is_refused_with_those_that_are(serve: Ser
     ],
     ids=lambda value: value if isinstance(value, str) else "body",  # gzip writes the time into it.
 )
-def test_data_that_is_not_what_it_says_is_refused(serve: Serve, encoding: str, body: bytes) -> None:
-    status, reply, _ = post(serve(), body, encoding)
+def test_data_that_is_not_what_it_says_is_refused(plain_url: str, encoding: str, body: bytes) -> None:
+    status, reply, _ = post(plain_url, body, encoding)
     assert (status, reply["error"]["code"]) == (400, "invalid_encoding"), reply
 
 

@@ -129,9 +129,12 @@ def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, 
         ask(url, "sk-none")
 
 
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
+def test_only_the_viewer_and_the_health_checks_work_without_a_key(
+    start: Start, file: Place, tmp_path: Path
+) -> None:
+    file.add()
+    url = start(store=tmp_path / "traces.sqlite")
+    for method, path in (
         ("GET", "/v1/models"),
         ("GET", "/v1/models/ada"),
         ("POST", "/v1/chat/completions"),
@@ -148,15 +151,10 @@ def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, 
         ("GET", "/api/runs/x"),
         ("GET", "/api/runs/x/events"),
         ("GET", "/metrics"),
-    ],
-)
-def test_only_the_viewer_and_the_health_checks_work_without_a_key(
-    start: Start, file: Place, tmp_path: Path, method: str, path: str
-) -> None:
-    file.add()
-    status, body, headers = answer(start(store=tmp_path / "traces.sqlite") + path, method=method)
-    assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key")
-    assert headers["www-authenticate"] == "Bearer"
+    ):
+        status, body, headers = answer(url + path, method=method)
+        assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key"), path
+        assert headers["www-authenticate"] == "Bearer"
 
 
 def test_no_key_is_needed_until_there_is_one_and_then_for_ever(start: Start, file: Place) -> None:

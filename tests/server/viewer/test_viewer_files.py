@@ -91,8 +91,8 @@ def test_the_page_has_no_script_or_style_and_names_no_other_machine() -> None:
         ("/viewer/icon.svg", "image/svg+xml"),
     ],
 )
-def test_a_file_is_served_in_its_kind_under_a_strict_policy_and_once(serve, path: str, kind: str) -> None:
-    with httpx.Client(base_url=serve()) as client:
+def test_a_file_is_served_in_its_kind_under_a_strict_policy_and_once(plain_url, path: str, kind: str) -> None:
+    with httpx.Client(base_url=plain_url) as client:
         answer = client.get(path)
         assert answer.status_code == 200
         assert answer.headers["content-type"] == kind
@@ -111,7 +111,7 @@ def test_a_file_is_served_in_its_kind_under_a_strict_policy_and_once(serve, path
     "path",
     ["/viewer/none.js", "/viewer/../app.py", "/viewer/%2e%2e/app.py", "/viewer//etc/passwd", "/viewer/"],
 )
-def test_what_is_no_file_of_the_viewer_is_not_found(serve, path: str) -> None:
-    answer = httpx.get(serve() + path)
+def test_what_is_no_file_of_the_viewer_is_not_found(plain_url, path: str) -> None:
+    answer = httpx.get(plain_url + path)
     assert answer.status_code == 404
     assert answer.json()["error"]["type"] == "not_found_error"
