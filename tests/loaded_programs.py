@@ -1,4 +1,4 @@
-"""`podium` and `inspect` without the time that Python takes to load them: every command is a fork of one process.
+"""`podium`, `inspect` and `python` without the time to load what they import: every command is a fork of one process.
 
 That process loads the modules of a command when it is first asked for it, and later what earlier commands have loaded
 while they ran. The fork runs the function that the installed program runs, in a process of its own, with the folder,
@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import socketserver
@@ -29,7 +30,11 @@ from typing import Any
 
 from podium.cli.app import VERBS
 
-PROGRAMS = {"podium": "podium.cli:main", "inspect": "inspect_ai._cli.main:main"}
+PROGRAMS = {
+    "podium": "podium.cli:main",
+    "inspect": "inspect_ai._cli.main:main",
+    "python": f"{__name__}:python",
+}
 """As their packages' entry points have them."""
 _LATE = {
     "podium train": ("podium.cli.run_training", "sympy"),
@@ -148,6 +153,17 @@ def _run(order: Any, streams: list[int], late: Path) -> None:
     finally:
         with late.open("a") as file:
             file.write("".join(f"{found}\n" for found in sys.modules if found not in known))
+
+
+def python() -> None:
+    """Run a file, or a module with -m, as Python's own program does."""
+    *module, program = sys.argv[1:3] if sys.argv[1] == "-m" else sys.argv[1:2]
+    sys.argv = sys.argv[1 + len(module) :]
+    sys.path.insert(0, os.getcwd())  # Where the files of documents are, too.
+    if module:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(program, run_name="__main__")
 
 
 def _modules(name: str, words: list[str]) -> list[str]:
