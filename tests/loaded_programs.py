@@ -151,8 +151,11 @@ def _run(order: Any, streams: list[int], late: Path) -> None:
     try:
         sys.exit(getattr(sys.modules[module], function)())
     finally:
+        # But for what lies in the command's own folder, which another folder may have too.
+        paths = {found: str(getattr(module, "__file__", "")) for found, module in sys.modules.items()}
+        new = [found for found in paths if found not in known and not paths[found].startswith(folder)]
         with late.open("a") as file:
-            file.write("".join(f"{found}\n" for found in sys.modules if found not in known))
+            file.writelines(f"{found}\n" for found in new)
 
 
 def python() -> None:
