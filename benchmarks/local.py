@@ -1,0 +1,196 @@
+"""From question to answer on models of one's own machine, beside the same calls by hand with openai's client.
+
+    python benchmarks/local.py LARGE_URL SMALL_URL [--questions 5] [--json FILE]
+
+The two addresses are servers of published models (`runs/published_models.py serve`). The large one conducts, held to a
+JSON schema, and works with the small one. Each question is asked three times, in turns: by hand (the plan, json.loads,
+then each step once the steps that it reads have ended, independent ones at once), with Podium where steps wait for the
+whole plan, and with Podium as it is. All three send the same messages and decode greedily, so they write the same
+tokens; no server keeps what it read from one call to the next. Plans of one step have nothing to overlap, and are left
+out of the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from openai import AsyncOpenAI
+from rows import Row, report
+
+from podium import Team
+from podium.conductor.plan_format import PlanShape
+from podium.trace import Span, Trace
+from podium.types import Message
+
+QUESTIONS = (
+    "A baker sells 14 trays of 6 rolls at 0.75 dollars a roll, and gives one tray away. How much does she earn?",
+    "A train leaves at 9:40 and needs 2 hours and 35 minutes, with a stop of 20 minutes. When does it arrive?",
+    "Of 240 pupils a third sing, and a quarter of those who sing also dance. How many sing and do not dance?",
+    "A tank of 900 litres fills at 12 litres a minute and loses 3 litres a minute. After how many minutes is it full?",
+    "Three friends share 84 marbles so that one has twice as many as each of the others. How many has that one?",
+    "A coat of 120 dollars gets 25 percent cheaper and then 10 percent dearer. What does it cost?",
+)
+MAX_STEPS = 3
+
+
+class Server:
+    """One server of a model, and the name that it has in the team."""
+
+    def __init__(self, name: str, url: str, max_tokens: int) -> None:
+        self.name = name
+        self.url = url
+        self.max_tokens = max_tokens
+        self.client = AsyncOpenAI(base_url=url, api_key="none", timeout=600, max_retries=0)
+
+    def table(self, profile: str) -> str:
+        """The worker's table in a team file."""
+        return (
+            f'[[worker]]\nname = "{self.name}"\nkind = "openai"\nmodel = "m"\nbase_url = "{self.url}"\n'
+            f'profile = "{profile}"\ntemperature = 0.0\nextra = {{ cache_prompt = false }}\n'
+            f"limits = {{ max_tokens = {self.max_tokens}, retries = 0, timeout = 600 }}\n\n"
+        )
+
+    async def answer(self, messages: Sequence[Message], **more: Any) -> str:
+        """What the model answers, by openai's client alone."""
+        reply = await self.client.chat.completions.create(
+            model="m",
+            messages=[{"role": message.role, "content": message.content} for message in messages],
+            temperature=0.0,
+            max_tokens=self.max_tokens,
+            extra_body={"cache_prompt": False},
+            **more,
+        )
+        return reply.choices[0].message.content or ""
+
+
+async def by_hand(large: Server, small: Server, trace: Trace) -> float:
+    """Seconds of the calls of a trace, made by hand."""
+    servers = {server.name: server for server in (large, small)}
+    names = tuple(profile.name for profile in trace.pool)
+    shape = PlanShape(len(names), names, MAX_STEPS, later_round=False, access="lists")
+    schema = {"name": "write_plan", "schema": shape.schema("exact", large.max_tokens), "strict": True}
+    (round_,) = trace.rounds
+    began = time.perf_counter()
+    written = await large.answer(
+        round_.plan.messages, response_format={"type": "json_schema", "json_schema": schema}
+    )
+    steps = json.loads(written)["steps"]
+    if [step["subtask"].strip() for step in steps] != [span.subtask for span in round_.spans]:
+        print("by hand the model wrote another plan; the figures have other tokens")
+    ended = [asyncio.Event() for _ in round_.spans]
+
+    async def step(span: Span) -> None:
+        for earlier in span.reads:
+            await ended[earlier].wait()
+        await servers[span.worker].answer(span.messages)
+        ended[span.position].set()
+
+    async with asyncio.TaskGroup() as group:
+        for span in round_.spans:
+            if span.called:
+                group.create_task(step(span))
+            else:
+                ended[span.position].set()
+    return time.perf_counter() - began
+
+
+def write_team(file: Path, large: Server, small: Server) -> Path:
+    """Write the team file of the two servers."""
+    file.write_text(
+        f'[conductor]\nworker = "{large.name}"\nprompt = {{ style = "short" }}\n\n'
+        + large.table("The strongest: mathematics step by step, and Python programs.")
+        + small.table("Easy arithmetic, rewording, and checks of what others found.")
+    )
+    return file
+
+
+async def measure(team: Path, large: Server, small: Server, questions: int) -> list[Row]:
+    """Ask the first questions in the three ways."""
+    keys: dict[str, Any] = {"plan.max_steps": MAX_STEPS}
+    seconds: dict[str, list[float]] = {"by hand": [], "waits": [], "overlaps": []}
+    starts: list[float] = []
+    async with (
+        Team.open(team, **keys) as overlapping,
+        Team.open(team, **keys | {"plan.overlap": False}) as waiting,
+    ):
+        for server in (large, small):
+            await server.answer([Message(role="user", content="Say hello.")])
+        await waiting.plan("What is 2 plus 2?")  # Finds out which schema the large one obeys.
+        await overlapping.plan("What is 2 plus 2?")
+        for number, question in enumerate(QUESTIONS[:questions]):
+            trace = await waiting.ask(question, seed="benchmark")
+            steps = len(trace.rounds[0].spans)
+            print(
+                f"question {number + 1}: {steps} steps, {trace.status}, {trace.usage.output_tokens} tokens",
+                flush=True,
+            )
+            if steps < 2 or trace.status != "ok":
+                continue
+            turns = ["by hand", "waits", "overlaps"]
+            for turn in turns[number % 3 :] + turns[: number % 3]:
+                if turn == "by hand":
+                    took = await by_hand(large, small, trace)
+                else:
+                    asked = overlapping if turn == "overlaps" else waiting
+                    again = await asked.ask(question, seed="benchmark")
+                    took = again.seconds
+                    if again.usage.output_tokens != trace.usage.output_tokens:
+                        print(
+                            f"{turn}: {again.usage.output_tokens} tokens in place of {trace.usage.output_tokens}"
+                        )
+                    if turn == "overlaps":
+                        plan = again.rounds[0].plan.seconds
+                        starts.append(min(span.started_s for span in again.spans if span.called) / plan)
+                seconds[turn].append(took)
+                print(f"  {turn}: {took:.1f} s", flush=True)
+    await asyncio.gather(large.client.close(), small.client.close())
+    if not starts:
+        return []
+    hand = fmean(seconds["by hand"])
+    return [
+        Row(
+            "question to answer, steps wait for the plan",
+            fmean(seconds["waits"]),
+            "s",
+            "by hand",
+            hand,
+            "",
+            False,
+        ),
+        Row("question to answer", fmean(seconds["overlaps"]), "s", "by hand", hand, "≤ 0.75", False),
+        Row(
+            "first worker begins, of the time until the plan is written",
+            fmean(starts),
+            "share",
+            goal="",
+            higher_is_better=False,
+        ),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("large")
+    parser.add_argument("small")
+    parser.add_argument("--questions", type=int, default=5)
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    large, small = Server("large", given.large, 400), Server("small", given.small, 300)
+    with TemporaryDirectory() as folder:
+        team = write_team(Path(folder) / "team.toml", large, small)
+        rows = asyncio.run(measure(team, large, small, given.questions))
+    report(rows, given.json)
+
+
+if __name__ == "__main__":
+    main()
