@@ -28,7 +28,7 @@ BUILT_ON_IT = ("podium_lab", "podium_research", "podium_testing")
 class Without(PathFinder):
     @classmethod
     def find_spec(cls, name, path=None, target=None):
-        if name.partition(".")[0] in (*BUILT_ON_IT, "torch", "transformers"):
+        if name.partition(".")[0] in (*BUILT_ON_IT, "safetensors", "tokenizers", "torch", "transformers"):
             return None
         return super().find_spec(name, path, target)
 

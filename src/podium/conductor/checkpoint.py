@@ -195,8 +195,13 @@ class Checkpoint:
         Raises:
             CheckpointError: the file cannot be read.
         """
-        from tokenizers import Tokenizer  # noqa: PLC0415
-
+        try:
+            from tokenizers import Tokenizer  # noqa: PLC0415
+        except ImportError:
+            raise CheckpointError(
+                f"{self.path} is a model to be run here, which needs the package tokenizers: "
+                "pip install 'podium-conductor[train]'."
+            ) from None
         path = self.path / "tokenizer.json"
         try:
             content = read_file(path).decode()

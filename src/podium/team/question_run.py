@@ -29,8 +29,8 @@ _ROUNDING_USD = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Growing:
-    """The execution of a plan that is still being written, and the task that runs it."""
+class OverlappedRound:
+    """The execution of a round whose plan is still being written, and the task that runs it."""
 
     execution: GrowingExecution
     ended: asyncio.Task[None]
@@ -111,7 +111,7 @@ class QuestionRun:
         return last.fallback is not None or (reply is not None and bool(reply.tool_calls))
 
     @asynccontextmanager
-    async def overlapped(self, number: int) -> AsyncIterator[Growing | None]:
+    async def overlapped(self, number: int) -> AsyncIterator[OverlappedRound | None]:
         """An execution that runs the steps of the round's plan while it is being written; None: they wait for it.
 
         They wait where how a step is asked depends on the whole plan: votes that stop early choose who is called, and
@@ -129,9 +129,9 @@ class QuestionRun:
             context, round=number, previous=self._previous_response, earlier_calls=self._earlier_calls
         )
         async with asyncio.TaskGroup() as group:
-            yield Growing(execution, group.create_task(execution.run()))
+            yield OverlappedRound(execution, group.create_task(execution.run()))
 
-    async def begin_round(self, number: int, plan: Plan, growing: Growing | None) -> RoundTrace:
+    async def begin_round(self, number: int, plan: Plan, growing: OverlappedRound | None) -> RoundTrace:
         """The round of a plan, before the rest of it is run. One that has no workflow is recorded, and ends the
         question."""
         round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
@@ -182,7 +182,9 @@ class QuestionRun:
             return None
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
-    async def plan_round(self, number: int, *, strict: bool = False, growing: Growing | None = None) -> Plan:
+    async def plan_round(
+        self, number: int, *, strict: bool = False, growing: OverlappedRound | None = None
+    ) -> Plan:
         """The plan of round `number`. What it took is counted in the ledger, also what the planner did not count there.
 
         If planning fails or the plan cannot run, its decision is a `PlanError`.
@@ -228,7 +230,7 @@ class QuestionRun:
             plan = plan if fault is None else replace(plan, decision=fault)
         return plan if plan.seconds else replace(plan, seconds=context.elapsed() - started)
 
-    def _request(self, number: int, growing: Growing | None) -> PlanRequest:
+    def _request(self, number: int, growing: OverlappedRound | None) -> PlanRequest:
         context = self._question_context
         return PlanRequest(
             question=context.question,
@@ -252,7 +254,7 @@ class QuestionRun:
 
     @contextmanager
     def recorded(
-        self, number: int, round_: RoundTrace, workflow: Workflow, growing: Growing | None
+        self, number: int, round_: RoundTrace, workflow: Workflow, growing: OverlappedRound | None
     ) -> Iterator[Execution]:
         """The execution of one round, which is recorded when the block ends."""
         execution = (
