@@ -117,6 +117,23 @@ def tells_steps(planner: Planner) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannerWrapper:
+    """What a planner that changes another one's plans has of that planner."""
+
+    planner: Planner
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools that the planner's workflows call."""
+        return tools_of(self.planner)
+
+    @property
+    def rounds(self) -> int:
+        """The rounds that the planner's method needs."""
+        return rounds_of(self.planner)
+
+
+@dataclass(frozen=True, slots=True)
 class WrittenPlans:
     """A planner of plans that exist already, one for each round, such as the completions that a trainer sampled.
 

@@ -15,10 +15,10 @@ from typing import Literal
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest
+from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.constant_and_random import Constant, RandomPlans
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.plans import PlannerWrapper, position_of
+from podium.planners.plans import position_of
 from podium.planners.voting import SelfConsistency
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS, Profile

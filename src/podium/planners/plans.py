@@ -6,11 +6,10 @@ Most baselines plan one round. In a later round they accept the answer of the ro
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import Planner, PlanRequest, rounds_of, tools_of
+from podium.planner import PlanRequest
 from podium.trace import Plan
 from podium.types import Profile
 from podium.workers.vote import VOTE
@@ -22,23 +21,6 @@ def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
     `max_steps`."""
     decision = Acceptance() if request.past_rounds else workflow
     return Plan(text=render(decision), decision=decision)
-
-
-@dataclass(frozen=True, slots=True)
-class PlannerWrapper:
-    """What a planner that changes another one's plans has of that planner."""
-
-    planner: Planner
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        return tools_of(self.planner)
-
-    @property
-    def rounds(self) -> int:
-        """The rounds that the planner's method needs."""
-        return rounds_of(self.planner)
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from podium.planner import Planner, PlanRequest, tells_steps
+from podium.planner import PlannerWrapper, PlanRequest, tells_steps
 from podium.trace import Plan
 from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow
@@ -33,13 +33,12 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class StickyWorkerPlanner:
+class StickyWorkerPlanner(PlannerWrapper):
     """A planner that keeps the worker of the turn before, if a move would cost more than it is expected to gain.
 
     Only the first round of a question is changed, and of its plan only the worker of the last step.
     """
 
-    planner: Planner
     past: PastTurn
     right_answer_usd: float | None = None
     """What a right answer is worth; None: not known."""

@@ -143,9 +143,8 @@ class Team:
         store = self.store
 
         def observe(event: Event) -> None:
-            if store is not None and isinstance(
-                event, QuestionEnded
-            ):  # Also of a question that is cancelled.
+            # Also of a question that is cancelled.
+            if store is not None and isinstance(event, QuestionEnded):
                 store.add(event.trace)
             if on_event is not None:
                 on_event(event)
@@ -157,9 +156,8 @@ class Team:
             on_event=observe,
             streams=streams,
         )
-        if (
-            store is not None
-        ):  # On disk before it is returned: the caller may store its id elsewhere, and be killed.
+        if store is not None:
+            # On disk before it is returned: the caller may store its id elsewhere, and be killed.
             try:
                 await asyncio.to_thread(store.flush)
             except StoreError as error:

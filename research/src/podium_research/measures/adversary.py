@@ -12,8 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.planner import Planner, PlanRequest
-from podium.planners.plans import PlannerWrapper
+from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Plan

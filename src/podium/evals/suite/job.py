@@ -18,9 +18,8 @@ from podium.evals.suite.plan import SuiteJob
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
-from podium.planner import BatchPlanner, Planner, PlanRequest, rounds_of
+from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.planners.plans import PlannerWrapper
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team
