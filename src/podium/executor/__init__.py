@@ -1,7 +1,6 @@
 """Runs a workflow over a pool of workers: each step once its inputs are there, within a budget, recorded in spans."""
 
 from podium.executor.execution import Execution
-from podium.executor.growing_execution import GrowingExecution
 from podium.executor.question_context import (
     ExecutionSettings,
     QuestionContext,
@@ -14,7 +13,6 @@ from podium.executor.step_input import StepInput, Style, build_messages, make_fe
 __all__ = [
     "Execution",
     "ExecutionSettings",
-    "GrowingExecution",
     "QuestionContext",
     "StepEnded",
     "StepInput",

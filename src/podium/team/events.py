@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.errors import StoreError
@@ -32,6 +33,30 @@ class QuestionEnded:
     """The question is over. A cancelled one sends this event too, before `CancelledError` propagates."""
 
     trace: Trace
+
+
+class HeldEvents:
+    """Holds back the events of steps that run before their plan is ready: they make no sense before it.
+
+    Args:
+        observe: gets them once they are released; None: nobody does.
+    """
+
+    def __init__(self, observe: Callable[[StepStarted | StepText | StepEnded], None] | None) -> None:
+        self._observe = observe
+        self._held: list[StepStarted | StepText | StepEnded] | None = []
+
+    def __call__(self, event: StepStarted | StepText | StepEnded) -> None:
+        if self._held is not None:
+            self._held.append(event)
+        elif self._observe is not None:
+            self._observe(event)
+
+    def release(self) -> None:
+        """Send what was held, and from now on each event at once."""
+        held, self._held = self._held or (), None
+        for event in held:
+            self(event)
 
 
 class TraceStoreError(StoreError):

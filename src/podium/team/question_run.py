@@ -14,10 +14,10 @@ from datetime import UTC, datetime
 from secrets import token_hex
 
 from podium.errors import StoreError, WorkerError, flatten_group
-from podium.executor import Execution, GrowingExecution, QuestionContext
+from podium.executor import Execution, QuestionContext
 from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, tells_steps
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
+from podium.team.events import Event, HeldEvents, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import Plan, RoundTrace, Trace
 from podium.types import DEFAULT_OPTIONS, Receipt, Spent, Usage
@@ -32,8 +32,9 @@ _ROUNDING_USD = 1e-9
 class OverlappedRound:
     """The execution of a round whose plan is still being written, and the task that runs it."""
 
-    execution: GrowingExecution
+    execution: Execution
     ended: asyncio.Task[None]
+    events: HeldEvents
 
 
 class QuestionRun:
@@ -125,11 +126,15 @@ class QuestionRun:
         if votes and context.question.options != DEFAULT_OPTIONS:
             yield None
             return
-        execution = GrowingExecution(
-            context, round=number, previous=self._previous_response, earlier_calls=self._earlier_calls
+        events = HeldEvents(context.observe)
+        execution = Execution(
+            replace(context, observe=events),
+            round=number,
+            previous=self._previous_response,
+            earlier_calls=self._earlier_calls,
         )
         async with asyncio.TaskGroup() as group:
-            yield OverlappedRound(execution, group.create_task(execution.run()))
+            yield OverlappedRound(execution, group.create_task(execution.run()), events)
 
     async def begin_round(self, number: int, plan: Plan, growing: OverlappedRound | None) -> RoundTrace:
         """The round of a plan, before the rest of it is run. One that has no workflow is recorded, and ends the
@@ -139,12 +144,12 @@ class QuestionRun:
             round_ = await self._completed(number, round_, growing.execution)
         self._emit(PlanReady(number, round_))
         if growing is not None:
-            growing.execution.release_events()
+            growing.events.release()
         if round_.workflow is None:
             self._end_without_workflow(number, round_)
         return round_
 
-    async def _completed(self, number: int, round_: RoundTrace, execution: GrowingExecution) -> RoundTrace:
+    async def _completed(self, number: int, round_: RoundTrace, execution: Execution) -> RoundTrace:
         """The round once what was started of its plan, and is not needed, has ended."""
         try:
             await execution.complete(round_.workflow, _max_tokens(round_))

@@ -1,0 +1,114 @@
+"""Which steps of a workflow start when, given how others have ended. It calls nobody, and knows no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from podium.executor.early_stopping import EarlyStopping
+from podium.trace import Span
+from podium.workflow import Step, Workflow
+
+_NO_EARLY_STOPS: Mapping[int, EarlyStopping] = MappingProxyType({})
+
+
+class Schedule:
+    """A workflow, which steps of it have started, and how those ended that have.
+
+    Args:
+        before: responses of earlier rounds, which votes that see them count.
+    """
+
+    def __init__(self, before: Sequence[str] = ()) -> None:
+        self.workflow = Workflow(())
+        self.reads: tuple[tuple[int, ...], ...] = ()
+        """By step, the earlier steps that it reads."""
+        self.to_run: Sequence[int] = ()
+        """The steps that are run, if no vote is certain without them; the others are skipped."""
+        self.spans: dict[int, Span] = {}
+        """The steps that have ended, by position."""
+        self.waited: dict[int, tuple[int, ...]] = {}
+        """By step, those that had to end before a vote could tell whether it needs the step."""
+        self._before = before
+        self._started: set[int] = set()
+        self._wanted: set[int] = set()
+        """The steps that no vote defers."""
+        self._early_stops = _NO_EARLY_STOPS
+
+    def take(
+        self,
+        workflow: Workflow,
+        to_run: Sequence[int],
+        early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
+    ) -> None:
+        """Run these steps of a workflow. Steps that have started keep their positions."""
+        self.workflow, self.to_run, self._early_stops = workflow, to_run, early_stops
+        self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
+        self._wanted = set() if early_stops else set(to_run)
+
+    def start_ready(self) -> list[int]:
+        """The steps that start now: all that they read has ended, and no vote defers them. They count as started."""
+        if self._early_stops:
+            self._continue_votes()
+        ready = [p for p in self.to_run if p in self._wanted and p not in self._started and self._has_all(p)]
+        self._started.update(ready)
+        return ready
+
+    def common_with(self, steps: Sequence[Step]) -> int:
+        """How many steps the workflow and these steps begin with alike."""
+        pairs = zip(self.workflow.steps, steps, strict=False)
+        return next(
+            (place for place, (one, other) in enumerate(pairs) if one != other),
+            min(len(self.reads), len(steps)),
+        )
+
+    def forget_from(self, position: int) -> tuple[Span, ...]:
+        """Forget that this step and later ones have started. Returns those that had ended."""
+        self._started = {p for p in self._started if p < position}
+        return tuple(self.spans.pop(p) for p in sorted(self.spans) if p >= position)
+
+    def response(self, position: int) -> str | None:
+        """The response of a step; None: it has none."""
+        span = self.spans.get(position)
+        return None if span is None else span.response
+
+    def is_last(self, position: int) -> bool:
+        """Whether the step's response is the answer."""
+        return position == len(self.workflow.steps) - 1
+
+    def is_spared(self, position: int) -> bool:
+        """Whether a step need not be run, since a vote is certain without it."""
+        return position not in self._needed(EarlyStopping.skips)
+
+    def _continue_votes(self) -> None:
+        """For each vote whose started steps have all ended, choose the steps that start next."""
+        waited_for = [stop.next_steps(self._before, self.spans) for stop in self._early_stops.values()]
+        wanted = self._needed(EarlyStopping.defers)
+        waited = tuple(sorted({j for positions in waited_for for j in positions}))
+        self.waited.update((position, waited) for position in wanted - self._wanted)
+        self._wanted = wanted
+
+    def _has_all(self, position: int) -> bool:
+        """Whether all steps that it reads have ended. A vote does not wait for steps that it skips."""
+        early_stop = self._early_stops.get(position)
+        return all(
+            j in self.spans or (early_stop is not None and early_stop.skips(j)) for j in self.reads[position]
+        )
+
+    def _needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
+        """The last step, and every step that it needs, directly or through others.
+
+        Args:
+            is_left_out: whether a vote does without a step that it reads.
+        """
+        if not self._early_stops:
+            return set(self.to_run)
+        found: set[int] = set()
+        for position in reversed(self.to_run):
+            readers = [k for k in self.to_run if position in self.reads[k]]
+            if not readers or any(
+                k in found and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
+                for k in readers
+            ):
+                found.add(position)
+        return found
