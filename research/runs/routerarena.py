@@ -26,7 +26,6 @@ from podium.planners import open_baseline
 from podium.team.opening import open_pool
 from podium.types import Question
 from podium.workers import Pool
-from podium.workers.traits import is_tool
 from podium.workflow import Workflow, live_steps
 
 DATASETS = {"full": "router_data.json", "robustness": "router_robustness.json"}
@@ -109,7 +108,7 @@ def main() -> None:
         )
     rows = {name: asyncio.run(predict(planner, pool, entries)) for name, entries in datasets.items()}
     place = options.checkout / "router_inference"
-    models = [worker.profile.name for worker in pool if not is_tool(worker)]
+    models = list(pool.answering)
     files = {
         f"config/{options.name}.json": {
             "pipeline_params": {"router_name": options.name, "models": models},

@@ -39,7 +39,7 @@ from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
-from podium.workers.traits import has_paid_workers, is_tool, real_workers
+from podium.workers.traits import has_paid_workers, real_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
@@ -111,9 +111,8 @@ def compose(
         composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:
             tallies = {one.worker: one.tallies for one in answers if one.worker in composed.chosen}
-            tools = [worker.profile.name for worker in pool if is_tool(worker)]
             ratings = Ratings(clusters=kinds.clusters, workers=tallies)
-            write_workers(file, pool, ratings, kept=[*composed.chosen, *tools], header=_HEADER)
+            write_workers(file, pool, ratings, kept=[*composed.chosen, *pool.tools], header=_HEADER)
     if study.json:
         print(composed.model_dump_json())
     else:
@@ -148,7 +147,7 @@ def _open_candidates(name: str, key_env: str | None, folder: Path) -> Pool:
         folder.mkdir(parents=True, exist_ok=True)
         replace_file(folder / CANDIDATES, toml_text({"worker": catalogue.workers}).encode())
         pool = open_pool(str(folder / CANDIDATES), rated=False)
-    if all(map(is_tool, pool)):
+    if not pool.answering:
         raise UsageError(f"{name} has only tools; give candidates that answer questions.")
     return pool
 

@@ -85,7 +85,7 @@ class PoolSource:
         failing."""
         pool = self._pool.subset(self._drawn(name))
         if self._settings.renamed:
-            workers = [worker.profile.name for worker in pool if not is_tool(worker)]
+            workers = pool.answering
             pool = pool.aliased(
                 dict(zip(workers, Random(f"names/{name}").sample(NAMES, len(workers)), strict=True))
             )

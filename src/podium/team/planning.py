@@ -129,8 +129,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
 def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
     if not settings.plan.quarantine_failing:
         return opened
-    tools = [worker.profile.name for worker in pool if is_tool(worker)]
-    return replace(opened, planner=QuarantinePlanner(opened.planner, tools))
+    return replace(opened, planner=QuarantinePlanner(opened.planner, pool.tools))
 
 
 def checkpoint_of(settings: TeamSettings) -> str | None:

@@ -28,6 +28,7 @@ from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
 from podium.workers.spec import PoolSpec, with_workers
+from podium.workers.traits import is_tool
 
 
 class Pool:
@@ -97,6 +98,16 @@ class Pool:
     def names(self) -> tuple[str, ...]:
         """In order."""
         return tuple(self._by_name)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The names of its tools, in order."""
+        return tuple(worker.profile.name for worker in self if is_tool(worker))
+
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """The names of the workers that can answer a question, in order: all but tools."""
+        return tuple(worker.profile.name for worker in self if not is_tool(worker))
 
     def __len__(self) -> int:
         return len(self._workers)

@@ -18,7 +18,6 @@ from podium.planner import PastRound, PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.team.opening import open_pool
 from podium.types import Profile, Question
-from podium.workers.traits import is_tool
 from podium.workflow import Acceptance, Workflow
 from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability
 from podium_lab.small_workers.plans import WorldParts, draw_world_workflow
@@ -312,11 +311,10 @@ def open_examples(pool: str) -> LaboratoryData[WorldParts]:
     """
     by_name = {ability.name: ability for ability in ABILITIES}
     opened = open_pool(pool)
-    tools = [name for name in opened.names if is_tool(opened.named(name))]
-    if strangers := [name for name in opened.names if name not in by_name and name not in tools]:
+    if strangers := [name for name in opened.names if name not in by_name and name not in opened.tools]:
         raise ConfigError(
             f"{pool} has {strangers[0]!r}, which is no worker of the orchestra; examples about the made-up world need "
             "a pool of its workers."
         )
-    claims = tuple({} if name in tools else by_name[name].claims for name in opened.names)
+    claims = tuple({} if name in opened.tools else by_name[name].claims for name in opened.names)
     return LaboratoryData(WorldLaboratory(), pool, ExampleTeam(tuple(opened.profiles), claims))

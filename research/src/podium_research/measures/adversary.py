@@ -8,9 +8,10 @@ another order, since the adversary takes one of its turns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from podium.conductor.prompt import renumbered
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
@@ -72,14 +73,14 @@ class WithAdversary(PlannerWrapper):
         shown = {k: number for number, k in enumerate(honest)}
         shown |= {adversary: shown[k] for k, adversary in adversaries.items() if adversary is not None}
         past_rounds = tuple(
-            replace(past_round, workflow=_renumbered(past_round.workflow, shown))
+            replace(past_round, workflow=renumbered(past_round.workflow, shown))
             for past_round in request.past_rounds
         )
         pool = tuple(request.pool[k] for k in honest)
         plan = await self.planner.plan(replace(request, pool=pool, past_rounds=past_rounds))
         if not isinstance(plan.decision, Workflow):
             return plan
-        workflow = _renumbered(plan.decision, dict(enumerate(honest)))
+        workflow = renumbered(plan.decision, dict(enumerate(honest)))
         open_ = [k for k in live_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
         if not open_:
             return replace(plan, decision=workflow)
@@ -90,8 +91,3 @@ class WithAdversary(PlannerWrapper):
         )
         reason = f"Step {at} went to an adversary, to measure its influence."
         return replace(plan, decision=Workflow(steps), reason=reason)
-
-
-def _renumbered(workflow: Workflow, numbers: Mapping[int, int]) -> Workflow:
-    """The workflow for a pool in which the workers have other numbers."""
-    return Workflow(tuple(replace(step, worker=numbers[step.worker]) for step in workflow.steps))

@@ -22,7 +22,6 @@ from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workers.traits import is_tool
 from podium_research.planners.trinity import Trinity
 from podium_research.planners.trinity_head import Evolution, Head
 from podium_research.search.settings import HeadSearch
@@ -48,7 +47,7 @@ class Generation:
 
 def head_workers(pool: Pool, named: Sequence[str]) -> tuple[str, ...]:
     """The workers that a head chooses among; `ConfigError` if the pool lacks one, or has none."""
-    models = tuple(worker.profile.name for worker in pool if not is_tool(worker))
+    models = pool.answering
     for name in named:
         if name not in models:
             raise ConfigError(

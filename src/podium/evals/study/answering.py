@@ -32,7 +32,6 @@ from podium.tasks import Task
 from podium.team import Runner
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workers.traits import is_tool
 
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
@@ -63,11 +62,6 @@ class WorkerAnswers:
     pool: Pool
     questions: StudyQuestions
 
-    @property
-    def workers(self) -> tuple[str, ...]:
-        """The names of the workers that answer: all but tools."""
-        return tuple(worker.profile.name for worker in self.pool if not is_tool(worker))
-
     async def ask(
         self,
         *,
@@ -93,7 +87,7 @@ class WorkerAnswers:
         wanted = [
             (task, name, repeat)
             for place, task in enumerate(self.questions.tasks)
-            for name in self.workers
+            for name in self.pool.answering
             for repeat in range(2 if place < twice else samples)
         ]
         missing = [one for one in wanted if self._is_missing(kept[one[1]].get((one[0].id, one[2])))]
@@ -115,7 +109,7 @@ class WorkerAnswers:
             on_progress(progress)
 
         with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
-            runners = {name: Runner.alone(name, self.pool, budget.dispatcher) for name in self.workers}
+            runners = {name: Runner.alone(name, self.pool, budget.dispatcher) for name in self.pool.answering}
             jobs = (
                 RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
                 for task, name, repeat in missing
@@ -192,7 +186,7 @@ class WorkerAnswers:
                 if (task := known.get(answer.task)) is not None
                 and (answer.trace.question, answer.gold) == (task.question, kept_gold(task))
             }
-            for name in self.workers
+            for name in self.pool.answering
             for key in (self._key(name),)
         }
 

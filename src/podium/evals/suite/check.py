@@ -102,7 +102,7 @@ async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> Sui
 def _training(setup: TableSetup, settings: SuiteSettings) -> Iterator[SuiteRow]:
     """Each worker alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
-    for name in setup.models:
+    for name in setup.pool.answering:
         yield from setup.rows(once, PlannerEntry(planner=f"single:{name}"), (), answers)
 
 

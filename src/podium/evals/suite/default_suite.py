@@ -19,7 +19,6 @@ from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import is_tool
 
 _TRAINING, _RECORDED_TRAINING = 100, 400
 """How many training questions choices are made on, where nobody says how many; recorded answers cost nothing."""
@@ -58,11 +57,10 @@ def default_suite(
     controls = _controls(team, training, untrained)
     first = _leading(team, controls, untrained, all_levels=recorded) if leads else ()
     choices = PLANNER_SELECTIONS if recorded and training else {}
-    models = [worker.profile.name for worker in pool if not is_tool(worker)]
     chosen = (
         PlannerEntry(planner=planner, label=choice.label)
         for planner, choice in choices.items()
-        if planner != "best-cascade" or len(models) > 2
+        if planner != "best-cascade" or len(pool.answering) > 2
     )
     return SuiteSettings(
         seed=seed,
@@ -78,7 +76,7 @@ def default_suite(
             *first,
             *chosen,
             PlannerEntry(planner=EACH_WORKER),
-            *_registered(models, recorded=recorded),
+            *_registered(pool.answering, recorded=recorded),
         ),
         tasks=(TasksEntry(name=table.tasks),),
         pool=(PoolEntry(name=team.workers_file, keys=_keys_of_workers(keys)),),

@@ -26,7 +26,6 @@ from podium.team.team import Team
 from podium.trace import Plan
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workers.traits import is_tool
 from podium.workflow import Workflow
 
 Emit = Callable[[str, str], None]
@@ -122,7 +121,7 @@ class _JobRun:
             vote = await training.vote_within(cost_usd)
         context = ControlContext(
             self.setup.pool.profiles,
-            tools=frozenset(worker.profile.name for worker in self.setup.pool if is_tool(worker)),
+            tools=frozenset(self.setup.pool.tools),
             seed=str(self.job.seed),
             best_worker=best,
             plans=await self._plans() if "plans" in control.needs else (),

@@ -26,7 +26,7 @@ from podium.team.team import Team, open_team
 from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
-from podium.workers.traits import has_paid_workers, is_tool
+from podium.workers.traits import has_paid_workers
 from podium.workers.vote import VoteWorker
 
 
@@ -89,11 +89,6 @@ class TableSetup:
         return replace(self, table=self.table.training(questions))
 
     @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the workers that are no tools."""
-        return tuple(worker.profile.name for worker in self.pool if not is_tool(worker))
-
-    @property
     def recorded(self) -> bool:
         """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
         return replays_bare_questions(self.pool)
@@ -104,7 +99,7 @@ class TableSetup:
             if entry.planner != EACH_WORKER:
                 yield entry
                 continue
-            for name in self.models:
+            for name in self.pool.answering:
                 yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
 
     def rows(
