@@ -22,9 +22,9 @@ from podium.server.app import create_app
 from podium.server.keys.keys import Keys as ServerKeys
 from podium.server.keys.keys import open_register, require_keys
 from podium.server.process_group import ServerProcess, run_group
+from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
-from podium.server.siblings import Siblings, read_together
 from podium.server.telemetry import open_telemetry
 from podium.sqlite_files import default_path
 from podium.team.opening import TeamFile, open_pool
@@ -64,7 +64,7 @@ class _TeamProcess:
         logging.getLogger("stamina").addHandler(logging.NullHandler())
         settings = self.file.read()
         pool = open_pool(settings)
-        share_limits(pool, process.number, process.of)
+        share_limits(pool, process.number, process.process_count)
         _run(settings, pool, sockets, process)
 
 
@@ -115,16 +115,18 @@ async def _open_service(
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
         spending = None if process is None else process.folder / "spending.sqlite"
         team = await opened.enter_async_context(open_team(settings, pool, seed="served", spending=spending))
-        siblings = None
+        peers = None
         if process is not None:
-            siblings = await opened.enter_async_context(Siblings(process.folder, process.number, process.of))
-            read_together(traces, siblings)
+            peers = await opened.enter_async_context(
+                ProcessPeers(process.folder, process.number, process.process_count)
+            )
+            flush_peers_before_reads(traces, peers)
         yield Service(
             team,
             store=traces,
             keys=keys,
             observers=() if telemetry is None else (telemetry.observer,),
-            siblings=siblings,
+            peers=peers,
         )
 
 
@@ -136,7 +138,7 @@ def _started(
 ) -> str:
     where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.needs_keys else "no key is needed on this machine"
-    processes = "" if process is None else f"{process.of} processes; "
+    processes = "" if process is None else f"{process.process_count} processes; "
     return (
         f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
         f"Planner: {service.team.opened_planner.description}."

@@ -19,10 +19,10 @@ from podium.errors import UsageError
 from podium.server.answers import ServedAnswer, from_trace
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
-from podium.server.leniency import without_names
 from podium.server.provider_state import write_state
 from podium.server.requests import ChatRequest, full_conversation
 from podium.server.service import Service
+from podium.server.unsupported_fields import without_names
 from podium.server.worker_selection import eligible_workers
 from podium.trace import Span, Trace
 from podium.types import AnswerOptions, Message, Question, ToolCall

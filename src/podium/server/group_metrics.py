@@ -12,23 +12,23 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
-from podium.server.siblings import Siblings
+from podium.server.process_peers import ProcessPeers
 from podium.server.streaming import Write
 
 
-def answer_metrics(siblings: Siblings, registry: CollectorRegistry) -> None:
+def answer_metrics(peers: ProcessPeers, registry: CollectorRegistry) -> None:
     """Let the other processes read the metrics of this one."""
 
     async def answer(_: object, write: Write) -> None:
         await write(_to_json(registry.collect()))
 
-    siblings.answers["metrics"] = answer
+    peers.answers["metrics"] = answer
 
 
-async def of_group(siblings: Siblings, registry: CollectorRegistry) -> CollectorRegistry:
+async def of_group(peers: ProcessPeers, registry: CollectorRegistry) -> CollectorRegistry:
     """The metrics of this process and of all others that answer."""
-    replies = await siblings.ask("metrics")
-    texts = {siblings.number: _to_json(registry.collect()), **replies}
+    replies = await peers.ask("metrics")
+    texts = {peers.number: _to_json(registry.collect()), **replies}
     merged = CollectorRegistry()
     merged.register(_Merged({number: texts[number] for number in sorted(texts)}))
     return merged

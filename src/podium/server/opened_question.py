@@ -18,11 +18,11 @@ from fastapi.responses import Response
 from podium.server.answers import ServedAnswer, encode_reply, from_plan, from_trace, no_answer_error
 from podium.server.approval import ApprovedPlan, expiry
 from podium.server.keys import Caller
-from podium.server.leniency import ignored_header
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
+from podium.server.unsupported_fields import ignored_header
 from podium.team import Event, PlanReady, QuestionEnded, Runner, TraceStoreError
 from podium.trace import Trace
 from podium.types import Usage

@@ -47,8 +47,8 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     """GET /healthz, /readyz and /metrics."""
     router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
-    if service.siblings is not None:
-        answer_metrics(service.siblings, metrics.registry)
+    if service.peers is not None:
+        answer_metrics(service.peers, metrics.registry)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
@@ -95,8 +95,8 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
                 "The server's figures are for admin keys: make one with `podium keys add --admin`."
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        siblings = service.siblings
-        registry = metrics.registry if siblings is None else await of_group(siblings, metrics.registry)
+        peers = service.peers
+        registry = metrics.registry if peers is None else await of_group(peers, metrics.registry)
         return Response(encode(registry), headers={"content-type": media_type})
 
     return router

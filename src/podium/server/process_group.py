@@ -43,7 +43,7 @@ class ServerProcess:
 
     number: int
     """The process's number, from 0. A process that replaces another has its number."""
-    of: int
+    process_count: int
     """How many processes there are."""
     folder: Path
     """A folder for this group alone. The parent deletes it; where the parent was killed, the last process does."""

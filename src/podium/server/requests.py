@@ -1,7 +1,7 @@
 """What a caller may send: bodies parsed and checked from bytes, the object `podium`, and the resulting request.
 
 Errors name the field at fault. This module has what all routes share; the fields of a route are in its own module, and
-`leniency` decides on fields that nobody here honours.
+`unsupported_fields` decides on fields that nobody here honours.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Unsupported(NamedTuple):
 
 
 class BodyPart(BaseModel):
-    """A part of a body. `leniency` decides on fields that it does not have."""
+    """A part of a body. `unsupported_fields` decides on fields that it does not have."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 

@@ -34,7 +34,7 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
-    from podium.server.siblings import Siblings
+    from podium.server.process_peers import ProcessPeers
     from podium.trace.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
@@ -51,7 +51,7 @@ class Service:
         store: where traces are kept.
         keys: the API keys.
         observers: further observers of every question.
-        siblings: the other processes that serve the same address; None: there are none.
+        peers: the other processes that serve the same address; None: there are none.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Service:
         store: AsyncTraceStore,
         keys: Keys,
         observers: Sequence[ObserverFactory] = (),
-        siblings: Siblings | None = None,
+        peers: ProcessPeers | None = None,
     ) -> None:
         self.team = team
         self.pool = team.pool
@@ -71,7 +71,7 @@ class Service:
         self.keys = keys
         self.live = LiveQuestions()
         self.observers = list(observers)
-        self.siblings = siblings
+        self.peers = peers
         self.planners = Planners(team, store)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)

@@ -14,7 +14,7 @@ from podium.config import suggestion
 from podium.errors import APIError
 from podium.server.api_errors import forbidden, invalid, not_found
 from podium.server.keys import Caller
-from podium.team.team_worker import TeamWorker, without
+from podium.team.team_worker import TeamWorker, pool_without
 from podium.types import Profile, Question
 from podium.workers.pool import Pool
 
@@ -76,7 +76,7 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
         and fits(profile)
     ]
     some = pool if len(left) == len(pool) else pool.subset(left) if left else None
-    offers = None if some is None else without(some, _denied(caller, request))
+    offers = None if some is None else pool_without(some, _denied(caller, request))
     if offers is None:
         raise _no_worker(request.question)
     offered = offers.names
@@ -122,7 +122,7 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
         for other in chain
         if other in allowed and other not in out and fits(pool.named(other).profile)
     ]
-    offers = without(pool.subset(taken), _denied(caller, request))
+    offers = pool_without(pool.subset(taken), _denied(caller, request))
     if offers is None or name not in offers.names:
         raise invalid(f"The request leaves nobody in the team {name!r} to call: deny fewer.", "podium.deny")
     return offers

@@ -112,10 +112,10 @@ class TeamWorker:
         return frozenset(pool.names).union(*within)
 
     def without(self, names: Collection[str]) -> TeamWorker | None:
-        """The same team, which calls no worker of these names, nor do the teams in it; None: nobody is left in one."""
+        """A copy of the team that calls no worker of these names, nor do the teams in it; None: nobody is left."""
         if self.names.isdisjoint(names):
             return self
-        kept = without(self.runner.pool, names)
+        kept = pool_without(self.runner.pool, names)
         if kept is None:
             return None
         return TeamWorker(
@@ -136,9 +136,11 @@ class TeamWorker:
                 await self.opened_planner.close()
 
 
-def without(pool: Pool, names: Collection[str]) -> Pool | None:
-    """The pool without workers of these names, also in its teams; the pool itself if it has none; None: all are left
-    out."""
+def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
+    """The pool without the workers of these names, also without those in its teams.
+
+    It is the pool itself if nobody has such a name, and None if nobody is left.
+    """
     left = {
         number: worker.without(names) if isinstance(worker, TeamWorker) else worker
         for number, worker in enumerate(pool)
@@ -152,7 +154,7 @@ def without(pool: Pool, names: Collection[str]) -> Pool | None:
     return pool.subset([*kept]).replaced({worker.profile.name: worker for worker in kept.values()})
 
 
-def share_limits(pool: Pool, number: int, of: int) -> None:
+def share_limits(pool: Pool, number: int, process_count: int) -> None:
     """Give the workers of a pool that was just opened their share of the limits, also those of its teams.
 
     Each of several processes that call them together takes its share when it opens its pool, so the processes need not
@@ -160,16 +162,16 @@ def share_limits(pool: Pool, number: int, of: int) -> None:
 
     Args:
         number: of this process, from 0.
-        of: processes in all.
+        process_count: how many processes there are.
 
     Raises:
         UsageError: a limit is smaller than the number of processes.
     """
     for worker in real_workers(pool):
         if isinstance(worker, TeamWorker):
-            share_limits(worker.runner.pool, number, of)
+            share_limits(worker.runner.pool, number, process_count)
         try:
-            worker.limits = _share(worker, number, of)  # type: ignore[misc]
+            worker.limits = _share(worker, number, process_count)  # type: ignore[misc]
         except AttributeError:
             raise UsageError(
                 f"The limits of the worker {worker.profile.name!r} cannot be divided, because its kind does not let "
@@ -177,18 +179,18 @@ def share_limits(pool: Pool, number: int, of: int) -> None:
             ) from None
 
 
-def _share(worker: Worker, number: int, of: int) -> Limits:
+def _share(worker: Worker, number: int, process_count: int) -> Limits:
     limits = worker.limits
     for name, most in (("concurrency", limits.concurrency), ("rpm", limits.rpm)):
-        if most is not None and most < of:
+        if most is not None and most < process_count:
             raise UsageError(
-                f"The limit {name} = {most:g} of the worker {worker.profile.name!r} cannot be divided among {of} "
-                f"processes: raise it, or serve with --workers {max(1, int(most))}."
+                f"The limit {name} = {most:g} of the worker {worker.profile.name!r} cannot be divided among "
+                f"{process_count} processes: raise it, or serve with --workers {max(1, int(most))}."
             )
     shares = {
-        "concurrency": limits.concurrency // of + (number < limits.concurrency % of),
-        "rpm": None if limits.rpm is None else limits.rpm / of,
-        "tpm": None if limits.tpm is None else limits.tpm / of,
+        "concurrency": limits.concurrency // process_count + (number < limits.concurrency % process_count),
+        "rpm": None if limits.rpm is None else limits.rpm / process_count,
+        "tpm": None if limits.tpm is None else limits.tpm / process_count,
     }
     return limits.model_copy(update=shares)
 

@@ -26,7 +26,6 @@ from podium.server.anthropic.content_blocks import (
 )
 from podium.server.conversation import images_as_text, stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import HINTS, settle_leftover, takes_extra
 from podium.server.provider_state import with_state
 from podium.server.requests import (
     NO_OPTIONS,
@@ -41,6 +40,7 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
+from podium.server.unsupported_fields import HINTS, handle_unsupported, takes_extra
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ToolCall
 
@@ -216,11 +216,11 @@ async def read_messages(
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
     passes = takes_extra(service.pool, worker)
-    leftover = settle_leftover(
+    unsupported = handle_unsupported(
         body, strict=settings.serve.strict, passes=passes, passed=_PASSED, ignores_unknown=is_beta
     )
     messages = to_messages(body)
-    extra = _endpoint_fields(body.thinking, leftover.extra) if passes else {}
+    extra = _endpoint_fields(body.thinking, unsupported.extra) if passes else {}
     request = ChatRequest(
         question=to_question(messages, to_options(body, extra), direct=worker is not None),
         messages=None if worker is None else messages,
@@ -229,7 +229,7 @@ async def read_messages(
         worker=worker,
         seed=token_hex(8),
         user=None if body.metadata is None else body.metadata.user_id,
-        ignored=leftover.ignored,
+        ignored=unsupported.ignored,
     )
     return await stay_with_worker(with_options(request, options, settings), service, caller)
 

@@ -57,8 +57,8 @@ class BackgroundQuestions:
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
-        if service.siblings is not None:
-            service.siblings.answers["cancel"] = self._answer
+        if service.peers is not None:
+            service.peers.answers["cancel"] = self._answer
 
     def start(self, question: OpenedQuestion) -> None:
         """Start a question."""
@@ -79,10 +79,10 @@ class BackgroundQuestions:
         """Cancel a question of any process of this server. False: it is not running, or belongs to another key."""
         if self._cancel(trace_id, caller.visible_owner):
             return True
-        siblings = self._service.siblings
-        if siblings is None:
+        peers = self._service.peers
+        if peers is None:
             return False
-        return any((await siblings.ask("cancel", id=trace_id, owner=caller.visible_owner)).values())
+        return any((await peers.ask("cancel", id=trace_id, owner=caller.visible_owner)).values())
 
     def _cancel(self, trace_id: str, owner: str | None) -> bool:
         task, caller = self._tasks.get(trace_id, (None, None))

@@ -22,8 +22,8 @@ from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
 from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.keys import Caller
 from podium.server.live import EventLog, LiveQuestions
+from podium.server.process_peers import Answer
 from podium.server.service import Service
-from podium.server.siblings import Answer
 from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.trace import Trace, TraceStatus
@@ -54,8 +54,8 @@ _JSONL = {
 def routes(service: Service) -> APIRouter:
     """The routes under /api/traces."""
     router = APIRouter(tags=["traces"])
-    if service.siblings is not None:
-        service.siblings.answers["events"] = _answer_events(service.live)
+    if service.peers is not None:
+        service.peers.answers["events"] = _answer_events(service.live)
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
     async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
@@ -233,9 +233,9 @@ def _replay(trace: Trace, after: str | None) -> Any:
 
 def _elsewhere(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
     """The events of a question of another process of this server, else of another server."""
-    if service.siblings is None:
+    if service.peers is None:
         return _poll(service.store, id_, caller)
-    pieces = service.siblings.stream("events", id=id_, owner=caller.visible_owner, after=after)
+    pieces = service.peers.stream("events", id=id_, owner=caller.visible_owner, after=after)
 
     async def produce(write: Write) -> None:
         found = False

@@ -70,8 +70,8 @@ class BackgroundResponses:
         self._trouble = False
         """Whether the store failed, so that it may have rows of responses that nothing here makes."""
         self._swept_s = float("-inf")
-        if service.siblings is not None:
-            service.siblings.answers["response"] = self._answer_events
+        if service.peers is not None:
+            service.peers.answers["response"] = self._answer_events
 
     def open(self) -> None:
         """Begin to give signs of life."""
@@ -172,13 +172,13 @@ class BackgroundResponses:
 
     async def _events(self, id: str, caller: Caller, after: int) -> AsyncGenerator[bytes]:
         """The events after number `after`, also of a response of another process; none if no process has any."""
-        response, siblings = self._responses.get(id), self._service.siblings
+        response, peers = self._responses.get(id), self._service.peers
         if response is not None:
             async for event in response.events(after):
                 yield event
-        elif siblings is not None:
+        elif peers is not None:
             owner = caller.visible_owner
-            async with aclosing(siblings.stream("response", id=id, owner=owner, after=after)) as pieces:
+            async with aclosing(peers.stream("response", id=id, owner=owner, after=after)) as pieces:
                 async for piece in pieces:
                     yield piece
 

@@ -15,7 +15,6 @@ from pydantic import Field, StringConstraints
 from podium.server.api_errors import invalid
 from podium.server.conversation import images_as_text, stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import HINTS, LOGPROBS, SAMPLING, ignore_names, settle_leftover, takes_extra
 from podium.server.openai.tools import SentPart, Tool, ToolCallPart, ToolChoice, Tools, check_tool_choice
 from podium.server.provider_state import KEY, with_state
 from podium.server.requests import (
@@ -31,6 +30,14 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
+from podium.server.unsupported_fields import (
+    HINTS,
+    LOGPROBS,
+    SAMPLING,
+    handle_unsupported,
+    ignore_names,
+    takes_extra,
+)
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ProviderState, ToolCall
 
@@ -198,15 +205,19 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
     """
     options, settings = body.podium or NO_OPTIONS, service.settings
     planner, worker = resolve_model(body.model, options.planner, service.pool, caller)
-    leftover = settle_leftover(body, strict=settings.serve.strict, passes=takes_extra(service.pool, worker))
+    unsupported = handle_unsupported(
+        body, strict=settings.serve.strict, passes=takes_extra(service.pool, worker)
+    )
     messages = tuple(_message(m, worker) for m in body.messages)
     if not takes_extra(service.pool, worker):
-        leftover = ignore_names(messages, leftover, strict=settings.serve.strict)
+        unsupported = ignore_names(messages, unsupported, strict=settings.serve.strict)
     elif body.seed is not None:
-        leftover.extra["seed"] = body.seed
+        unsupported.extra["seed"] = body.seed
     request = ChatRequest(
         question=to_question(
-            messages, _options(body, leftover.extra, strict=settings.serve.strict), direct=worker is not None
+            messages,
+            _options(body, unsupported.extra, strict=settings.serve.strict),
+            direct=worker is not None,
         ),
         messages=None if worker is None else messages,
         model=body.model,
@@ -216,7 +227,7 @@ async def read_chat(body: ChatBody, service: Service, caller: Caller) -> ChatReq
         metadata=body.metadata or {},
         user=body.end_user,
         keep=body.store is not False,
-        ignored=leftover.ignored,
+        ignored=unsupported.ignored,
     )
     return await stay_with_worker(with_options(request, options, settings), service, caller)
 

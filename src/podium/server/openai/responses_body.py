@@ -16,7 +16,6 @@ from podium.server.answers import from_trace
 from podium.server.api_errors import invalid
 from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
-from podium.server.leniency import HINTS, Leftover, settle_leftover, takes_extra
 from podium.server.openai.chat_body import ChatBody, JsonSchema, OpenAIBody, PlainFormat
 from podium.server.openai.response_items import Item, find_trace, to_conversation, to_messages
 from podium.server.openai.tools import (
@@ -38,6 +37,7 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
+from podium.server.unsupported_fields import HINTS, UnsupportedFields, handle_unsupported, takes_extra
 from podium.server.worker_selection import resolve_model
 from podium.trace import Trace
 from podium.types import AnswerOptions, Message
@@ -147,11 +147,11 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
     if instructions:
         metadata[INSTRUCTIONS_KEY] = "true"
     direct = takes_extra(service.pool, worker)
-    leftover = settle_leftover(body, strict=settings.serve.strict, passes=direct)
+    unsupported = handle_unsupported(body, strict=settings.serve.strict, passes=direct)
     if direct:
-        leftover = _to_chat(body, leftover)
+        unsupported = _to_chat(body, unsupported)
     messages = (*instructions, *previous, *new)
-    answer_options = _options(body, leftover.extra, strict=settings.serve.strict)
+    answer_options = _options(body, unsupported.extra, strict=settings.serve.strict)
     request = ChatRequest(
         question=to_question(messages, answer_options, direct=worker is not None, param="input"),
         messages=None if worker is None else messages,
@@ -162,7 +162,7 @@ async def read_response(body: ResponseBody, service: Service, caller: Caller) ->
         metadata=metadata,
         user=body.end_user,
         keep=body.store is not False,
-        ignored=leftover.ignored,
+        ignored=unsupported.ignored,
     )
     return await stay_with_worker(with_options(request, options, settings), service, caller)
 
@@ -182,13 +182,13 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
     return to_messages(question, from_trace(trace))
 
 
-def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:
+def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:
     """Convert the fields for one worker's endpoint to those of a chat completion.
 
     Raises:
         APIError: 400 for a field that only chat completions have: it would replace what Podium sets itself.
     """
-    given, extra = leftover.extra, {}
+    given, extra = unsupported.extra, {}
     for name in sorted(given.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
         raise invalid(
             f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
@@ -207,8 +207,8 @@ def _to_chat(body: ResponseBody, leftover: Leftover) -> Leftover:
         extra["verbosity"] = verbosity
     if extra.get("top_logprobs"):
         extra["logprobs"] = True
-    ignored = [name for name in leftover.ignored if name != "text.verbosity"]
-    return Leftover((*ignored, *sorted(foreign & given.keys())), extra)
+    ignored = [name for name in unsupported.ignored if name != "text.verbosity"]
+    return UnsupportedFields((*ignored, *sorted(foreign & given.keys())), extra)
 
 
 def _options(body: ResponseBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:

@@ -1,9 +1,9 @@
-"""How the processes of one server ask each other: for their metrics, for the events of a question, to cancel one,
-to write their traces.
+"""How the processes of one server ask each other for their metrics or the events of a question, or to cancel a
+question or write their traces.
 
 Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON; the reply is
 what comes until the connection ends, and nothing if the process has nothing to say. Callers check keys before they ask.
-What the processes can be asked is told by the parts that answer (`Siblings.answers`).
+Each part of the server that answers such requests adds itself to `ProcessPeers.answers`.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ _WAIT_S = 2.0
 _PIECE_BYTES = 64 * 2**10
 
 
-class Siblings:
-    """The other processes, and what this one answers them. A context manager, open while the process serves.
+class ProcessPeers:
+    """The other processes of the server, and what this one answers them. A context manager, open while it serves.
 
     Args:
         folder: only for this group.
         number: of this process, from 0.
-        of: processes in all.
+        process_count: of the whole group.
     """
 
-    def __init__(self, folder: Path, number: int, of: int) -> None:
+    def __init__(self, folder: Path, number: int, process_count: int) -> None:
         self.number = number
         self.answers: dict[str, Answer] = {}
         """What this process can be asked, by name."""
         self._own = folder / f"{number}.sock"
-        self._others = {other: folder / f"{other}.sock" for other in range(of) if other != number}
+        self._others = {other: folder / f"{other}.sock" for other in range(process_count) if other != number}
         self._server: asyncio.Server | None = None
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -116,15 +116,15 @@ class Siblings:
             writer.close()
 
 
-def read_together(store: AsyncTraceStore, siblings: Siblings) -> None:
-    """Let each process find the traces of all, also those that were made a moment ago and are not written yet."""
+def flush_peers_before_reads(store: AsyncTraceStore, peers: ProcessPeers) -> None:
+    """Let each process read the traces of all: before it reads, the others write those that still wait in memory."""
 
     async def answer(_: object, write: Write) -> None:
         await store.wait_until_flushed()
         await write(b"written")
 
-    siblings.answers["write"] = answer
-    store.written_elsewhere = lambda: siblings.ask("write")
+    peers.answers["write"] = answer
+    store.written_elsewhere = lambda: peers.ask("write")
 
 
 async def _pieces(path: Path, name: str, arguments: dict[str, Any]) -> AsyncGenerator[bytes]:

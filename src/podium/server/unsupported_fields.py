@@ -54,7 +54,7 @@ HINTS: Mapping[str, Unsupported] = {
 """Unsupported fields of all APIs, including fields of other widespread servers."""
 
 
-class Leftover(NamedTuple):
+class UnsupportedFields(NamedTuple):
     """The unsupported fields of a request that was not refused."""
 
     ignored: tuple[str, ...] = ()
@@ -74,14 +74,14 @@ def takes_extra(pool: Pool, worker: str | None) -> bool:
     return worker is not None and traits_of(pool.named(worker)).takes_extra
 
 
-def settle_leftover(
+def handle_unsupported(
     body: BodyPart,
     *,
     strict: bool = True,
     passes: bool = False,
     passed: Container[str] | None = None,
     ignores_unknown: bool = False,
-) -> Leftover:
+) -> UnsupportedFields:
     """Ignore, pass on or refuse each field of `body` that Podium does not support.
 
     Args:
@@ -94,7 +94,7 @@ def settle_leftover(
     """
     ignored: dict[str, None] = {}
     extra: dict[str, Any] = {}
-    for place, value, known in _leftovers(body, ()):
+    for place, value, known in _unsupported_fields(body, ()):
         if (value is None and (known is not None or not strict)) or (
             known and _is_one_of(value, known.values)
         ):
@@ -112,10 +112,12 @@ def settle_leftover(
                 ignored[".".join("*" if isinstance(p, int) else p for p in place)[:_MAX_NAME_CHARS]] = None
                 continue
         raise _refusal(body, name[:200], known)
-    return Leftover(tuple(ignored)[:_MAX_NAMED], extra)
+    return UnsupportedFields(tuple(ignored)[:_MAX_NAMED], extra)
 
 
-def ignore_names(messages: tuple[Message, ...], leftover: Leftover, *, strict: bool) -> Leftover:
+def ignore_names(
+    messages: tuple[Message, ...], unsupported: UnsupportedFields, *, strict: bool
+) -> UnsupportedFields:
     """Add the participants' names to the ignored fields: a team does not pass `name` on to its workers.
 
     Raises:
@@ -123,11 +125,11 @@ def ignore_names(messages: tuple[Message, ...], leftover: Leftover, *, strict: b
     """
     named = next((number for number, message in enumerate(messages) if message.name is not None), None)
     if named is None:
-        return leftover
+        return unsupported
     if strict:
         where = f"messages.{named}.name"
         raise invalid(f"{where} cannot be honoured: a team has no names.", where, code="unsupported_field")
-    return leftover._replace(ignored=(*leftover.ignored, "messages.*.name"))
+    return unsupported._replace(ignored=(*unsupported.ignored, "messages.*.name"))
 
 
 def without_names(messages: tuple[Message, ...]) -> tuple[Message, ...]:
@@ -146,7 +148,7 @@ def _refusal(body: BodyPart, name: str, known: Unsupported | None) -> Exception:
     )
 
 
-def _leftovers(
+def _unsupported_fields(
     part: BaseModel, place: tuple[str | int, ...]
 ) -> Iterator[tuple[tuple[str | int, ...], Any, Unsupported | None]]:
     """The fields of a body that its models do not declare: path, value, and the `Unsupported` of a known field."""
@@ -160,11 +162,11 @@ def _leftovers(
         if value is None:
             continue  # Most fields are not given.
         if isinstance(value, BaseModel):
-            yield from _leftovers(value, (*place, name))
+            yield from _unsupported_fields(value, (*place, name))
         elif isinstance(value, tuple):
             for number, one in enumerate(value):
                 if isinstance(one, BaseModel):
-                    yield from _leftovers(one, (*place, name, number))
+                    yield from _unsupported_fields(one, (*place, name, number))
 
 
 def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
