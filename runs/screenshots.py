@@ -33,7 +33,7 @@ from podium.conductor.checkpoint import checkpoint_folder
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
 from podium.team.opening import open_pool
-from podium.trace import Feedback
+from podium.trace import Outcome
 from podium.trace.store import TraceStore
 
 ROOT = Path(__file__).parent.parent
@@ -172,9 +172,9 @@ def date_back_and_judge(path: Path, asked: dict[str, Task]) -> None:
     """Spread the questions over the last days, and judge two of three answers."""
     now = datetime.now(UTC)
 
-    def judged(task: Task, answer: str) -> Feedback:
+    def judged(task: Task, answer: str) -> Outcome:
         grade = asyncio.run(task.grade(answer))
-        return Feedback(right=grade.score == 1, at=now.isoformat())
+        return Outcome(right=grade.score == 1, at=now.isoformat())
 
     with TraceStore(path) as store:
         traces = []

@@ -41,4 +41,4 @@ def test_input_out_of_a_cache_and_into_it_has_its_own_price(price: Price, usd: f
     ],
 )
 def test_only_a_price_that_was_written_as_0_says_free(price: Price, free: bool) -> None:
-    assert price.says_free == free
+    assert price.is_declared_free == free

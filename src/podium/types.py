@@ -134,7 +134,7 @@ class Price(Value):
         )
 
     @property
-    def says_free(self) -> bool:
+    def is_declared_free(self) -> bool:
         """Whether it was written down that nothing is paid. A price that nobody gave is only not known."""
         return bool(self.model_fields_set) and not (self.most_input or self.output)
 

@@ -17,7 +17,7 @@ from podium.planners import (
     find_baseline,
     open_baseline,
 )
-from podium.planners.by_ratings import ByRatings
+from podium.planners.rating_router import RatingRouter
 from podium.planners.registry import own_baselines
 from podium.types import Profile
 from podium.workflow import Step, Workflow, render
@@ -57,8 +57,8 @@ def test_a_constant_plan_is_read_from_its_file(tmp_path):
         Committee(("ada", "ada", "gpt-4:mini")),
         Committee(("gpt-4:mini",)),
         Cascade(("ada", "ada"), "gpt-4:mini"),
-        ByRatings(0.0),
-        ByRatings(12.5),
+        RatingRouter(0.0),
+        RatingRouter(12.5),
     ],
 )
 def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):

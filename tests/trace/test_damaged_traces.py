@@ -16,8 +16,8 @@ from podium.errors import UsageError
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
-from podium.trace.soundness import MOST
 from podium.trace.store import TraceStore
+from podium.trace.validation import MAX_NUMBER
 
 SPAN = ("rounds", 0, "spans", 1)
 STEP = ("rounds", 0, "plan", "decision", "steps", 1)
@@ -108,7 +108,7 @@ def test_what_a_provider_and_a_caller_write_may_be_negative(make_trace: Any) -> 
     )
     (trace,) = read_jsonl([line], "x")
     assert trace.spans[1].reply.parameters == {"presence_penalty": -2, "seed": -7}
-    assert next(read_jsonl([changed(trace, ("seconds",), MOST)], "x")).seconds == MOST
+    assert next(read_jsonl([changed(trace, ("seconds",), MAX_NUMBER)], "x")).seconds == MAX_NUMBER
 
 
 DAMAGES: list[Callable[[str], tuple[str, Any]]] = [

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import UnknownTraceError
-from podium.trace import Feedback, Trace
+from podium.trace import Outcome, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import OutcomeFilter, TraceFilters
 from podium.trace.serialization import read_jsonl
 
 MakeTrace = Callable[..., Trace]
-RIGHT = Feedback(right=True, at="2026-03-02T00:00:00+00:00")
-WRONG = Feedback(right=False, note="It is \0 7 \ud800.", by="ada", at="2026-03-02T00:00:00+00:00")
-NOTE = Feedback(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
+RIGHT = Outcome(right=True, at="2026-03-02T00:00:00+00:00")
+WRONG = Outcome(right=False, note="It is \0 7 \ud800.", by="ada", at="2026-03-02T00:00:00+00:00")
+NOTE = Outcome(note="Ask Bob.", at="2026-03-02T00:00:00+00:00")
 
 
 async def passing(store: AsyncTraceStore, outcome: OutcomeFilter, owner: str | None = None) -> str:
@@ -30,9 +30,9 @@ async def test_an_outcome_is_kept_listed_filtered_and_exported(
 ) -> None:
     for id_ in "abcd":
         kept.add(make_trace(id_, owner="ada" if id_ < "c" else None))
-    assert (await kept.judge("a", RIGHT)).outcome == RIGHT
-    await kept.judge("b", WRONG)
-    await kept.judge("c", NOTE)
+    assert (await kept.set_outcome("a", RIGHT)).outcome == RIGHT
+    await kept.set_outcome("b", WRONG)
+    await kept.set_outcome("c", NOTE)
     assert await kept.get("a") == make_trace("a", owner="ada", outcome=RIGHT)
     stored = (await kept.get("b")).outcome
     assert stored == WRONG.model_copy(update={"note": "It is \0 7 ?."})
@@ -57,16 +57,16 @@ async def test_an_outcome_is_replaced_taken_back_and_deleted_with_its_trace(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     kept.add(make_trace("a"))
-    await kept.judge("a", RIGHT)
-    await kept.judge("a", WRONG)
+    await kept.set_outcome("a", RIGHT)
+    await kept.set_outcome("a", WRONG)
     assert (await passing(kept, "right"), await passing(kept, "wrong")) == ("", "a")
-    assert await kept.judge("a", None) == make_trace("a") == await kept.get("a")
+    assert await kept.set_outcome("a", None) == make_trace("a") == await kept.get("a")
     assert await passing(kept, "none") == "a"
-    await kept.judge("a", RIGHT)
+    await kept.set_outcome("a", RIGHT)
     assert await kept.delete("a")
     assert await passing(kept, "right") == ""
     with pytest.raises(UnknownTraceError):
-        await kept.judge("a", RIGHT)
+        await kept.set_outcome("a", RIGHT)
 
 
 async def test_an_outcome_of_a_plan_does_not_replace_the_answer_of_its_run(
@@ -82,13 +82,13 @@ async def test_an_outcome_of_a_plan_does_not_replace_the_answer_of_its_run(
     with monkeypatch.context() as earlier:
         earlier.setattr(kept, "get", found)
         with pytest.raises(UnknownTraceError):
-            await kept.judge("a", RIGHT)
+            await kept.set_outcome("a", RIGHT)
     assert await kept.get("a") == ran
 
 
 async def test_only_who_may_see_a_trace_may_judge_it(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     kept.add(make_trace("a", owner="ada"))
     with pytest.raises(UnknownTraceError):
-        await kept.judge("a", WRONG, "bob")
+        await kept.set_outcome("a", WRONG, "bob")
     assert (await kept.get("a")).outcome is None
-    assert (await kept.judge("a", RIGHT, "ada")).outcome == RIGHT
+    assert (await kept.set_outcome("a", RIGHT, "ada")).outcome == RIGHT

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
-from podium.trace import Attempt, Feedback, Plan, Reply, RoundTrace, Span, Trace
+from podium.trace import Attempt, Outcome, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.costs import PLANNING, Cost, costs_of
 from podium.trace.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
@@ -147,8 +147,8 @@ async def test_dollars_are_summed_by_worker_key_planner_and_day(
 async def test_a_key_is_told_of_its_own_questions_alone(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     for trace in questions(make_trace):
         kept.add(trace)
-    await kept.judge("a", Feedback(right=True, at="2026-03-02T00:00:00Z"))
-    await kept.judge("d", Feedback(right=False, at="2026-03-02T00:00:00Z"))
+    await kept.set_outcome("a", Outcome(right=True, at="2026-03-02T00:00:00Z"))
+    await kept.set_outcome("d", Outcome(right=False, at="2026-03-02T00:00:00Z"))
     assert await sums(kept, "key", "lab") == {"lab": (0, 0, 1, 1, 1)}
     for owner, judged in [
         ("lab", Accuracy(0, 1)),
@@ -179,8 +179,8 @@ async def test_accuracy_is_of_the_judged_and_a_worker_counts_where_called(
         spans = [step("ada")] + [step("bob")] * (number < 4)
         kept.add(priced(make_trace, f"t{number}", *spans, owner="shop" if number % 2 else None))
         if number < 10:
-            await kept.judge(f"t{number}", Feedback(right=number < 8, at="2026-03-02T00:00:00Z"))
-    await kept.judge("t11", Feedback(note="?", at="2026-03-02T00:00:00Z"))
+            await kept.set_outcome(f"t{number}", Outcome(right=number < 8, at="2026-03-02T00:00:00Z"))
+    await kept.set_outcome("t11", Outcome(note="?", at="2026-03-02T00:00:00Z"))
     by_worker = await kept.spend(SpendQuery(FIRST, LAST, "worker"))
     assert {group.name: group.accuracy for group in by_worker.groups} == {
         None: Accuracy(8, 10),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from podium.trace import Feedback, Plan, RoundTrace, Span, Trace
+from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.query import TraceFilters, TracePage, count_statement, end_of_scan, leading, page_statement
 from podium.types import Spent
@@ -40,7 +40,7 @@ async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
     for number, (owner, planner, status, worker) in enumerate(
         product(("shop", "home"), ("conductor", "random"), ("ok", "failed"), ("ada", "bob"))
     ):
-        verdict = Feedback(right=number % 2 == 0, at="2026-03-04T00:00:00Z") if number % 3 else None
+        verdict = Outcome(right=number % 2 == 0, at="2026-03-04T00:00:00Z") if number % 3 else None
         trace = make_trace(
             f"{number:02}", started_at=f"2026-03-{1 + number // 2:02}T00:00:00Z", owner=owner, planner=planner,
             status=status, rounds=worked(worker, number / 100), text=f"number {number % 5}", outcome=verdict,

@@ -141,19 +141,19 @@ class WorkerChannel:
             self.breaker.release(probe=probe)
 
 
-class _OnLoop:
-    """What a dispatcher and all that `charging` makes of it share, on one event loop."""
+class _LoopState:
+    """The state of one event loop, which a dispatcher shares with all that its `charging` returned."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
-        self.unproven = asyncio.Lock()
+        self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def here(self) -> Self:
-        """The same, emptied if the running event loop is another one than before."""
+    def of_running_loop(self) -> Self:
+        """This state, emptied first if another event loop runs than at the last call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop.
-            self.channels, self.unproven, self._loop = {}, asyncio.Lock(), loop
+            self.channels, self.first_call_lock, self._loop = {}, asyncio.Lock(), loop
         return self
 
 
@@ -176,7 +176,7 @@ class Dispatcher:
         self.cache = cache
         self.spend_limits = tuple(spend_limits)
         self._cooldowns = cooldowns
-        self._on_loop = _OnLoop()
+        self._loop_state = _LoopState()
 
     def charging(self, *spend_limits: SpendLimit) -> Self:
         """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
@@ -208,21 +208,21 @@ class Dispatcher:
         """
         if isinstance(worker, FailingWorker):
             return WorkerChannel(worker)
-        channels = self._on_loop.here().channels
+        channels = self._loop_state.of_running_loop().channels
         channel = channels.get(worker.profile.name)
         if channel is None:
             channel = channels[worker.profile.name] = self._open(worker)
         return channel
 
     @property
-    def unproven(self) -> asyncio.Lock:
+    def first_call_lock(self) -> asyncio.Lock:
         """Held by the one call that may go on although it could cost more than it reserves (`WorkerCall`)."""
-        return self._on_loop.here().unproven
+        return self._loop_state.of_running_loop().first_call_lock
 
     @property
     def status(self) -> tuple[ChannelStatus, ...]:
         """The state of each worker that was called."""
-        return tuple(channel.status for channel in self._on_loop.channels.values())
+        return tuple(channel.status for channel in self._loop_state.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns = self._cooldowns

@@ -117,8 +117,8 @@ class WorkerCall:
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
         self._wait = wait
-        self._is_team = traits_of(worker).pays_itself
-        self._pays_itself = self._is_team and worker.limits.max_usd is None
+        self._is_team = traits_of(worker).books_own_costs
+        self._books_own_costs = self._is_team and worker.limits.max_usd is None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
@@ -223,7 +223,7 @@ class WorkerCall:
         async with self._allowed(receipt, hedge=hedge) as probe:
             if begun is not None:
                 begun.set_result(None)
-            spend_limits = (QuestionSpendLimit(context.ledger),) if self._pays_itself else ()
+            spend_limits = (QuestionSpendLimit(context.ledger),) if self._books_own_costs else ()
             request = replace(self._request, receipt=receipt, spend_limits=spend_limits)
             if self._stream is not None:
                 on_text, on_reasoning = self._stream()
@@ -270,7 +270,7 @@ class WorkerCall:
             else:
                 reservation = await self._reserve(held)
             self._calls = 0
-            with ledger.settling(reservation, receipt, usd=not self._pays_itself):
+            with ledger.settling(reservation, receipt, usd=not self._books_own_costs):
                 permit, probe = await self._pass()
                 try:
                     yield probe
@@ -295,7 +295,7 @@ class WorkerCall:
             reservation = self._reservation(bound.at_first(self._size))
             if await ledger.reserve(reservation, final=False) is None:
                 return reservation
-            await held.enter_async_context(self._context.dispatcher.unproven)
+            await held.enter_async_context(self._context.dispatcher.first_call_lock)
             if bound.proven:
                 await held.aclose()
         tokens = bound.most(self._size) if bound.proven else bound.least(self._size)

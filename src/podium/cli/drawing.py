@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.recordings import names_conditioned
-from podium.trace import Feedback, Plan, RoundTrace, Span, Trace
+from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, live_steps, topology
 
@@ -87,7 +87,7 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
     return tree
 
 
-def _judged(outcome: Feedback) -> Text:
+def _judged(outcome: Outcome) -> Text:
     """What a user said about the answer."""
     line = Text("Outcome   ", "bold")
     if outcome.right is not None:

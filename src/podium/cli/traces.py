@@ -22,7 +22,7 @@ from podium.cli.printable import counted, dollars, plan_price, print_columns, pr
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
-from podium.trace import Feedback, Trace, TraceStatus
+from podium.trace import Outcome, Trace, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.query import OutcomeFilter, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
@@ -161,7 +161,7 @@ def judge(
         raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
     with open_trace_store(_place(store), create=False) as kept:
-        trace = kept.judge(id_.strip(), None if clear else Feedback(right=right, note=note, at=now))
+        trace = kept.set_outcome(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
     said = "not judged" if trace.outcome is None else trace.outcome.verdict
     print(f"{trace.id[:8]}  {said}  {shorten(trace.question.text, 100)}")
     return 0

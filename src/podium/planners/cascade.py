@@ -28,7 +28,7 @@ from podium.planners.rounds import (
     commonest,
     comparable,
     plan_rounds,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.planners.voting import Committee
@@ -113,7 +113,7 @@ class Escalation:
         number = 0
         while waiting:
             asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
-            past_round = yield voted_draft(
+            past_round = yield voted_round_plan(
                 request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):

@@ -15,7 +15,7 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, commonest, comparable, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, commonest, comparable, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.workflow import Workflow
 
@@ -56,7 +56,7 @@ class JudgedPlanner:
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         if count > 1:
             steps.append(worker_step(request, self.judge, self.subtask, reads=range(count)))
-        outcome = yield Draft(Workflow(tuple(steps)))
+        outcome = yield RoundPlan(Workflow(tuple(steps)))
         responses = outcome.responses[:count]
         named = read_verdict(outcome.responses[-1], responses) if count > 1 else None
         if named is None:

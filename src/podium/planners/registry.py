@@ -36,7 +36,7 @@ _PLACES: Mapping[str, str] = {
     "mixture-of-agents": "mixture:MIXTURE",
     "fusion": "mixture:FUSION",
     "self-fusion": "mixture:SELF_FUSION",
-    "by-ratings": "by_ratings:BASELINE",
+    "by-ratings": "rating_router:BASELINE",
     "constant": "constant_and_random:CONSTANT",
     "random": "constant_and_random:RANDOM",
 }

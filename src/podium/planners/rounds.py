@@ -1,6 +1,6 @@
 """What planners of several rounds share: one generator writes the plans of all rounds of a question.
 
-A planner keeps nothing between two calls. Its generator yields the `Draft` of a round and is sent the round's
+A planner keeps nothing between two calls. Its generator yields the `RoundPlan` of a round and is sent the round's
 `PastRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
 far, so it has to be a function of the question, the pool and these rounds alone: it draws with `random_of`.
 """
@@ -33,7 +33,7 @@ _MOST_STARTS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class RoundPlan:
     """The plan of one round. The fields are those of `Plan`."""
 
     workflow: Workflow
@@ -41,24 +41,27 @@ class Draft:
     max_tokens: tuple[int | None, ...] = ()
 
 
-Rounds = Generator[Draft, PastRound, StepOf | None]
+Rounds = Generator[RoundPlan, PastRound, StepOf | None]
 """Yields a plan, is sent the `PastRound` of it, and returns the step to accept; None: the latest response."""
 
 
 def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
     """The plan of this round. If an earlier plan was changed before it ran, its responses count by position; if it was
     given another number of steps, the generator cannot go on, and the plan accepts."""
-    draft = next(rounds)
+    round_plan = next(rounds)
     for past_round in request.past_rounds:
-        if len(past_round.workflow.steps) != len(draft.workflow.steps):
+        if len(past_round.workflow.steps) != len(round_plan.workflow.steps):
             return _accept(None)
         try:
-            draft = rounds.send(past_round)
+            round_plan = rounds.send(past_round)
         except StopIteration as end:
             return _accept(end.value)
-    workflow = draft.workflow
+    workflow = round_plan.workflow
     return Plan(
-        render(workflow), workflow, visible_responses=draft.visible_responses, max_tokens=draft.max_tokens
+        render(workflow),
+        workflow,
+        visible_responses=round_plan.visible_responses,
+        max_tokens=round_plan.max_tokens,
     )
 
 
@@ -83,7 +86,7 @@ def worker_step(
 
     Args:
         reads: steps of the same round.
-        sees: whether it sees what the draft shows of earlier rounds.
+        sees: whether it sees what the plan shows of earlier rounds.
     """
     text = subtask.strip().encode(errors="replace").decode()
     if len(text) > MAX_SUBTASK:
@@ -92,13 +95,13 @@ def worker_step(
     return Step(position_of(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
 
 
-def voted_draft(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> Draft:
-    """A draft in which a vote on `steps` comes last, since a step that nothing reads is not run; for one step without
+def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> RoundPlan:
+    """A plan in which a vote on `steps` comes last, since a step that nothing reads is not run; for one step without
     it."""
     if len(steps) > 1:
         votes_on = Access(steps=tuple(range(len(steps))))
         steps = (*steps, replace(voting_step(request.pool), access=votes_on))
-    return Draft(Workflow(tuple(steps)), tuple(shows))
+    return RoundPlan(Workflow(tuple(steps)), tuple(shows))
 
 
 def comparable(response: str | None) -> str | None:

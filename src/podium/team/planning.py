@@ -18,8 +18,8 @@ from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner, rounds_of
 from podium.planners import VOTE, find_baseline, open_baseline
-from podium.planners.by_ratings import ByRatings
 from podium.planners.plans import refuse_without_vote
+from podium.planners.rating_router import RatingRouter
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.workers.base import Worker
@@ -174,7 +174,7 @@ def _untrained_here(
         plans = "the ratings choose a worker" if routed else "another model conducts"
         raise UsageError(f"cost_sensitivity is for a checkpoint, and here {plans}; leave it out.")
     if routed:
-        planner = ByRatings()
+        planner = RatingRouter()
         return OpenedPlanner(
             planner,
             f"the baseline {planner.name}, since the pool has ratings and its file names no Conductor",

@@ -58,7 +58,7 @@ class TeamWorker:
         paid = calls_endpoint or has_paid_workers(runner.pool)
         self.traits = Traits(
             cost="money" if paid else "compute" if has_real_workers(runner.pool) else "nothing",
-            pays_itself=True,
+            books_own_costs=True,
         )
 
     def __repr__(self) -> str:

@@ -2,7 +2,7 @@
 
 from podium.trace.model import (
     Attempt,
-    Feedback,
+    Outcome,
     Reply,
     RoundTrace,
     Span,
@@ -15,7 +15,7 @@ from podium.trace.plan import Plan
 
 __all__ = [
     "Attempt",
-    "Feedback",
+    "Outcome",
     "Plan",
     "Reply",
     "RoundTrace",

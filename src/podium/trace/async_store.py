@@ -15,7 +15,7 @@ from sqlalchemy import Executable
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
-from podium.trace.model import Feedback, Trace, TraceStatus
+from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import TraceFilters, TracePage, documents_statement
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
 from podium.trace.spend import SpendQuery, SpendReport
@@ -126,14 +126,14 @@ class AsyncTraceStore:
         """
         return await self._read(self._table.delete, id, owner, status)
 
-    async def judge(self, prefix: str, outcome: Feedback | None, owner: str | None = None) -> Trace:
+    async def set_outcome(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:
             UnknownTraceError, UsageError, StoreError: as `get`.
         """
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
-        if not await self._database.call(self._table.judge, trace, owner):
+        if not await self._database.call(self._table.set_outcome, trace, owner):
             raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile, or is another one now.")
         return trace
 

@@ -261,7 +261,7 @@ class RoundTrace(Value):
         return max(finish.values(), default=0.0)
 
 
-class Feedback(Value):
+class Outcome(Value):
     """What a user said about the answer afterwards."""
 
     right: bool | None = None
@@ -307,7 +307,7 @@ class Trace(Value):
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
     """The caller's own."""
-    outcome: Feedback | None = None
+    outcome: Outcome | None = None
     """None: nobody has judged the answer."""
 
     @property

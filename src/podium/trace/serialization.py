@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError
 from podium.errors import UsageError
 from podium.trace.costs import Cost, costs_of
 from podium.trace.model import Trace
-from podium.trace.soundness import flaw_of
+from podium.trace.validation import find_flaw
 
 
 def to_json(trace: Trace) -> str:
@@ -69,7 +69,7 @@ def read_document(document: str | bytes) -> Trace:
     """
     try:
         trace = Trace.model_validate_json(document)
-        flaw = flaw_of(trace)
+        flaw = find_flaw(trace)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"])

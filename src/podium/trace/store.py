@@ -20,7 +20,7 @@ from typing import BinaryIO, Self
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.model import Feedback, Trace, TraceStatus
+from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace.schema import STORE, WAY_OUT
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
@@ -167,7 +167,7 @@ class TraceStore:
             )
         return trace
 
-    def judge(self, prefix: str, outcome: Feedback | None) -> Trace:
+    def set_outcome(self, prefix: str, outcome: Outcome | None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:
@@ -175,7 +175,7 @@ class TraceStore:
             StoreError: the file cannot be written.
         """
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
-        if not self._table.judge(trace):
+        if not self._table.set_outcome(trace):
             raise UsageError(f"The trace {trace.id} was deleted meanwhile.")
         return trace
 

@@ -114,7 +114,7 @@ class TraceTable:
                 connection.execute(delete(table).where(table.c.id == id))
         return True
 
-    def judge(self, trace: Trace, owner: str | None = None) -> bool:
+    def set_outcome(self, trace: Trace, owner: str | None = None) -> bool:
         """Write the outcome of a trace. False: it was deleted or replaced meanwhile, or is not of `owner`."""
         row = to_row(trace)
         with self.database.transaction() as connection:

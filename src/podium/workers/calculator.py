@@ -68,8 +68,8 @@ class CalculatorWorker:
         subtask, *others = tool.material(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
             if found := list(islice(expressions(text), _MOST)):
-                return tool.free(_computed(found, requested_rounding(text)))
-        return tool.nothing(request, NO_EXPRESSION)
+                return tool.free_reply(_computed(found, requested_rounding(text)))
+        return tool.no_input_reply(request, NO_EXPRESSION)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -89,7 +89,7 @@ def _computed(found: list[str], rounding: AnswerRounding) -> str:
             lines.append(f"{expression} = {answer}")
     if answer is None:
         return tool.no_result("; ".join(faults))
-    return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.stated(answer)])
+    return "\n".join([*lines, *(f"{fault}." for fault in faults), tool.as_final_answer(answer)])
 
 
 def _written(value: Fraction, expression: str, rounding: AnswerRounding) -> str:

@@ -77,7 +77,7 @@ class CodeWorker:
             if program is None:
                 # A checkup sends no program, and must find out whether one could run.
                 await pool.checked_isolation(allow_weak=self._allow_weak)
-                return tool.nothing(request, NO_PROGRAM)
+                return tool.no_input_reply(request, NO_PROGRAM)
             async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
                 ended = await sandbox.run(program, _shown(request), self._allowance, report_error=True)
         except ConfigError as error:
@@ -136,4 +136,4 @@ def _result(printed: str) -> str:
     """The output; one line alone is marked as the answer, so that votes count it."""
     if "\n" in printed or printed.casefold().startswith("answer:"):
         return printed
-    return tool.stated(printed)
+    return tool.as_final_answer(printed)

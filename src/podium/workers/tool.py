@@ -34,12 +34,12 @@ def material(request: Request) -> list[str]:
     return [view.subtask, *results, *question]
 
 
-def free(text: str) -> Reply:
+def free_reply(text: str) -> Reply:
     """A reply that costs neither dollars nor time."""
     return Reply(text, Usage(), latency_s=0.0)
 
 
-def stated(answer: str) -> str:
+def as_final_answer(answer: str) -> str:
     """An answer in a form in which `final_answer` finds it."""
     return f"<answer>{answer}</answer>" if "\n" in answer else f"Answer: {answer}"
 
@@ -50,11 +50,11 @@ def no_result(reason: str) -> str:
 
 
 def is_result(text: str) -> bool:
-    """Whether a response is not such a sentence."""
+    """Whether a response is a result, and not the sentence of `no_result`."""
     return not text.startswith(_NO_RESULT)
 
 
-def nothing(request: Request, sentence: str) -> Reply:
+def no_input_reply(request: Request, sentence: str) -> Reply:
     """The reply of a tool that finds nothing to work on: `sentence`, if all steps that it reads gave a response.
 
     Raises:
@@ -65,4 +65,4 @@ def nothing(request: Request, sentence: str) -> Reply:
             f"It has nothing to work on: of the steps that it reads, {len(request.missing)} gave no response.",
             kind="missing",
         )
-    return free(sentence)
+    return free_reply(sentence)

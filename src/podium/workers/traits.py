@@ -26,7 +26,7 @@ class Traits:
     """What its calls cost: "compute" of a model that runs here, "nothing" of a tool, a script or a recording."""
     takes_extra: bool = False
     """Whether `AnswerOptions.extra` reaches its model."""
-    pays_itself: bool = False
+    books_own_costs: bool = False
     """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
     """Of a tool whose result may be certain before it has all responses; None: it needs all."""

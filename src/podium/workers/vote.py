@@ -88,13 +88,13 @@ class VoteWorker:
         votes = [_vote(answer) for answer in answers]
         winner = _winner(votes, shown)
         if winner is None:
-            return tool.nothing(request, NOTHING)
+            return tool.no_input_reply(request, NOTHING)
         forms = [answer if vote == winner else None for answer, vote in zip(answers, votes, strict=True)]
         written = _winner(forms, shown) or ""
         structured = request.options.response_format is not None
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
         said = written if structured else announce(written, counted.agreeing, counted.of)
-        return replace(tool.free(said), votes=counted)
+        return replace(tool.free_reply(said), votes=counted)
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -102,7 +102,7 @@ class VoteWorker:
 
 def announce(answer: str, agreeing: int, of: int) -> str:
     """The tool's reply for the winner, which `agreeing` of `of` responses give."""
-    return f"{agreeing} of {of} responses agree.\n{tool.stated(answer)}"
+    return f"{agreeing} of {of} responses agree.\n{tool.as_final_answer(answer)}"
 
 
 def _answer(response: str) -> str | None:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from made_traces import keep, of_sums
 
 from podium.calls.spend_limits import SharedSpendLimit
-from podium.trace import Feedback, Trace
+from podium.trace import Outcome, Trace
 from podium.trace.store import TraceStore
 from podium.types import Price, Spent
 
@@ -46,7 +46,7 @@ def judged(path: Path) -> Path:
     keep(path, *(traces := paid()))
     with TraceStore(path) as store:
         for trace, right in zip(traces, (True, True, False), strict=True):
-            store.judge(trace.id, Feedback(right=right, at="2026-03-02T00:00:00Z"))
+            store.set_outcome(trace.id, Outcome(right=right, at="2026-03-02T00:00:00Z"))
     return path
 
 

@@ -21,7 +21,7 @@ from podium.planners.rounds import (
     all_rounds,
     comparable,
     plan_rounds,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
@@ -70,7 +70,7 @@ class AdaptiveConsistency:
             left = self.most - asked
             count = min(left, samples_needed(leading, second)) if last else left
             step = worker_step(request, self.worker, ANSWER_WHOLE_QUESTION)
-            outcome = yield voted_draft(request, [step] * count)
+            outcome = yield voted_round_plan(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
                 answer = comparable(response)
                 if answer is not None:

@@ -15,13 +15,13 @@ from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
-    Draft,
+    RoundPlan,
     Rounds,
     StepOf,
     all_rounds,
     first_object,
     plan_rounds,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
@@ -114,14 +114,14 @@ class CEO:
             remarks.append((number, 0))
             number += 1
         if solution is None:
-            yield Draft(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
+            yield RoundPlan(Workflow((worker_step(request, self.members[0], ANSWER_WHOLE_QUESTION),)))
         return solution
 
-    def _decide(self, request: PlanRequest, shown: tuple[StepOf, ...]) -> Draft:
+    def _decide(self, request: PlanRequest, shown: tuple[StepOf, ...]) -> RoundPlan:
         decide = worker_step(request, self.leader, _DECIDE, sees=bool(shown))
-        return Draft(Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown)
+        return RoundPlan(Workflow((decide, worker_step(request, self.leader, _RECRUIT, reads=(0,)))), shown)
 
-    def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[StepOf, ...]) -> Draft:
+    def _discuss(self, request: PlanRequest, decision: TurnDecision, shown: tuple[StepOf, ...]) -> RoundPlan:
         """A solution and the criticism of it, all within the leader's limit of tokens."""
         tasks = [
             f"You are an expert for this: {expert}\n{decision.direction}\n{_CRITICISE if k else _SOLVE}"
@@ -137,12 +137,16 @@ class CEO:
             )
             for k, task in enumerate(tasks)
         ]
-        draft = voted_draft(request, steps, shown) if len(steps) > 2 else Draft(Workflow(tuple(steps)), shown)
-        unlimited = (None,) * (len(draft.workflow.steps) - len(steps))
-        return Draft(draft.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
+        round_plan = (
+            voted_round_plan(request, steps, shown)
+            if len(steps) > 2
+            else RoundPlan(Workflow(tuple(steps)), shown)
+        )
+        unlimited = (None,) * (len(round_plan.workflow.steps) - len(steps))
+        return RoundPlan(round_plan.workflow, shown, (*(decision.max_tokens for _ in steps), *unlimited))
 
-    def _judge(self, request: PlanRequest, solution: StepOf) -> Draft:
-        return Draft(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
+    def _judge(self, request: PlanRequest, solution: StepOf) -> RoundPlan:
+        return RoundPlan(Workflow((worker_step(request, self.leader, _JUDGE, sees=True),)), (solution,))
 
 
 def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, ...]:

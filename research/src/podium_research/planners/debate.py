@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, voted_draft, worker_step
+from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, voted_round_plan, worker_step
 from podium.trace import Plan
 from podium.workers.vote import VOTE
 
@@ -42,13 +42,13 @@ class Debate:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         count = len(self.members)
-        outcome = yield voted_draft(
+        outcome = yield voted_round_plan(
             request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         )
         _, agreeing = commonest(comparable(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
             revising = [worker_step(request, member, REVISE, sees=True) for member in self.members]
-            yield voted_draft(request, revising, [(0, step) for step in range(count)])
+            yield voted_round_plan(request, revising, [(0, step) for step in range(count)])
         return None
 
 

@@ -18,14 +18,14 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest, past_rounds_of
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.rounds import (
-    Draft,
+    RoundPlan,
     Rounds,
     StepOf,
     commonest,
     comparable,
     plan_rounds,
     random_of,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan, Trace
@@ -146,9 +146,9 @@ class DyLAN:
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
-    ) -> Draft:
+    ) -> RoundPlan:
         steps = [worker_step(request, self.members[member], subtask, sees=bool(shown)) for member in asked]
-        return voted_draft(request, steps, [reply.place for reply in shown])
+        return voted_round_plan(request, steps, [reply.place for reply in shown])
 
 
 def _majority(active: Sequence[object]) -> int:

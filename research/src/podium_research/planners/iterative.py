@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, first_object, plan_rounds, worker_step
+from podium.planners.rounds import (
+    RoundPlan,
+    Rounds,
+    StepOf,
+    all_rounds,
+    first_object,
+    plan_rounds,
+    worker_step,
+)
 from podium.trace import Plan
 from podium.workflow import Workflow
 
@@ -61,7 +69,7 @@ class Iterative:
 
     def _rounds(self, request: PlanRequest) -> Rounds:
         if all_rounds(request) == 1:  # Nothing could be accepted after the verifier.
-            yield Draft(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
+            yield RoundPlan(Workflow((worker_step(request, self.worker, ANSWER_WHOLE_QUESTION),)))
             return None
         known: list[Scored] = []
         shows: tuple[StepOf, ...] = ()
@@ -69,7 +77,7 @@ class Iterative:
             subtask = _BETTER if shows else ANSWER_WHOLE_QUESTION
             written = [worker_step(request, self.worker, subtask, sees=bool(shows))] * self.candidates
             judged = worker_step(request, self.verifier, _VERIFY, reads=range(self.candidates))
-            outcome = yield Draft(Workflow((*written, judged)), shows)
+            outcome = yield RoundPlan(Workflow((*written, judged)), shows)
             *texts, verdict = outcome.responses
             places = [(number, step) for step, text in enumerate(texts) if text is not None]
             known += map(Scored, _scores(verdict, len(places)), places)

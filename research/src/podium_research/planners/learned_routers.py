@@ -18,7 +18,7 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
-from podium.planners.by_ratings import read_per_usd
+from podium.planners.rating_router import read_per_usd
 from podium.planners.scored import Floats, Members, ScoredAnswers
 from podium.planners.voting import Committee
 from podium.trace import Plan
@@ -214,7 +214,7 @@ def _votes_by_right_answers(
 class PricedRouter:
     """Sends the whole question to the committee with the highest predicted score - `per_usd` x dollars.
 
-    `per_usd` is the accuracy that a dollar has to buy, as in `ByRatings`. At 0 only the score counts.
+    `per_usd` is the accuracy that a dollar has to buy, as in `RatingRouter`. At 0 only the score counts.
     """
 
     tools = (VOTE,)

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, first_object, plan_rounds, worker_step
+from podium.planners.rounds import (
+    RoundPlan,
+    Rounds,
+    StepOf,
+    all_rounds,
+    first_object,
+    plan_rounds,
+    worker_step,
+)
 from podium.trace import Plan
 from podium.types import Profile
 from podium.workflow import Workflow
@@ -82,9 +90,9 @@ class Magentic:
         number = stalls = resets = unread = 0
         notes: list[StepOf] = []  # Facts and plan.
         said: list[StepOf] = []
-        draft, starts = self._start(request, _FACTS, _PLAN), True
+        round_plan, starts = self._start(request, _FACTS, _PLAN), True
         while number < last:
-            outcome = yield draft
+            outcome = yield round_plan
             work = [(number, step) for step, text in enumerate(outcome.responses[:-1]) if text is not None]
             notes, said = (work, []) if starts else (notes, said + work)
             number += 1
@@ -93,25 +101,25 @@ class Magentic:
                 unread += 1
                 if unread == _TRIES:
                     break
-                draft, starts = self._after(request, (), [*notes, *said], again=True), False
+                round_plan, starts = self._after(request, (), [*notes, *said], again=True), False
                 continue
             unread = 0
             stalls = stalls + 1 if ledger.stalled else max(0, stalls - 1)
             if ledger.done or (stalls > _MOST_STALLS and resets == _MOST_RESETS):
                 break
             if stalls > _MOST_STALLS:
-                draft, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *said]), True
+                round_plan, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *said]), True
                 stalls, resets = 0, resets + 1
             else:
                 told = (ledger.speaker, ledger.instruction)
-                draft, starts = self._after(request, told, [*notes, *said]), False
+                round_plan, starts = self._after(request, told, [*notes, *said]), False
         answer = worker_step(
             request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
         )
-        yield Draft(Workflow((answer,)), (*notes, *said))
+        yield RoundPlan(Workflow((answer,)), (*notes, *said))
         return None
 
-    def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[StepOf] = ()) -> Draft:
+    def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[StepOf] = ()) -> RoundPlan:
         """Facts, plan and the first ledger."""
         sees = bool(shown)
         steps = (
@@ -121,7 +129,7 @@ class Magentic:
             ),
             worker_step(request, self.leader, self._ledger(request.pool), reads=(0, 1)),
         )
-        return Draft(Workflow(steps), tuple(shown))
+        return RoundPlan(Workflow(steps), tuple(shown))
 
     def _after(
         self,
@@ -130,12 +138,12 @@ class Magentic:
         shown: Sequence[StepOf],
         *,
         again: bool = False,
-    ) -> Draft:
+    ) -> RoundPlan:
         """A worker's turn, and the ledger after it; without `told` only the ledger."""
         ledger = (_AGAIN if again else "") + self._ledger(request.pool)
         work = [worker_step(request, *told, sees=bool(shown))] if told else []
         judged = worker_step(request, self.leader, ledger, reads=range(len(work)), sees=bool(shown))
-        return Draft(Workflow((*work, judged)), tuple(shown))
+        return RoundPlan(Workflow((*work, judged)), tuple(shown))
 
     def _ledger(self, pool: Sequence[Profile]) -> str:
         return _LEDGER.format(names=", ".join(dict.fromkeys(self.members)), team=self._team(pool))

@@ -18,8 +18,8 @@ import numpy as np
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
-from podium.planners.by_ratings import read_per_usd
 from podium.planners.plans import plan_once
+from podium.planners.rating_router import read_per_usd
 from podium.planners.scored import Floats
 from podium.planners.voting import Single
 from podium.trace import Plan, Trace

@@ -19,14 +19,14 @@ from podium.planners.baseline import Baseline, BaselineContext, named_in, read_l
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
-    Draft,
+    RoundPlan,
     Rounds,
     StepOf,
     commonest,
     comparable,
     first_object,
     plan_rounds,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
@@ -77,7 +77,7 @@ class RectifyOrReject:
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
-        past_round = yield Draft(Workflow((*steps, _vote(request, count))))
+        past_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
         survivors: list[tuple[StepOf, str]] = []
         first, number = past_round, 0
         for answer, member in enumerate(self.members):
@@ -90,7 +90,7 @@ class RectifyOrReject:
                 shows = ((at, place), *((at, step) for step in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
-                past_round = yield Draft(Workflow((retry, *audits, _vote(request, 1))), shows)
+                past_round = yield RoundPlan(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
                 at, place = number, 0
                 findings = _findings(past_round, 1)
@@ -98,7 +98,7 @@ class RectifyOrReject:
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
-            yield voted_draft(
+            yield voted_round_plan(
                 request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
             )
             return None

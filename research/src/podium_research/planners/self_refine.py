@@ -13,7 +13,7 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.workflow import Workflow
 
@@ -60,7 +60,7 @@ class SelfRefine:
             steps = [worker_step(request, self.worker, subtask, sees=latest is not None)]
             if number < last:  # Nobody would read a criticism of the last version.
                 steps.append(worker_step(request, self.worker, CRITICISE, reads=[0]))
-            outcome = yield Draft(Workflow(tuple(steps)), tuple(seen))
+            outcome = yield RoundPlan(Workflow(tuple(steps)), tuple(seen))
             if outcome.responses[0] is None:
                 continue
             seen += [(number, step) for step in range(len(steps))]

@@ -19,13 +19,13 @@ from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
-    Draft,
+    RoundPlan,
     Rounds,
     StepOf,
     all_rounds,
     comparable,
     plan_rounds,
-    voted_draft,
+    voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
@@ -64,7 +64,7 @@ class SelfOrg:
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        outcome = yield voted_draft(
+        outcome = yield voted_round_plan(
             request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in self.members]
         )
         answers = [
@@ -86,7 +86,7 @@ class SelfOrg:
         best = _levels(answers)[0][0]
         return None if best.text is None else best.place
 
-    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> Draft:
+    def _revision(self, request: PlanRequest, levels: Sequence[Sequence[MemberAnswer]]) -> RoundPlan:
         """The steps of all levels but the first. A level reads the steps of the levels between itself and the first."""
         steps: list[Step] = []
         for level in levels[1:]:
@@ -95,7 +95,7 @@ class SelfOrg:
                 worker_step(request, self.members[answer.member], _REVISE, reads=above, sees=True)
                 for answer in level
             ]
-        return voted_draft(request, steps, [answer.place for answer in levels[0]])
+        return voted_round_plan(request, steps, [answer.place for answer in levels[0]])
 
 
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:

@@ -18,7 +18,7 @@ from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
 from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
-from podium.planners.rounds import Draft, Rounds, StepOf, all_rounds, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.workflow import Workflow
 
@@ -58,7 +58,7 @@ class Trinity:
             if answer is None and (role == "verifier" or number == turns - 1):
                 role = "worker"  # There is nothing to verify, or no later turn to answer in.
             step = worker_step(request, worker, _SUBTASKS[role], sees=bool(said))
-            outcome = yield Draft(Workflow((step,)), tuple(said))
+            outcome = yield RoundPlan(Workflow((step,)), tuple(said))
             last, response = role, outcome.responses[0]
             if response is None:
                 continue

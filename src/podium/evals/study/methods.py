@@ -18,7 +18,7 @@ from podium.evals.ratings.answers import Answers, Floats, Members, committee_acc
 from podium.evals.ratings.rating import find_clusters, fit_words, rate
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
-from podium.planners.by_ratings import ByRatings
+from podium.planners.rating_router import RatingRouter
 from podium.planners.voting import Single
 from podium.types import Profile
 from podium.workers.ratings import Ratings
@@ -143,7 +143,7 @@ def fitted_method(
                 lambda other: cascade_figures(other, first, then)[1],
                 rounds=Cascade.rounds,
             )
-        case ByRatings() if ratings is not None:
+        case RatingRouter() if ratings is not None:
             return FittedMethod(
                 label,
                 planner.name,
@@ -156,7 +156,7 @@ def fitted_method(
     raise TypeError(f"{planner} is no planner of a study")
 
 
-def _routed(planner: ByRatings, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
+def _routed(planner: RatingRouter, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
     """[Q]: the figures of the workers that the router chooses."""
     names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
     found: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
@@ -213,7 +213,7 @@ def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> Fitted
         return None
     saving = f"; a cent more has to buy {per_usd:.3g} points" if per_usd else ""
     label = f"the best-rated worker of each kind of question{saving}"
-    return fitted_method(ByRatings(per_usd), answers, label, ratings)
+    return fitted_method(RatingRouter(per_usd), answers, label, ratings)
 
 
 def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profile]:

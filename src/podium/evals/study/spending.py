@@ -116,8 +116,8 @@ def forecast_cost(
     calls = round(reached * answers * len(workers) * (1 + judged))
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
     seconds = _seconds(workers, calls / len(workers), plan_calls, concurrency)
-    real = [worker for worker in real_workers(pool) if not worker.profile.price.says_free]
-    pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.says_free
+    real = [worker for worker in real_workers(pool) if not worker.profile.price.is_declared_free]
+    pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.is_declared_free
     return StudyCost(
         questions=len(questions.tasks),
         reached=reached,

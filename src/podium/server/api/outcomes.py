@@ -16,7 +16,7 @@ from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.requests import Body, body_schema, parse_body
 from podium.server.service import Service
-from podium.trace import Feedback
+from podium.trace import Outcome
 
 
 def routes(service: Service) -> APIRouter:
@@ -33,7 +33,7 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
         with finding(id):
-            judged = await service.store.judge(id, body.outcome(caller), caller.visible_owner)
+            judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
         service.planners.learning.outcome_came()
         service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
@@ -50,7 +50,7 @@ class OutcomeBody(Body):
     """Whether the answer was right; null: no verdict."""
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
 
-    def outcome(self, caller: Caller) -> Feedback | None:
+    def outcome(self, caller: Caller) -> Outcome | None:
         """What the trace keeps; None, with neither a verdict nor a note.
 
         Raises:
@@ -63,11 +63,11 @@ class OutcomeBody(Body):
         if self.right is None and not self.note:
             return None
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        return Feedback(right=self.right, note=self.note, by=caller.name, at=now)
+        return Outcome(right=self.right, note=self.note, by=caller.name, at=now)
 
 
 class JudgedTrace(BaseModel):
     """What a trace's outcome is now."""
 
     id: str
-    outcome: Feedback | None
+    outcome: Outcome | None

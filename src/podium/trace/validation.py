@@ -1,4 +1,4 @@
-"""Whether the values of a trace fit together: what the types of `model` do not say.
+"""Checks whether the values of a trace fit together, which the types of `model` do not say.
 
 A trace that is imported, or that somebody changed in the database, may have numbers and references that nothing can
 show, sum or run again. Nothing here reads a file.
@@ -15,16 +15,16 @@ from pydantic import BaseModel
 
 from podium.trace.model import RoundTrace, Trace
 
-MOST = 10**12
-"""No count, no dollars and no seconds of one trace are more. Sums of millions of traces fit into a database."""
+MAX_NUMBER = 10**12
+"""The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
 """Teams within teams."""
 _FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
 """Fields of the caller's or a provider's own form, whose numbers may be negative."""
 
 
-def flaw_of(trace: Trace) -> str | None:
-    """What is wrong with the trace, in half a sentence that names the place; None: nothing is."""
+def find_flaw(trace: Trace) -> str | None:
+    """The first flaw of the trace, in half a sentence that names the place; None: it has none."""
     return next(_flaws(trace, 0), None)
 
 
@@ -38,10 +38,14 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
         if not _is_date(date):
             yield f"{name} is no date: {date[:40]!r}"
     for place, value in _numbers(trace):
-        least = 0 if _FREE.isdisjoint(place) else -MOST
-        if not least <= value <= MOST:
-            shown = f"{value:g}" if isinstance(value, float) or -MOST <= value <= MOST else "too large"
-            yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MOST}"
+        least = 0 if _FREE.isdisjoint(place) else -MAX_NUMBER
+        if not least <= value <= MAX_NUMBER:
+            shown = (
+                f"{value:g}"
+                if isinstance(value, float) or -MAX_NUMBER <= value <= MAX_NUMBER
+                else "too large"
+            )
+            yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MAX_NUMBER}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 

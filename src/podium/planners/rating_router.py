@@ -19,7 +19,7 @@ from podium.types import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class ByRatings:
+class RatingRouter:
     """Sends the whole question to the worker with the highest accuracy - `per_usd` x dollars, by the ratings.
 
     `per_usd` is the accuracy that a dollar has to buy: at 10, an answer that costs a cent more must be right 10
@@ -64,8 +64,8 @@ def read_per_usd(text: str, name: str, example: str) -> float:
     return per_usd
 
 
-def _open(argument: str, context: BaselineContext) -> ByRatings:
-    return ByRatings(read_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
+def _open(argument: str, context: BaselineContext) -> RatingRouter:
+    return RatingRouter(read_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
 
 
 BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"])
