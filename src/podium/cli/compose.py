@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from cyclopts import Parameter
@@ -18,7 +19,7 @@ from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.progress import show_progress
 from podium.cli.study_run import StudyOptions
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import (
@@ -184,15 +185,15 @@ async def _ask(
 def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
     console = open_console(stderr=True)
     candidates, tests = len(order_of_tests(pool)), sum(map(len, kinds.tests.values()))
-    console.print(
+    print_sentence(
+        console,
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",
-        soft_wrap=True,
     )
     free = [worker.profile.name for worker in real_workers(pool) if worker.profile.price == Price()]
     if free:
         named = f"{', '.join(free[:5])}{' and others' * (len(free) > 5)}"
-        console.print(f"Counted as free, since their price is 0: {printable(named)}.", soft_wrap=True)
+        print_sentence(console, f"Counted as free, since their price is 0: {named}.")
 
 
 def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
@@ -211,10 +212,7 @@ def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
         table.add_row(*map(Text, cells), style="bold" if row.chosen else None)
     console = open_console()
     console.print(table)
-
-    def say(sentence: str) -> None:
-        console.print(printable(sentence), soft_wrap=True)
-
+    say = partial(print_sentence, console)
     kinds = enumerate(composed.kinds.items(), 1)
     listed = (f"{n} {kind or UNSORTED} ({counted(tests, 'test')})" for n, (kind, tests) in kinds)
     say(f"Kinds of questions: {', '.join(listed)}.")

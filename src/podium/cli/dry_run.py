@@ -16,7 +16,7 @@ from rich.text import Text
 
 from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, seconds, shorten
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
 from podium.train.engine import choose_engine, open_engine
 from podium.train.estimate import GIB, Memory
@@ -76,40 +76,40 @@ def _print_forecast(
     warnings: Sequence[str],
 ) -> None:
     grpo = settings.grpo
-    _say(
+    print_sentence(
         console,
         f"{counted(result.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
-        f"from {printable(settings.start)}, over the pool {printable(settings.pool)}; "
-        f"{counted(result.tasks, 'task')} of {printable(settings.tasks)}"
+        f"from {settings.start}, over the pool {settings.pool}; "
+        f"{counted(result.tasks, 'task')} of {settings.tasks}"
         + (f"; the longest prompt has {result.longest_prompt:,} tokens." if result.longest_prompt else "."),
     )
     for warning in warnings:
-        _say(console, warning)
+        print_sentence(console, warning)
     console.print()
     if settings.scoring_url is None:
         _print_workers(console, result.workers)
         _print_budget(console, result, run_budget_usd)
     else:
         service = f"the scoring service at {settings.scoring_url}"
-        _say(
+        print_sentence(
             console,
             f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",
         )
     _print_gpu(console, result)
     if result.refusals:
         console.print()
-        _say(console, f"This run would be refused, for {counted(len(result.refusals), 'reason')}:")
+        print_sentence(console, f"This run would be refused, for {counted(len(result.refusals), 'reason')}:")
         for number, refusal in enumerate(result.refusals, start=1):
-            _say(console, f"{number}. {refusal}")
+            print_sentence(console, f"{number}. {refusal}")
 
 
 def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     if workers is None:
-        _say(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
+        print_sentence(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
     calls, tokens, cost = workers.calls, workers.tokens, workers.cost_usd
     unpaid = "" if workers.paid else "; all of them are scripted or recorded, so nothing is paid"
-    _say(
+    print_sentence(
         console,
         f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
@@ -118,7 +118,7 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     lengths = ", ".join(
         f"{dollars(usd)} for {counted(steps, 'step')}" for steps, usd in workers.cost_by_steps.items()
     )
-    _say(
+    print_sentence(
         console,
         f"  This assumes {workers.plans:,} plans that can all be read, as long and as varied as random plans. "
         f"If all plans had the same length: {lengths}. Cached answers, retries and graders are not counted.",
@@ -129,7 +129,7 @@ def _print_budget(console: Console, result: Forecast, budget_usd: float | None) 
     likely = 0.0 if result.workers is None else result.workers.cost_usd.likely
     if budget_usd is not None and likely > budget_usd:
         done = int(result.iterations * budget_usd / likely)
-        _say(
+        print_sentence(
             console,
             f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
             f"{counted(result.iterations, 'iteration')}; the same command with a larger budget continues it.",
@@ -139,10 +139,10 @@ def _print_budget(console: Console, result: Forecast, budget_usd: float | None) 
 def _print_gpu(console: Console, result: Forecast) -> None:
     gpu = result.gpu
     if gpu is None:
-        _say(console, "GPU: not estimated, since the model's sizes are not known.")
+        print_sentence(console, "GPU: not estimated, since the model's sizes are not known.")
         return
     kind = f"{gpu.gpu.name} ({gpu.gpu.memory_gib:g} GiB{'' if gpu.seen else ', assumed'})"
-    _say(
+    print_sentence(
         console,
         f"GPU, by formulas (docs/scaling.md): {_number(gpu.parameters)} parameters, "
         f"{_number(gpu.trained)} trained; memory on {gpu.ranks} x {kind}: {_memory(gpu.memory)} each; "
@@ -150,7 +150,7 @@ def _print_gpu(console: Console, result: Forecast) -> None:
     )
     workers_s = 0.0 if result.workers is None else result.workers.iteration_s
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
-    _say(
+    print_sentence(
         console,
         f"  An iteration: at most {_time(gpu.generation_s)} to write plans, "
         f"{_time(gpu.update_s)} to update weights{waits}. The run: {_time(3600 * (result.hours or 0.0))}.",
@@ -189,7 +189,7 @@ def _print_announcement(console: Console, trial: Trial) -> None:
     price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
     paid = f"This costs {price}, and what graders cost" if trial.paid else "This costs nothing"
     console.print()
-    _say(
+    print_sentence(
         console,
         f"Nothing stops this run. Now each worker gets one question, and a grader grades the answer. {paid}:",
     )
@@ -213,11 +213,7 @@ def _print_trials(console: Console, trials: Sequence[WorkerTrial]) -> None:
     console.print(table)
     for trial in trials:
         if trial.error is not None:
-            _say(console, f"{trial.worker}: {trial.error}")
+            print_sentence(console, f"{trial.worker}: {trial.error}")
     paid = sum(trial.cost_usd for trial in trials if trial.paid)
     answered = sum(trial.answered for trial in trials)
-    _say(console, f"{answered} of {len(trials)} answered; {dollars(paid)} spent.")
-
-
-def _say(console: Console, sentence: str) -> None:
-    console.print(printable(sentence), soft_wrap=True)
+    print_sentence(console, f"{answered} of {len(trials)} answered; {dollars(paid)} spent.")

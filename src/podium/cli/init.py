@@ -20,7 +20,7 @@ from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
 from podium.cli.proposal import Proposal, propose, size
-from podium.cli.terminal import confirm, open_console
+from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
@@ -212,7 +212,7 @@ def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
         unused = ", ".join(key.env for key in found.keys)
         lines.append(f"Keys that were found and not used, since their models cost money: {unused}.")
     for line in lines:
-        console.print(printable(line), soft_wrap=True)
+        print_sentence(console, line)
 
 
 def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]) -> None:
@@ -224,10 +224,10 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
     planner = ""
     if any(finding.role == "planner" and not finding.answered for finding in findings):
         planner = f" --planner self-fusion:{proposal.conductor}:3"
-        console.print(
+        print_sentence(
+            console,
             f"\n{proposal.conductor} has not planned. Let another model conduct (docs/local-models.md), or go on "
             "without a Conductor:",
-            soft_wrap=True,
         )
     else:
         console.print("\nNext:")
@@ -235,4 +235,4 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
         f'podium ask{team}{planner} "How many days are there from 3 March to 2 May?"',
         f"podium serve{team}{planner}",
     ):
-        console.print(f"    {printable(command)}", soft_wrap=True)
+        print_sentence(console, f"    {command}")

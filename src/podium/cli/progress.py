@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from podium.cli.printable import counted, printable, shorten
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 
 if TYPE_CHECKING:
     from podium.evals.ratings.asking import AskingProgress
@@ -132,12 +132,11 @@ def say_what_is_missing(progress: AskingProgress, *, stderr: bool = True) -> Non
     """Say what was left out, which calls failed and why, and why asking stopped."""
     console = open_console(stderr=stderr)
     for sentence in progress.left_out:
-        console.print(f"Left out: {sentence}.", soft_wrap=True)
+        print_sentence(console, f"Left out: {sentence}.")
     if progress.failed:
         console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
     for worker, error in sorted(progress.errors.items()):
         reason = shorten(error.removeprefix(f"{worker}: "), _LONGEST_ERROR)
-        console.print(f"{printable(worker)}: {reason}", soft_wrap=True)
+        print_sentence(console, f"{worker}: {reason}")
     if progress.refusal is not None:
-        refusal = printable(progress.refusal)
-        console.print(f"Stopped: {refusal} Run the same command again to continue.", soft_wrap=True)
+        print_sentence(console, f"Stopped: {progress.refusal} Run the same command again to continue.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from podium.cli.printable import printable
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.errors import UsageError
 from podium.tasks import ALL, TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
@@ -18,7 +17,7 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
     tasks = open_tasks(name, split, size=size, seed=seed, pool=pool or ())
     console = open_console(stderr=True)
     for sentence in warnings_of(tasks):
-        console.print(printable(sentence), soft_wrap=True)
+        print_sentence(console, sentence)
     return tasks
 
 

@@ -14,7 +14,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.errors import ConfigError, UsageError
 from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
@@ -84,7 +84,7 @@ def rate_workers(
     texts = [task.question.text for task in tasks]
     for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
-            open_console(stderr=True).print(printable(note), soft_wrap=True)
+            print_sentence(open_console(stderr=True), note)
     found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
     ratings = asyncio.run(rate_pool(workers, tasks, found, words=words))
     if known is not None:

@@ -14,12 +14,12 @@ from podium.calls.dispatcher import open_dispatcher
 from podium.calls.spend_limits import UNLIMITED_USD
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
-from podium.cli.printable import counted, dollars, printable
+from podium.cli.printable import counted, dollars
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, RunOptions
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.config import build
 from podium.errors import NoTasksError, UsageError
 from podium.evals.ratings import recorder
@@ -195,10 +195,10 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
         raise no_tasks
     counts = _questions_of_splits(size, {name: len(one) for name, one in opened.items()})
     if sum(counts.values()) < size:
-        open_console(stderr=True).print(
-            f"{printable(tasks)}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
+        print_sentence(
+            open_console(stderr=True),
+            f"{tasks}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
             f"only {counted(sum(counts.values()), 'question')}; the recording has all of them.",
-            soft_wrap=True,
         )
     return {
         name: _Part(opened[name].name, [opened[name][number] for number in range(count)])
@@ -271,9 +271,9 @@ def _report(progress: AskingProgress, header: RecordingHeader, out: Path, *, jso
     if json:
         print(header.model_dump_json())
     else:
-        open_console().print(
+        print_sentence(
+            open_console(),
             f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "
             f"this run spent {dollars(progress.usd)}.",
-            soft_wrap=True,
         )
     say_what_is_missing(progress, stderr=json)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from podium.calls import Dispatcher
 from podium.cli.options import DispatchOptions
-from podium.cli.printable import printable
 from podium.cli.run_settings import read_run_settings
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.errors import UsageError
 from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
@@ -34,11 +34,9 @@ def train_policy(
     def dispatch(pool: Pool) -> AbstractContextManager[Dispatcher]:
         return calls.open(pool, run=run, run_budget_usd=run_budget_usd)
 
-    def warn(sentence: str) -> None:
-        console.print(printable(sentence), soft_wrap=True)
-
+    say = partial(print_sentence, console)
     if settings.stage == "sft":
-        policy = run_sft(settings, run, dispatch=dispatch, on_warning=warn, say=warn)
+        policy = run_sft(settings, run, dispatch=dispatch, on_warning=say, say=say)
     else:
         policy = asyncio.run(
             run_grpo(
@@ -46,12 +44,12 @@ def train_policy(
                 run,
                 dispatch=dispatch,
                 run_budget_usd=run_budget_usd,
-                on_warning=warn,
-                say=warn,
+                on_warning=say,
+                say=say,
             )
         )
     if open_engine(choose_engine(settings)).open_ranks().first:
-        console.print(f"The trained policy is in {policy}", soft_wrap=True)
+        say(f"The trained policy is in {policy}")
 
 
 def read_train_settings(

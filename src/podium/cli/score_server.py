@@ -13,12 +13,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
-from podium.cli.printable import printable
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import UsageError
 from podium.scoring import ScoringSettings
@@ -71,9 +71,7 @@ def score_server(
             pool = open_pool(settings.pool)
             opened.push_async_callback(pool.close)
             console = open_console(stderr=True)
-            tasks = open_training_tasks(
-                settings, pool, lambda warning: console.print(printable(warning), soft_wrap=True)
-            )
+            tasks = open_training_tasks(settings, pool, partial(print_sentence, console))
             session, traces = await opened.enter_async_context(
                 open_run_session(
                     settings,

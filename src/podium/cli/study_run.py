@@ -9,6 +9,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from json import dumps
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
-from podium.cli.terminal import confirm, open_console
+from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.errors import UsageError
 from podium.evals.ratings.rating import require_sklearn
 from podium.evals.study.page import HTML, MARKDOWN
@@ -93,17 +94,13 @@ async def _measure(study: StudyRun, cost: StudyCost) -> Study:
 
 
 def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: float | None) -> None:
-    console = open_console(stderr=True)
-
-    def say(sentence: str) -> None:
-        console.print(printable(sentence), soft_wrap=True)
-
+    say = partial(print_sentence, open_console(stderr=True))
     part = (
         ""
         if spending.reached == spending.questions
         else f", of which the budget reaches about {spending.reached:,}"
     )
-    say(f"{printable(questions.name)}: {counted(spending.questions, 'question')}{part}.")
+    say(f"{questions.name}: {counted(spending.questions, 'question')}{part}.")
     cost = (
         f"about {dollars(spending.likely_usd)} ({dollars(spending.low_usd)} to {dollars(spending.high_usd)})"
     )
@@ -152,7 +149,7 @@ def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
     console = open_console()
     console.print(printable(headline(result)), style="bold", soft_wrap=True)
     for sentence in summary(result):
-        console.print(printable(sentence), soft_wrap=True)
-    console.print(f"\nThe page: {out / HTML} and {out / MARKDOWN}", soft_wrap=True)
+        print_sentence(console, sentence)
+    print_sentence(console, f"\nThe page: {out / HTML} and {out / MARKDOWN}")
     for file in result.files:
-        console.print(f"To serve it: podium serve --team {out / file}", soft_wrap=True)
+        print_sentence(console, f"To serve it: podium serve --team {out / file}")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from podium.cli.printable import printable
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
 from podium.trace.store import TraceStore
@@ -23,6 +24,11 @@ def open_console(*, stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 120
     return console
+
+
+def print_sentence(console: Console, sentence: str) -> None:
+    """Print a sentence on one line, however wide the terminal is; what a model or a file says in it is harmless."""
+    console.print(printable(sentence), soft_wrap=True)
 
 
 def confirm(question: str) -> bool:

@@ -19,10 +19,10 @@ from rich.console import Console
 
 from podium.calls import Dispatcher
 from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
-from podium.cli.printable import counted, dollars, printable
+from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, print_sentence
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
@@ -179,10 +179,10 @@ async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rol
 
 
 def _say_price(search: SearchStart, price: SearchPrice) -> None:
-    search.console.print(
+    print_sentence(
+        search.console,
         f"By a dry question, one {price.unit} costs about {dollars(price.first_usd)}, and the whole search about "
         f"{dollars(price.whole_usd)}.",
-        soft_wrap=True,
     )
 
 
@@ -247,14 +247,12 @@ async def _train(search: SearchStart, folder: RunFolder, dispatcher: Dispatcher)
             replace_file(file, step.content.encode() + b"\n")
             rows.append(step.row)
             done = step.number
-            console.print(f"{unit} {done}/{most}  {step.said}", soft_wrap=True)
+            print_sentence(console, f"{unit} {done}/{most}  {step.said}")
     except BudgetError as error:
         if not done:
             raise
         _say_budget_ended(console, f"{unit} {done} of {most}", error)
-    console.print(
-        printable(f"The {noun} is in {file}. Use it as the planner {planner}:{file}."), soft_wrap=True
-    )
+    print_sentence(console, f"The {noun} is in {file}. Use it as the planner {planner}:{file}.")
 
 
 async def _search_workflows(
@@ -271,7 +269,7 @@ async def _search_workflows(
         said = "no new workflow was written in three tries"
         if entry.tried is not None:
             said = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
-        console.print(f"{what}  {said}", soft_wrap=True)
+        print_sentence(console, f"{what}  {said}")
 
     try:
         front = await search_workflows(
@@ -301,14 +299,13 @@ async def _search_workflows(
     front.save(folder.path / PLANS)
     file = folder.path / PLAN
     replace_file(file, best.plan.encode() + b"\n")
-    console.print(
+    print_sentence(
+        console,
         f"The most accurate plan is right on {best.accuracy:.1%} of {front.questions} questions, at "
         f"{dollars(best.cost_usd)} each.",
-        soft_wrap=True,
     )
-    console.print(
-        printable(f"It is in {file}. Use it as the planner constant:{file}. Cheaper plans are in {PLANS}."),
-        soft_wrap=True,
+    print_sentence(
+        console, f"It is in {file}. Use it as the planner constant:{file}. Cheaper plans are in {PLANS}."
     )
 
 
@@ -328,7 +325,6 @@ def _so_far(
 
 
 def _say_budget_ended(console: Console, done: str, error: BudgetError) -> None:
-    console.print(
-        printable(f"The budget ended after {done}: {error} The same command with a larger budget continues."),
-        soft_wrap=True,
+    print_sentence(
+        console, f"The budget ended after {done}: {error} The same command with a larger budget continues."
     )
