@@ -24,14 +24,7 @@ from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 
 
-async def dry_run(
-    settings: TrainSettings,
-    run: Path | None,
-    *,
-    calls: DispatchOptions,
-    run_budget_usd: float | None,
-    json: bool,
-) -> int:
+async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:
     """Print the forecast. If the run would not be refused, try the workers too.
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
@@ -46,13 +39,13 @@ async def dry_run(
         settings,
         run,
         ranks=ranks.size,
-        run_budget_usd=run_budget_usd,
+        run_budget_usd=calls.run_budget_usd,
         weights=False,
         on_warning=warnings.append,
     ) as found:
         result = forecast(settings, found, ranks=ranks.size)
         if not json:
-            _print_forecast(console, settings, result, run_budget_usd, warnings)
+            _print_forecast(console, settings, result, calls.run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
         if not result.refusals and found.pool is not None and found.tasks:
             trial = Trial.of(found.pool, found.tasks)

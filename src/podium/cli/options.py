@@ -1,4 +1,4 @@
-"""The options that several verbs share, as the parser fills them."""
+"""The options that several verbs share, as the parser fills them. `team_options` has those of a team."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
 
+DEFAULT_STORE = "$PODIUM_STORE, else ~/.local/share/podium/traces.sqlite"
+
 StoreFile = Annotated[
     Path | None,
     Parameter(
-        name="--store",
-        help="The SQLite file of traces. Default: that of team.toml, $PODIUM_STORE, else "
-        "~/.local/share/podium/traces.sqlite.",
+        name="--store", help=f"The SQLite file of traces. Default: that of team.toml, {DEFAULT_STORE}."
     ),
 ]
 
@@ -34,7 +34,7 @@ StorePlace = Annotated[
     Parameter(
         name="--store",
         help="The store of traces and keys: an SQLite file, or postgresql://USER@HOST/DATABASE. Default: that of "
-        "team.toml, $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite.",
+        f"team.toml, {DEFAULT_STORE}.",
     ),
 ]
 
@@ -42,22 +42,21 @@ StorePlace = Annotated[
 @Parameter(name="*", group="Workers' calls")
 @dataclass(frozen=True)
 class DispatchOptions:
-    """The response cache and the day's budget, which all calls to workers share."""
+    """The response cache and the budgets, which all calls to workers share, for verbs that read no team file."""
 
     cache: Path | None = None
-    """The SQLite file of the response cache. A run with paid workers has one by default: RUN/responses.sqlite."""
+    """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
     day_budget_usd: float | None = None
-    """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
+    """The most dollars of all commands of a day (UTC) together. Default: $PODIUM_DAY_BUDGET_USD."""
+    run_budget_usd: float | None = None
+    """The most dollars that the run may cost, over all its starts."""
 
-    def open(
-        self,
-        pool: Pool,
-        *,
-        pays: bool = False,
-        run: Path | None = None,
-        run_budget_usd: float | None = None,
-    ) -> AbstractContextManager[Dispatcher]:
-        """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it."""
+    def open(self, pool: Pool, *, run: Path | None = None) -> AbstractContextManager[Dispatcher]:
+        """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.
+
+        Args:
+            run: the run's folder; None: these calls are no part of a run, and its budget does not hold.
+        """
         from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
         from podium.workers.traits import has_paid_workers  # noqa: PLC0415
 
@@ -65,20 +64,10 @@ class DispatchOptions:
             paid_workers=has_paid_workers(pool),
             cache=self.cache,
             day_usd=self.day_budget_usd,
-            run_usd=run_budget_usd,
-            pays=pays,
+            run_usd=None if run is None else self.run_budget_usd,
             run=run,
         )
 
-
-RunBudget = Annotated[
-    float | None,
-    Parameter(
-        name="--run-budget-usd",
-        group="Workers' calls",
-        help="The most dollars that the run may cost, over all its starts.",
-    ),
-]
 
 DEFAULT_CALLS = DispatchOptions()
 

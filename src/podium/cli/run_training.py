@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from podium.calls import Dispatcher
 from podium.cli.options import DispatchOptions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console, print_sentence
@@ -18,22 +16,12 @@ from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
-from podium.workers.pool import Pool
 
 
-def train_policy(
-    settings: TrainSettings,
-    run: Path,
-    *,
-    calls: DispatchOptions,
-    run_budget_usd: float | None,
-) -> None:
+def train_policy(settings: TrainSettings, run: Path, *, calls: DispatchOptions) -> None:
     """Train, or go on training."""
     console = open_console()
-
-    def dispatch(pool: Pool) -> AbstractContextManager[Dispatcher]:
-        return calls.open(pool, run=run, run_budget_usd=run_budget_usd)
-
+    dispatch = partial(calls.open, run=run)
     say = partial(print_sentence, console)
     if settings.stage == "sft":
         policy = run_sft(settings, run, dispatch=dispatch, on_warning=say, say=say)
@@ -43,7 +31,7 @@ def train_policy(
                 settings,
                 run,
                 dispatch=dispatch,
-                run_budget_usd=run_budget_usd,
+                run_budget_usd=calls.run_budget_usd,
                 on_warning=say,
                 say=say,
             )

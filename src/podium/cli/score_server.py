@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, RunBudget
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import UsageError
@@ -40,7 +40,6 @@ def score_server(
     key_env: str | None = None,
     drain: float = DRAIN_S,
     calls: DispatchOptions = DEFAULT_CALLS,
-    run_budget_usd: RunBudget = None,
 ) -> int:
     """Serve a scoring session over HTTP until SIGTERM. After a restart, no answer that it has kept is paid again.
 
@@ -77,7 +76,7 @@ def score_server(
                     settings,
                     tasks,
                     pool,
-                    dispatch=lambda pool: calls.open(pool, run=run, run_budget_usd=run_budget_usd),
+                    dispatch=partial(calls.open, run=run),
                     folder=run,
                 )
             )

@@ -1,7 +1,8 @@
 """The options that name a team, and those that spell its keys shortly.
 
 Whatever a team file has can be set by `key=value` on the command line. `SPELLINGS` gives a few keys a short option too.
-`team_file` finds the file that the options name.
+`team_file` finds the file that the options name. A help of one line stands under its option; a longer one would keep
+its line breaks there, and so stands in a `Parameter`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.cli.options import Flag
+from podium.cli.options import DEFAULT_STORE, Flag
 from podium.config import overrides_of
 from podium.errors import UsageError
 
@@ -38,38 +39,19 @@ SPELLINGS: Mapping[str, str] = {
 """The key of each short option, by the name of its field."""
 
 
-TraceStorePlace = Annotated[
-    str | None,
-    Parameter(
-        help="Where traces are kept (store): an SQLite file, or for a server, which keeps keys there too, "
-        "postgresql://USER@HOST/DATABASE. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."
-    ),
-]
-
-
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class TeamOptions:
     """Which team, and what differs from its file."""
 
-    team: Annotated[
-        str | None,
-        Parameter(
-            help="The team: a file, as `podium init` writes one, or the name of a shipped or installed team. "
-            "Default: team.toml in the working folder."
-        ),
-    ] = None
-    no_team: Annotated[Flag, Parameter(help="Leave the team.toml of the working folder out.")] = False
-    pool: Annotated[
-        str | None, Parameter(help="The workers: those of this team file or of the team of this name (pool).")
-    ] = None
-    day_budget_usd: Annotated[
-        float | None,
-        Parameter(
-            help="The most dollars that all commands of a day (UTC) may cost together (budget.day_usd). Default: "
-            "$PODIUM_DAY_BUDGET_USD."
-        ),
-    ] = None
+    team: str | None = None
+    """The team: a file, as `podium init` writes one, or a shipped or installed team's name. Default: ./team.toml."""
+    no_team: Flag = False
+    """Leave the team.toml of the working folder out."""
+    pool: str | None = None
+    """The workers: those of this team file or of the team of this name (pool)."""
+    day_budget_usd: float | None = None
+    """The most dollars of all commands of a day (UTC) together (budget.day_usd). Default: $PODIUM_DAY_BUDGET_USD."""
 
     def overrides(self) -> tuple[str, ...]:
         """The short options as `key=value`."""
@@ -82,27 +64,17 @@ class TeamOptions:
 class CallOptions(TeamOptions):
     """The same, for verbs that keep answers."""
 
-    cache: Annotated[
-        Path | None,
-        Parameter(
-            help="The SQLite file of the response cache (cache). A run with paid workers has one by default: "
-            "RUN/responses.sqlite."
-        ),
-    ] = None
-
-
-RunBudgetUsd = Annotated[
-    float | None,
-    Parameter(help="The most dollars that the run may cost, over all its starts (budget.run_usd)."),
-]
+    cache: Path | None = None
+    """The SQLite file of the response cache (cache). Default: none, but RUN/responses.sqlite of a run that pays."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class RunOptions(CallOptions):
-    """The same, for runs in which no planner plans, or many do."""
+    """The same, for runs."""
 
-    run_budget_usd: RunBudgetUsd = None
+    run_budget_usd: float | None = None
+    """The most dollars that the run may cost, over all its starts (budget.run_usd)."""
 
 
 @Parameter(name="*", group="Team")
@@ -117,17 +89,10 @@ class PlannerOptions(CallOptions):
             "self-consistency:WORKER:SAMPLES, constant:FILE or random (plan.planner)."
         ),
     ] = None
-    conductor: Annotated[
-        str | None,
-        Parameter(help="A trained Conductor's folder, or the name of a shipped one (conductor.checkpoint)."),
-    ] = None
-    max_steps: Annotated[
-        int | None,
-        Parameter(
-            help="The most steps of a plan (plan.max_steps). Default: as many as the Conductor was trained with, "
-            "else 5."
-        ),
-    ] = None
+    conductor: str | None = None
+    """A trained Conductor's folder, or the name of a shipped one (conductor.checkpoint)."""
+    max_steps: int | None = None
+    """The most steps of a plan (plan.max_steps). Default: as many as the Conductor was trained with, else 5."""
     rounds: Annotated[
         int | None,
         Parameter(
@@ -135,9 +100,8 @@ class PlannerOptions(CallOptions):
             "(budget.rounds). Default: as many as the Conductor was trained with, else 1."
         ),
     ] = None
-    budget_usd: Annotated[float | None, Parameter(help="The most dollars for a question (budget.usd).")] = (
-        None
-    )
+    budget_usd: float | None = None
+    """The most dollars for a question (budget.usd)."""
 
     def overrides(self) -> tuple[str, ...]:
         """As before.
@@ -155,21 +119,22 @@ class PlannerOptions(CallOptions):
 class AskOptions(PlannerOptions):
     """The same, for questions of the command line."""
 
-    store: TraceStorePlace = None
+    store: Annotated[
+        str | None,
+        Parameter(
+            help="Where traces are kept (store): an SQLite file, or for a server, which keeps keys there too, "
+            f"postgresql://USER@HOST/DATABASE. Default: {DEFAULT_STORE}."
+        ),
+    ] = None
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
-class ServeOptions(PlannerOptions):
+class ServeOptions(AskOptions):
     """The same, for a server."""
 
-    run_budget_usd: Annotated[
-        float | None,
-        Parameter(
-            help="The most dollars that all questions together may cost until the server ends (budget.run_usd)."
-        ),
-    ] = None
-    store: TraceStorePlace = None
+    run_budget_usd: float | None = None
+    """The most dollars that all questions together may cost until the server ends (budget.run_usd)."""
     host: Annotated[
         str | None,
         Parameter(
@@ -177,23 +142,17 @@ class ServeOptions(PlannerOptions):
             "localhost) needs keys. Default: 127.0.0.1."
         ),
     ] = None
-    port: Annotated[
-        int | None, Parameter(help="The port; 0 takes a free one (serve.port). Default: 8080.")
-    ] = None
-    drain: Annotated[
-        float | None,
-        Parameter(
-            help="Seconds that questions in flight have to end after the signal (serve.drain). Default: 30."
-        ),
-    ] = None
+    port: int | None = None
+    """The port; 0 takes a free one (serve.port). Default: 8080."""
+    drain: float | None = None
+    """Seconds that questions in flight have to end after the signal (serve.drain). Default: 30."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
-class EvalOptions(PlannerOptions):
+class EvalOptions(PlannerOptions, RunOptions):
     """The same, for a comparison."""
 
-    run_budget_usd: RunBudgetUsd = None
     tasks: Annotated[
         str | None,
         Parameter(
@@ -201,14 +160,13 @@ class EvalOptions(PlannerOptions):
             "(NAME.parquet) (eval.tasks). Default: the run's."
         ),
     ] = None
-    split: Annotated[str | None, Parameter(help="The split to compare on (eval.split). Default: test.")] = (
-        None
-    )
-    questions: Annotated[
-        int | None, Parameter(help="How many questions to compare on (eval.questions). Default: 400.")
-    ] = None
+    split: str | None = None
+    """The split to compare on (eval.split). Default: test."""
+    questions: int | None = None
+    """How many questions to compare on (eval.questions). Default: 400."""
 
 
-KEYS_HELP = "Any key of a team file, as budget.calls=3 or worker.large.limits.timeout=60."
-Keys = Annotated[str, Parameter(help=KEYS_HELP)]
+Keys = Annotated[
+    str, Parameter(help="Any key of a team file, as budget.calls=3 or worker.large.limits.timeout=60.")
+]
 """`key=value` on a command line; `*keys: Keys`."""

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
@@ -29,7 +29,6 @@ def train(
     dry_run: Flag = False,
     json: Flag = False,
     calls: DispatchOptions = DEFAULT_CALLS,
-    run_budget_usd: RunBudget = None,
 ) -> int:
     """Train a policy in a run's folder. The same command resumes a run that was killed.
 
@@ -65,11 +64,9 @@ def train(
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 
-        return asyncio.run(
-            print_dry_run(settings, run, calls=calls, run_budget_usd=run_budget_usd, json=json)
-        )
+        return asyncio.run(print_dry_run(settings, run, calls=calls, json=json))
     assert run is not None
-    run_training.train_policy(settings, run, calls=calls, run_budget_usd=run_budget_usd)
+    run_training.train_policy(settings, run, calls=calls)
     return 0
 
 

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from rich.console import Console
 
 from podium.calls import Dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag, RunBudget
+from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
 from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
@@ -65,7 +65,6 @@ def search(
     dry_run: Flag = False,
     json: Flag = False,
     calls: DispatchOptions = DEFAULT_CALLS,
-    run_budget_usd: RunBudget = None,
 ) -> int:
     """Search for the file of a planner on the graded answers of a pool. The same command continues what was stopped.
 
@@ -89,7 +88,7 @@ def search(
         settings.tasks, settings.split, size=settings.questions, seed=settings.seed, pool=pool
     )
     begun = SearchStart(settings, pool, list(tasks), open_console(stderr=json))
-    asyncio.run(_run(begun, run, calls, run_budget_usd, dry_run=dry_run, as_json=json))
+    asyncio.run(_run(begun, run, calls, dry_run=dry_run, as_json=json))
     return 0
 
 
@@ -115,7 +114,6 @@ async def _run(
     search: SearchStart,
     run: Path | None,
     calls: DispatchOptions,
-    run_budget_usd: float | None,
     *,
     dry_run: bool,
     as_json: bool,
@@ -123,18 +121,14 @@ async def _run(
     folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
-        with calls.open(
-            search.pool,
-            run=None if folder is None else run,
-            run_budget_usd=None if dry_run else run_budget_usd,
-        ) as dispatcher:
+        with calls.open(search.pool, run=None if folder is None else run) as dispatcher:
             if not begun:
                 price = search.price(await _dry_question(search, dispatcher))
                 if as_json:
                     print(dumps({"first_usd": price.first_usd, "whole_usd": price.whole_usd}))
                 else:
                     _say_price(search, price)
-                price.check(run_budget_usd)
+                price.check(calls.run_budget_usd)
             if folder is None:
                 return
             if isinstance(search.settings, WorkflowSearch):
