@@ -18,6 +18,7 @@ from chat_model import ChatModel, chat_model
 from running_server import Serve
 
 from podium.errors import StoreError
+from podium.executor.estimate import ASSUMED_TOKENS
 from podium.server import approval
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
@@ -188,7 +189,7 @@ def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
     estimate = plan(client)["estimate"]
     assert estimate["cost_usd"] == pytest.approx(sum(step["cost_usd"] for step in estimate["steps"]))
     assert 0 < estimate["low_usd"] < estimate["cost_usd"] < estimate["high_usd"] <= estimate["most_usd"]
-    assumed = "an assumed 200 tokens, at $1 and $2 per million input and output tokens"
+    assumed = f"an assumed {ASSUMED_TOKENS} tokens, at $1 and $2 per million input and output tokens"
     assert [step["source"] for step in estimate["steps"]] == [assumed, assumed]
     for _ in range(5):
         client.post("/v1/chat/completions", json={"model": "wren", "messages": ASKED})

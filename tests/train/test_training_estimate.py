@@ -30,7 +30,7 @@ from podium.train.estimate import (
     update_seconds,
 )
 from podium.train.shape import ModelShape
-from podium.train.worker_estimate import RESPONSE_TOKENS, estimate_workers
+from podium.train.worker_estimate import estimate_workers
 from podium.types import Limits, Price, Profile, Question
 from podium.workers.base import Request
 from podium.workers.pool import Pool
@@ -170,7 +170,7 @@ TASK = Task("one", Question(text="What is 17 plus 25?"), "42", _never)
 def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
     pool = Pool([Priced()])
     told = estimate_workers(ScoringSettings(max_steps=1), pool, [TASK])
-    one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question, response_tokens=RESPONSE_TOKENS)
+    one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question)
 
     assert told.paid
     assert told.calls.likely == 1

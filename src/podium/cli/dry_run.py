@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from podium.cli.options import DispatchOptions
-from podium.cli.printable import counted, dollars, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.terminal import open_console, print_sentence
 from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
 from podium.train.engine import choose_engine, open_engine
@@ -106,7 +106,7 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
         console,
         f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
-        f"{dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)}){unpaid}.",
+        f"{ranged(dollars, cost.low, cost.likely, cost.high)}{unpaid}.",
     )
     lengths = ", ".join(
         f"{dollars(usd)} for {counted(steps, 'step')}" for steps, usd in workers.cost_by_steps.items()
@@ -179,7 +179,7 @@ def _too_large(gpu: GPUForecast) -> str:
 
 def _print_announcement(console: Console, trial: Trial) -> None:
     cost = trial.cost_usd
-    price = f"about {dollars(cost.likely)} ({dollars(cost.low)} to {dollars(cost.high)})"
+    price = f"about {ranged(dollars, cost.low, cost.likely, cost.high)}"
     paid = f"This costs {price}, and what graders cost" if trial.paid else "This costs nothing"
     console.print()
     print_sentence(

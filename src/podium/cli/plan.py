@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
@@ -13,12 +13,12 @@ from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars, plan_price, printable, seconds
+from podium.cli.printable import counted, dollars, plan_price, printable, ranged, seconds
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Keys
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
-from podium.executor.estimate import ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
+from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.sqlite_files import check_is_file, default_path
 from podium.team.team import open_team
 from podium.trace import Plan
@@ -34,7 +34,7 @@ async def plan(
     /,
     *keys: Keys,
     team: AskOptions = AskOptions(),
-    response_tokens: int = 200,
+    response_tokens: int = ASSUMED_TOKENS,
     seed: str | None = None,
     json: Flag = False,
 ) -> int:
@@ -122,14 +122,14 @@ def _print(
         basis = f"from {counted(step.answers, 'past answer')}" if step.answers else "assumed"
         notes[step.position] = (
             f"about {counted(step.usage.tokens, 'token')} ({low.usage.tokens:,} to {high.usage.tokens:,}), "
-            f"{_range(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
+            f"{ranged(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
             f"{_time(low.latency_s, step.likely.latency_s, high.latency_s)}; {basis}"
         )
     planned = (
         f"Planned by {printable(planner)}, {plan_price(decided.spent.cost_usd, decided.spent.unpriced)}."
     )
     least, likely, most = expected.low, expected.likely, expected.high
-    costs = f"about {_range(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
+    costs = f"about {ranged(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
     costs += f", at most {dollars(expected.most_usd)}"
     tokens = f"{counted(likely.tokens, 'token')} ({least.tokens:,} to {most.tokens:,})"
     took = _time(least.latency_s, likely.latency_s, most.latency_s)
@@ -153,10 +153,4 @@ def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
 def _time(low: float | None, likely: float | None, high: float | None) -> str:
     if low is None or likely is None or high is None:
         return ""
-    return f", {_range(seconds, low, likely, high)}"
-
-
-def _range(shown: Callable[[float], str], low: float, likely: float, high: float) -> str:
-    """The likely amount, with the range in brackets if low and high differ."""
-    between = "" if shown(low) == shown(high) else f" ({shown(low)} to {shown(high)})"
-    return f"{shown(likely)}{between}"
+    return f", {ranged(seconds, low, likely, high)}"

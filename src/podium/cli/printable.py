@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
 
@@ -31,6 +31,12 @@ def dollars(amount: float) -> str:
     while places < 9 and amount < 10 ** (1 - places):
         places += 1
     return f"${amount:,.{places}f}"
+
+
+def ranged(shown: Callable[[float], str], low: float, likely: float, high: float) -> str:
+    """The likely amount, with the range in brackets if low and high differ."""
+    between = "" if shown(low) == shown(high) else f" ({shown(low)} to {shown(high)})"
+    return f"{shown(likely)}{between}"
 
 
 def plan_price(amount: float, unpriced: bool) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars, printable
+from podium.cli.printable import counted, dollars, printable, ranged
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
 from podium.cli.terminal import confirm, open_console, print_sentence
@@ -101,12 +101,9 @@ def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: floa
         else f", of which the budget reaches about {spending.reached:,}"
     )
     say(f"{questions.name}: {counted(spending.questions, 'question')}{part}.")
-    cost = (
-        f"about {dollars(spending.likely_usd)} ({dollars(spending.low_usd)} to {dollars(spending.high_usd)})"
-    )
-    say(
-        f"Workers: {counted(spending.calls, 'call')}, {cost if spending.workers_paid else 'nothing is paid'}."
-    )
+    price = ranged(dollars, spending.low_usd, spending.likely_usd, spending.high_usd)
+    paid = f"about {price}" if spending.workers_paid else "nothing is paid"
+    say(f"Workers: {counted(spending.calls, 'call')}, {paid}.")
     if spending.conductor_questions:
         price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
         say(

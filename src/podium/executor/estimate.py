@@ -1,4 +1,4 @@
-"""Estimates what a plan would cost, from prices, the sizes of messages, and the lengths of workers' past answers.
+"""Estimates what a plan, or one answer, would cost: from prices, the sizes of messages, and workers' past answers.
 
 It assumes neither retries nor fallbacks, and four characters a token, except in `most_usd`. For each response, `low`
 assumes the first decile of the worker's past lengths, and `high` the ninth. The true total is seldom outside this
@@ -7,7 +7,7 @@ range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
@@ -16,16 +16,49 @@ from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages
 from podium.trace.answers import PastAnswers
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Question, Usage, sent_tokens
+from podium.types import (
+    ANSWER_WHOLE_QUESTION,
+    DEFAULT_OPTIONS,
+    AnswerOptions,
+    Message,
+    Question,
+    Usage,
+    sent_tokens,
+)
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Step, Workflow, live_steps
 
+ASSUMED_TOKENS = 500
+"""The assumed length of a worker's answer."""
 ENOUGH = 5
 """If a worker has fewer past answers than this, the length of its answers is assumed."""
 SPREAD = 4
 """For a worker with an assumed length, `low` is this many times shorter, and `high` this many times longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A figure and its interval."""
+
+    low: float
+    likely: float
+    high: float
+
+    @classmethod
+    def sum(cls, parts: Iterable[Range]) -> Range:
+        """All of them together, all low, all likely and all high."""
+        found = tuple(parts)
+        return cls(
+            sum(part.low for part in found),
+            sum(part.likely for part in found),
+            sum(part.high for part in found),
+        )
+
+    def times(self, factor: float) -> Range:
+        """So many times as much."""
+        return Range(self.low * factor, self.likely * factor, self.high * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +122,11 @@ class PlanEstimate:
         return self.likely.cost_usd
 
     @property
+    def dollars(self) -> Range:
+        """Dollars with their interval."""
+        return Range(self.low.cost_usd, self.likely.cost_usd, self.high.cost_usd)
+
+    @property
     def latency_s(self) -> float | None:
         """Likely seconds."""
         return self.likely.latency_s
@@ -107,7 +145,7 @@ def estimate(
     pool: Pool,
     question: Question,
     *,
-    response_tokens: int,
+    response_tokens: int = ASSUMED_TOKENS,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
 ) -> PlanEstimate:
     """What running `workflow`, checked against `pool`, would cost.
@@ -150,6 +188,11 @@ def estimate(
             for position, worker in workers.items()
         ),
     )
+
+
+def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate:
+    """What it would cost if one worker of the pool, by its number, answered the question alone."""
+    return estimate(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
 
 
 def _known(past: PastAnswers | None) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from podium.errors import StoreError
-from podium.executor.estimate import ENOUGH, PlanEstimate, StepEstimate, estimate
+from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, PlanEstimate, StepEstimate, estimate
 from podium.trace.answers import PastAnswers, answers_in
 from podium.trace.async_store import AsyncTraceStore
 from podium.types import Price, Question
@@ -20,15 +20,13 @@ from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
 _LOG = logging.getLogger("podium.server")
-_RESPONSE_TOKENS = 200
-"""Assumed tokens of a response, for a worker with few past answers."""
 _TRACES = 200
 """Newest traces that lengths are read from."""
 _FRESH_S = 10.0
 """Seconds for which lengths that were read are used again."""
 _SOURCE = (
     f"the prices of the pool file; the lengths of a worker's past answers, if the newest {_TRACES} traces have at "
-    f"least {ENOUGH} of them, else {_RESPONSE_TOKENS} tokens for each of its answers."
+    f"least {ENOUGH} of them, else {ASSUMED_TOKENS} tokens for each of its answers."
 )
 
 
@@ -49,7 +47,7 @@ class PlanPrices:
     async def estimate(self, workflow: Workflow, pool: Pool, question: Question) -> dict[str, Any]:
         """The estimate, ready for JSON. The numbers of `workflow` are those of `pool`."""
         past = await self._read()
-        expected = estimate(workflow, pool, question, response_tokens=_RESPONSE_TOKENS, past=past)
+        expected = estimate(workflow, pool, question, past=past)
         return _body(expected, {name: pool.named(name).profile.price for name in pool.names})
 
     async def _read(self) -> Mapping[str, PastAnswers]:
@@ -89,7 +87,7 @@ def _step(step: StepEstimate, price: Price) -> dict[str, Any]:
 
 
 def _source(step: StepEstimate, price: Price) -> str:
-    length = f"{step.answers} past answers" if step.answers else f"an assumed {_RESPONSE_TOKENS} tokens"
+    length = f"{step.answers} past answers" if step.answers else f"an assumed {ASSUMED_TOKENS} tokens"
     if price == Price():
         return f"{length}; the pool file names no price"
     return f"{length}, at ${price.input:g} and ${price.output:g} per million input and output tokens"

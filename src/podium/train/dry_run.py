@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from podium.calls import Dispatcher
-from podium.executor.estimate import estimate
-from podium.planner import Planner, WrittenPlans
+from podium.executor.estimate import Range, estimate_answer
 from podium.rollout.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
@@ -30,15 +29,12 @@ from podium.train.estimate import (
 from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.worker_estimate import RESPONSE_TOKENS, Range
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
 from podium.workers.traits import has_paid_workers, has_real_workers
-from podium.workflow import Step, Workflow, render
 
 PROMPT_TOKENS = 2000
 """Of the longest prompt, where the tasks cannot be opened."""
-SUBTASK = "Answer the user's question, in the form that it asks for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +189,10 @@ class Trial:
     @property
     def cost_usd(self) -> Range:
         """What the answers are likely to cost; graders that are models come on top."""
-        priced = [
-            estimate(_alone(worker), self.pool, task.question, response_tokens=RESPONSE_TOKENS)
+        return Range.sum(
+            estimate_answer(self.pool, worker, task.question).dollars
             for worker, task in self.pairs
             if not isinstance(self.pool[worker], UnreadyWorker)
-        ]
-        return Range(
-            sum(one.low.cost_usd for one in priced),
-            sum(one.likely.cost_usd for one in priced),
-            sum(one.high.cost_usd for one in priced),
         )
 
     async def run(self, dispatcher: Dispatcher) -> tuple[WorkerTrial, ...]:
@@ -218,13 +209,8 @@ class Trial:
         return tuple(trial.result() for trial in trials)
 
 
-def _alone(worker: int) -> Workflow:
-    return Workflow((Step(worker=worker, subtask=SUBTASK),))
-
-
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
-    planner: Planner = WrittenPlans((render(_alone(worker)),), "dry run")
-    runner = Runner(planner, pool, max_steps=1, dispatcher=dispatcher)
+    runner = Runner.alone(pool.names[worker], pool, dispatcher)
     rollout = await roll(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace
     spans = [span for round_ in trace.rounds for span in round_.spans]

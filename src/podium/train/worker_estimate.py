@@ -12,7 +12,7 @@ from random import Random
 from statistics import fmean, quantiles
 from types import MappingProxyType
 
-from podium.executor.estimate import StepEstimate, estimate
+from podium.executor.estimate import Range, StepEstimate, estimate
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSource
 from podium.scoring import ScoringSettings
@@ -21,27 +21,12 @@ from podium.trace.answers import PastAnswers
 from podium.workers.pool import Pool
 from podium.workers.traits import real_workers
 
-RESPONSE_TOKENS = 500
-"""Of a worker without past answers; low and high are a quarter of it and four times as much."""
 TOKENS_A_SECOND = 50
 """Of a worker whose seconds are not known."""
 PLANS = 300
 """Random plans that are priced."""
 RESAMPLES = 200
 """Of the bootstrap."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A figure and its interval."""
-
-    low: float
-    likely: float
-    high: float
-
-    def times(self, factor: float) -> Range:
-        """So many times as much."""
-        return Range(self.low * factor, self.likely * factor, self.high * factor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +90,7 @@ def estimate_workers(
         workflow = random_workflow(
             random, workers=len(drawn), max_steps=settings.max_steps, access=settings.prompt.access
         )
-        priced = estimate(workflow, drawn, task.question, response_tokens=RESPONSE_TOKENS, past=past)
+        priced = estimate(workflow, drawn, task.question, past=past)
         asked = tuple(step for step in priced.steps if not real or step.worker in real)
         samples.append(PlanSample(len(workflow.steps), asked))
     busy, slowest = dict.fromkeys(real, 0.0), 0.0

@@ -9,21 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.questions import StudyQuestions
-from podium.executor.estimate import StepForecast, estimate
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.executor.estimate import SPREAD, Range, estimate_answer
 from podium.tasks import Task
 from podium.types import Price, Usage
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import is_tool, real_workers, traits_of
-from podium.workflow import Step, Workflow
+from podium.workers.traits import real_workers, traits_of
 
-ASSUMED_TOKENS = 500
-"""The assumed length of an answer."""
 REPEATED = 0.2
 """The share of the questions that every worker answers twice, so that luck can be told from skill."""
 _SAMPLED = 50
@@ -93,26 +90,26 @@ def forecast_cost(
         no_conductor: why none can be run; empty: they can.
         pays_for_plans: whether the model that conducts costs money.
     """
-    workers = [worker for worker in pool if not is_tool(worker)]
+    workers = [pool.named(name) for name in pool.answering]
     repeats = samples == 1 and most_samples(pool) > 1
     shown = questions.tasks[:_SAMPLED]
-    guesses = {worker.profile.name: _mean_guesses(pool, worker, shown) for worker in workers}
+    guesses = {name: _mean_cost(pool, name, shown) for name in pool.answering}
     answers = samples + (REPEATED if repeats else 0.0)
-    low, likely, high = (answers * sum(guess[k] for guess in guesses.values()) for k in range(3))
+    each = Range.sum(guesses.values()).times(answers)
     judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
-        judging = judged * answers * len(workers) * guesses[judge][1]
-        low, likely, high = low + judging / 4, likely + judging, high + 4 * judging
-    step_usd = sum(guess[1] for guess in guesses.values()) / len(guesses)
+        judging = judged * answers * len(workers) * guesses[judge].likely
+        each = Range.sum((each, Range(judging / SPREAD, judging, judging * SPREAD)))
+    step_usd = fmean(guess.likely for guess in guesses.values())
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
     conducted_usd = conductors * (plan_usd + _PLAN_STEPS * 1.5 * step_usd)
     count, reason = 0, no_conductor
     if not no_conductor:
-        count, reason = _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, likely)
+        count, reason = _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, each.likely)
     left = None if budget_usd is None else budget_usd - count * conducted_usd
     reached = len(questions.tasks)
-    if left is not None and likely > 0:
-        reached = min(reached, int(left / likely))
+    if left is not None and each.likely > 0:
+        reached = min(reached, int(left / each.likely))
     calls = round(reached * answers * len(workers) * (1 + judged))
     plan_calls = count * conductors * (1 + _PLAN_STEPS)
     seconds = _seconds(workers, calls / len(workers), plan_calls, concurrency)
@@ -122,9 +119,9 @@ def forecast_cost(
         questions=len(questions.tasks),
         reached=reached,
         calls=calls,
-        low_usd=reached * low,
-        likely_usd=reached * likely,
-        high_usd=reached * high,
+        low_usd=reached * each.low,
+        likely_usd=reached * each.likely,
+        high_usd=reached * each.high,
         conductor_questions=count,
         conductors=conductors if count else 0,
         conductor_usd=count * conducted_usd,
@@ -173,14 +170,8 @@ def _conductor_questions(
     return count, ""
 
 
-def _mean_guesses(pool: Pool, worker: Worker, tasks: Sequence[Task]) -> tuple[float, float, float]:
-    """Low, likely and high dollars of one answer."""
-    plan = Workflow((Step(pool.names.index(worker.profile.name), ANSWER_WHOLE_QUESTION),))
-    found: list[tuple[StepForecast, StepForecast, StepForecast]] = []
-    for task in tasks:
-        (step,) = estimate(plan, pool, task.question, response_tokens=ASSUMED_TOKENS).steps
-        found.append((step.low, step.likely, step.high))
-    low, likely, high = (
-        sum(guess.cost_usd for guess in column) / len(column) for column in zip(*found, strict=True)
-    )
-    return low, likely, high
+def _mean_cost(pool: Pool, worker: str, tasks: Sequence[Task]) -> Range:
+    """Dollars of one answer, in the mean over the tasks."""
+    number = pool.names.index(worker)
+    costs = [estimate_answer(pool, number, task.question).dollars for task in tasks]
+    return Range.sum(costs).times(1 / len(costs))
