@@ -11,7 +11,7 @@ from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.team.opening import open_pool
-from podium.train.estimate import (
+from podium.train.gpu_estimate import (
     GIB,
     GPUS,
     SHAPES,

@@ -16,7 +16,7 @@ from podium.scoring import ScoringSettings
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.trace.answers import PastAnswers
-from podium.train.estimate import (
+from podium.train.gpu_estimate import (
     GIB,
     GPU,
     GPUS,

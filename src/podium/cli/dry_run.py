@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars, printable, ranged, seconds, s
 from podium.cli.terminal import open_console, print_sentence
 from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
 from podium.train.engine import choose_engine, open_engine
-from podium.train.estimate import GIB, Memory
+from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 

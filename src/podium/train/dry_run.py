@@ -14,7 +14,7 @@ from podium.executor.estimate import Range, estimate_answer
 from podium.rollout.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
-from podium.train.estimate import (
+from podium.train.gpu_estimate import (
     ASSUMED_GPU,
     GPU,
     GPUS,
