@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from refusal import one_sentence
 
-from podium.recordings import Recording, RecordingHeader, header_path
+from podium.recordings import Recording, RecordingHeader
 from scripted_team import write_sums
 
 Podium = Callable[..., Any]
@@ -48,143 +48,119 @@ ROWS = [
     for number in range(3)
     for who, right in (("ada", 1.0), ("bob", float(number == 0)))
 ]
+IMPORT = ("replay", "import", "table", "columns.toml")
+TRACES = ("replay", "import", "traces")
+NO_ANSWER = '{"question": "What is 2 + 3?", "gold": NOTHING}\n{"question": "What is 2 + 4?", "gold": "6"}\n'
 
 
 @pytest.fixture(autouse=True)
 def _sources() -> None:
-    Path("columns.toml").write_text(TABLE)
-    Path("rows.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    """A table with its columns, and columns that do not fit it; a pool that always answers 5; odd files and folders."""
+    files = {
+        "columns.toml": TABLE,
+        "rows.jsonl": "\n".join(map(json.dumps, ROWS)),
+        "misspelt.toml": TABLE.replace('score = "ok"', 'score = "okay"'),
+        "nobody.toml": TABLE + 'where = { who = "eve" }\n',
+        "cat.toml": '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n',
+        "empty.sqlite": "",
+    }
+    for name, text in files.items():
+        Path(name).write_text(text)
+    for folder in ("folder.parquet", "beside.json"):
+        Path(folder).mkdir()
+
+
+def files() -> dict[str, bytes | None]:
+    """What there is: each path with its content, or None of a folder."""
+    return {str(path): path.read_bytes() if path.is_file() else None for path in sorted(Path().rglob("*"))}
+
+
+def refusal(outcome: Any) -> str:
+    """The sentence of a refused import, after the names of the files that it has read."""
+    assert (outcome.status, outcome.out) == (2, ""), outcome
+    *read, sentence = outcome.err.splitlines()
+    assert all(line.startswith("Reading ") for line in read)
+    assert sentence.startswith("podium: ")
+    return str(sentence)
+
+
+def header_of(podium: Podium, *tokens: str) -> RecordingHeader:
+    """The header that an import prints as JSON."""
+    made = podium(*tokens, "--json")
+    assert (made.status, made.out.count("\n")) == (0, 1), made.err
+    return RecordingHeader.model_validate_json(made.out)
 
 
 def test_a_table_is_imported_and_shown(podium: Podium) -> None:
-    made = podium("replay", "import", "table", "columns.toml", "kept/tiny.parquet")
+    made = podium(*IMPORT, "kept/tiny.parquet")
     assert made.status == 0
-    assert "Reading rows.jsonl" in made.err
-    for part in ("tiny  here; MIT", "3 questions (3 test), 6 recorded responses", "100.0%", "33.3%"):
-        assert part in made.out
-    again = podium(
-        "replay", "import", "table", "columns.toml", "kept/again.parquet", "--name", "again", "--json"
-    )
-    header = RecordingHeader.model_validate_json(again.out)
-    assert again.out.count("\n") == 1
+    assert all(part in made.out for part in ("tiny", "MIT", "100.0%", "33.3%"))
+    header = header_of(podium, *IMPORT, "kept/again.parquet", "--name", "again")
     assert (header.name, header.questions, header.responses) == ("again", 3, 6)
     assert header == Recording.open(Path("kept/again.parquet")).header
-    assert sorted(file.name for file in Path("kept").iterdir()) == [
-        "again.json",
-        "again.parquet",
-        "tiny.json",
-        "tiny.parquet",
-    ]
+    names = {file.name for file in Path("kept").iterdir()}
+    assert names == {"again.json", "again.parquet", "tiny.json", "tiny.parquet"}
 
 
 def test_the_files_of_a_table_may_lie_in_another_folder(podium: Podium) -> None:
     Path("data").mkdir()
     Path("rows.jsonl").rename("data/rows.jsonl")
-    refused = podium("replay", "import", "table", "columns.toml", "t.parquet", "--json")
-    assert (
-        "rows.jsonl: there is no such file; check the path. Paths in a mapping are read from its folder."
-        in refused.err
-    )
-    assert podium("replay", "import", "table", "columns.toml", "t.parquet", "--folder", "data").status == 0
+    assert "rows.jsonl" in refusal(podium(*IMPORT, "t.parquet"))
+    assert podium(*IMPORT, "t.parquet", "--folder", "data").status == 0
+
+
+@pytest.mark.parametrize(
+    ("tokens", "named"),
+    [
+        ((*IMPORT, "out.json"), ".parquet"),
+        (("replay", "import", "table", "none.toml", "o.parquet"), "none.toml"),
+        (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
+        ((*IMPORT, "o.parquet", "--golds", "rows.jsonl"), "--golds"),
+        ((*TRACES, ".", "o.parquet", "--folder", "."), "--folder"),
+        ((*TRACES, "pool.toml", "o.parquet"), "pool.toml"),
+        ((*TRACES, "empty.sqlite", "o.parquet"), "empty.sqlite"),
+        (("replay", "import", "table", "misspelt.toml", "new/o.parquet"), "'ok'"),
+        (("replay", "import", "table", "nobody.toml", "new/o.parquet"), "`where`"),
+        (("replay", "show", "."), "no such file"),
+    ],
+)
+def test_a_wrong_import_is_one_sentence_and_writes_nothing(
+    podium: Podium, tokens: tuple[str, ...], named: str
+) -> None:
+    before = files()
+    assert named in refusal(podium(*tokens))
+    assert files() == before
 
 
 def test_an_import_that_fails_leaves_what_was_there(podium: Podium) -> None:
-    assert podium("replay", "import", "table", "columns.toml", "t.parquet").status == 0
-    before = Path("t.parquet").read_bytes(), Path("t.json").read_bytes()
-    Path("columns.toml").write_text(TABLE.replace('score = "ok"', 'score = "okay"'))
-    refused = podium("replay", "import", "table", "columns.toml", "t.parquet", "--replace")
-    assert (refused.status, refused.out) == (2, "")
-    assert "rows.jsonl has no column 'okay'; did you mean 'ok'?" in refused.err
-    assert (Path("t.parquet").read_bytes(), Path("t.json").read_bytes()) == before
+    assert podium(*IMPORT, "t.parquet").status == 0
+    before = files()
+    refusal(podium("replay", "import", "table", "misspelt.toml", "t.parquet", "--replace"))
+    assert files() == before
 
 
-def test_an_import_that_leaves_nothing_says_what_became_of_the_rows(podium: Podium) -> None:
-    Path("columns.toml").write_text(TABLE + 'where = { who = "eve" }\n')
-    refused = podium("replay", "import", "table", "columns.toml", "t.parquet")
-    assert (refused.status, refused.out) == (2, "")
-    told = refused.err.splitlines()[-1]
-    assert (
-        "left out are responses that `where` does not name (6); questions that no worker answered (3); "
-        in told
-    )
-    assert not Path("t.parquet").exists()
-
-
-def test_shown_the_header_it_names_the_file_that_is_wanted(podium: Podium) -> None:
-    assert podium("replay", "import", "table", "columns.toml", "t.parquet").status == 0
-    told = one_sentence(podium("replay", "show", "t.json"))
-    assert "t.json is a header's name; give the recording itself, t.parquet." in told
-
-
-def test_traces_are_imported_with_the_right_answers_given_besides(podium: Podium) -> None:
-    Path("plain.toml").write_text(
-        '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
-    )
-    for question in ("What is 2 + 3?", "What is 2 + 4?", "What is 9?"):
-        assert podium("ask", question, "--pool", "plain.toml", "--planner", "single:cat").status == 0
-    Path("golds.csv").write_text("question,gold\nWhat is 2 + 3?,5\nWhat is 2 + 4?,6\n")
-    store = "kept/traces.sqlite"
-    made = podium("replay", "import", "traces", store, "t.parquet", "--golds", "golds.csv", "--json")
-    assert made.status == 0
-    (worker,) = RecordingHeader.model_validate_json(made.out).workers
-    assert (worker.name, worker.responses, worker.judged, worker.accuracy) == ("cat", 3, 2, 0.5)
-    bare = podium("replay", "import", "traces", store, "t.parquet", "--json", "--replace")
-    assert RecordingHeader.model_validate_json(bare.out).workers[0].judged == 0
-    assert header_path(Path("t.parquet")).is_file()
+def test_what_is_no_recording_is_not_shown(podium: Podium) -> None:
+    assert podium(*IMPORT, "t.parquet").status == 0
+    assert "t.parquet" in one_sentence(podium("replay", "show", "t.json"))
+    pq.write_table(pa.table({"x": [1]}), "t.parquet")
+    header = json.loads(Path("t.json").read_text())
+    header["sha256"] = hashlib.sha256(Path("t.parquet").read_bytes()).hexdigest()
+    Path("t.json").write_text(json.dumps(header))
+    assert "columns" in one_sentence(podium("replay", "show", "t.parquet"))
 
 
 def test_names_in_a_recording_cannot_command_the_terminal(podium: Podium) -> None:
     Path("rows.jsonl").write_text("\n".join(json.dumps(row | {"who": "a\x1b[31mb"}) for row in ROWS))
-    podium("replay", "import", "table", "columns.toml", "t.parquet", "--name", "n\x1b[0m")
+    podium(*IMPORT, "t.parquet", "--name", "n\x1b[0m")
     shown = podium("replay", "show", "t.parquet")
     assert shown.status == 0
     assert "\x1b" not in shown.out
 
 
-@pytest.mark.parametrize(
-    ("tokens", "sentence"),
-    [
-        (
-            ("replay", "import", "table", "columns.toml", "out.json"),
-            "a recording's file is called NAME.parquet.",
-        ),
-        (
-            ("replay", "import", "table", "none.toml", "o.parquet"),
-            "none.toml: there is no such file or folder",
-        ),
-        (("replay", "import", "tables", "columns.toml", "o.parquet"), "tables"),
-        (
-            ("replay", "import", "table", "columns.toml", "o.parquet", "--golds", "rows.jsonl"),
-            "--golds is only for traces; the other sources have verdicts. Leave it out.",
-        ),
-        (
-            ("replay", "import", "traces", ".", "o.parquet", "--folder", "."),
-            "--folder is only for a table; the other sources are one folder or file. Leave it out.",
-        ),
-        (("replay", "import", "traces", "pool.toml", "o.parquet"), "pool.toml"),
-    ],
-)
-def test_a_wrong_import_is_one_sentence_and_writes_nothing(
-    podium: Podium, tokens: tuple[str, ...], sentence: str
-) -> None:
-    before = {file.name for file in Path().rglob("*")}
-    assert sentence in one_sentence(podium(*tokens))
-    assert {file.name for file in Path().rglob("*")} == before
-
-
-IMPORT = ("replay", "import", "table", "columns.toml")
-
-
-def files() -> dict[str, bytes]:
-    return {str(file): file.read_bytes() for file in sorted(Path().rglob("*")) if file.is_file()}
-
-
 def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
     assert podium(*IMPORT, "tiny.parquet").status == 0
     before = files()
-    assert (
-        "tiny.parquet and tiny.json exist already; give another name, or add --replace to replace them."
-    ) in one_sentence(podium(*IMPORT, "tiny.parquet"))
+    assert "--replace" in one_sentence(podium(*IMPORT, "tiny.parquet"))
     assert files() == before
     assert podium(*IMPORT, "tiny.parquet", "--replace", "--name", "new").status == 0
     assert Recording.open(Path("tiny.parquet")).name == "new"
@@ -195,7 +171,7 @@ def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
 def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
     Path(there).write_text("ratings")
     before = files()
-    assert f"{there} exists already" in one_sentence(podium(*IMPORT, "tiny.parquet", *replace))
+    assert there in one_sentence(podium(*IMPORT, "tiny.parquet", *replace))
     assert files() == before
 
 
@@ -215,41 +191,41 @@ def test_a_file_that_is_read_is_never_written_over(
     )
     before = files()
     refused = one_sentence(podium("replay", "import", "table", "own.toml", out, *replace))
-    assert f"{Path(source).name} and would overwrite it; give the recording another name." in refused
+    assert "overwrite" in refused
+    assert source in refused
     assert files() == before
 
 
 def test_right_answers_and_stores_are_never_written_over(podium: Podium) -> None:
     assert podium("ask", "What?", "--pool", "pool.toml", "--planner", "single:ada").status == 1
     Path("golds.json").write_text('[{"question": "What?", "gold": "5"}]')
-    Path("kept/traces.sqlite").rename("kept/traces.parquet")
-    for out, more in (("golds.parquet", ("--golds", "golds.json")), ("kept/traces.parquet", ())):
-        told = one_sentence(podium("replay", "import", "traces", "kept/traces.parquet", out, *more))
-        assert "and would overwrite it; give the recording another name." in told
+    store = "kept/traces.parquet"
+    Path("kept/traces.sqlite").rename(store)
+    for tokens in ((store, "golds.parquet", "--golds", "golds.json"), (store, store)):
+        before = files()
+        assert "overwrite" in one_sentence(podium(*TRACES, *tokens))
+        assert files() == before
 
 
 @pytest.mark.parametrize(
-    ("out", "sentence"),
+    ("out", "named"),
     [
-        ("folder.parquet", "folder.parquet is a folder; give another name."),
-        ("beside.parquet", "beside.json is a folder; give another name."),
-        ("pool.toml/x.parquet", "pool.toml: this folder cannot be made: File exists."),
-        ("/proc/none/x.parquet", "/proc/none: this folder cannot be made: No such file or directory."),
-        ("x" * 300 + ".parquet", "this path cannot be used: File name too long."),
+        ("folder.parquet", "folder.parquet"),
+        ("beside.parquet", "beside.json"),
+        ("pool.toml/x.parquet", "pool.toml"),
+        ("/proc/none/x.parquet", "/proc/none"),
+        ("x" * 300 + ".parquet", "too long"),
     ],
 )
 @pytest.mark.parametrize("verb", ["import", "record"])
 def test_an_unwritable_place_is_reported_before_anything_is_done(
-    podium: Podium, verb: str, out: str, sentence: str
+    podium: Podium, verb: str, out: str, named: str
 ) -> None:
-    Path("folder.parquet").mkdir()
-    Path("beside.json").mkdir()
     tasks = str(write_sums(Path("sums.jsonl")))
     record = ("record", out, "--pool", "pool.toml", "--tasks", tasks, "--questions", "1")
-    before = sorted(Path().rglob("*"))
-    tokens = (*IMPORT, out) if verb == "import" else record
-    assert sentence in one_sentence(podium(*tokens))
-    assert sorted(Path().rglob("*")) == before
+    before = files()
+    assert named in one_sentence(podium(*((*IMPORT, out) if verb == "import" else record)))
+    assert files() == before
 
 
 def test_folders_that_were_made_for_an_import_that_failed_are_gone(podium: Podium) -> None:
@@ -274,40 +250,31 @@ def test_an_import_onto_a_full_disk_is_one_sentence_and_leaves_nothing() -> None
     )
     assert made.returncode == 1
     assert made.stderr.splitlines()[-1].startswith("podium: ")
-    assert " cannot be written (" in made.stderr
     assert "Traceback" not in made.stderr
     assert files() == before
 
 
-@pytest.mark.parametrize("nothing", ["null", '""', '" "'])
-def test_a_right_answer_that_is_empty_judges_nothing(podium: Podium, nothing: str) -> None:
-    Path("plain.toml").write_text(
-        '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: None" }\n'
-    )
-    for question in ("What is 2 + 3?", "What is 2 + 4?"):
-        assert podium("ask", question, "--pool", "plain.toml", "--planner", "single:cat").status == 0
-    Path("golds.jsonl").write_text(
-        f'{{"question": "What is 2 + 3?", "gold": {nothing}}}\n{{"question": "What is 2 + 4?", "gold": "6"}}\n'
-        '{"question": null, "gold": "7"}\n'
-    )
-    made = podium(
-        "replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--golds", "golds.jsonl", "--json"
-    )
-    (worker,) = RecordingHeader.model_validate_json(made.out).workers
-    assert (worker.responses, worker.judged, worker.accuracy) == (2, 1, 0.0)
-
-
-def test_a_right_answer_that_is_a_number_is_read_as_people_write_it(podium: Podium) -> None:
-    Path("plain.toml").write_text(
-        '[[worker]]\nname = "cat"\nkind = "scripted"\nreplies = { "" = "Answer: 5" }\n'
-    )
-    assert podium("ask", "What is 2 + 3?", "--pool", "plain.toml", "--planner", "single:cat").status == 0
-    Path("golds.jsonl").write_text('{"question": "What is 2 + 3?", "gold": 5.0}\n')
-    made = podium(
-        "replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--golds", "golds.jsonl", "--json"
-    )
-    (worker,) = RecordingHeader.model_validate_json(made.out).workers
-    assert (worker.judged, worker.accuracy) == (1, 1.0)
+@pytest.mark.parametrize(
+    ("golds", "judged", "accuracy"),
+    [
+        (None, 0, None),
+        ("question,gold\nWhat is 2 + 3?,5\nWhat is 2 + 4?,6\n", 2, 0.5),
+        ('{"question": "What is 2 + 3?", "gold": 5.0}\n{"question": null, "gold": "7"}\n', 1, 1.0),
+        *((NO_ANSWER.replace("NOTHING", nothing), 1, 0.0) for nothing in ("null", '""', '" "')),
+    ],
+)
+def test_traces_are_judged_by_the_right_answers_given_besides(
+    podium: Podium, golds: str | None, judged: int, accuracy: float | None
+) -> None:
+    for question in ("What is 2 + 3?", "What is 2 + 4?", "What is 9?"):
+        assert podium("ask", question, "--pool", "cat.toml", "--planner", "single:cat").status == 0
+    more: tuple[str, ...] = ()
+    if golds is not None:
+        file = "golds.jsonl" if golds.startswith("{") else "golds.csv"
+        Path(file).write_text(golds)
+        more = ("--golds", file)
+    (worker,) = header_of(podium, *TRACES, "kept/traces.sqlite", "t.parquet", *more).workers
+    assert (worker.name, worker.responses, worker.judged, worker.accuracy) == ("cat", 3, judged, accuracy)
 
 
 def test_numbered_steps_of_a_store_are_answers_to_the_question(podium: Podium) -> None:
@@ -315,32 +282,10 @@ def test_numbered_steps_of_a_store_are_answers_to_the_question(podium: Podium) -
         'model_id = [0, 1]\nsubtasks = ["1. Answer the whole question.", "2. Answer the whole question."]\n'
         "access_list = [[], [0]]\n"
     )
-    Path("plain.toml").write_text(
-        "".join(
-            f'[[worker]]\nname = "{name}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 5" }}\n'
-            for name in ("cat", "dog")
-        )
+    Path("two.toml").write_text(
+        "".join(Path("cat.toml").read_text().replace("cat", name) for name in ("cat", "dog"))
     )
-    assert podium("ask", "What?", "--pool", "plain.toml", "--planner", "constant:plan.txt").status == 0
-    made = podium("replay", "import", "traces", "kept/traces.sqlite", "t.parquet", "--json")
-    header = RecordingHeader.model_validate_json(made.out)
+    assert podium("ask", "What?", "--pool", "two.toml", "--planner", "constant:plan.txt").status == 0
+    header = header_of(podium, *TRACES, "kept/traces.sqlite", "t.parquet")
     assert [worker.name for worker in header.workers] == ["cat"]
-    assert header.left_out == ("responses to a part of the question, or to others' work (1)",)
-
-
-def test_an_empty_store_is_refused_and_left_as_it_was(podium: Podium) -> None:
-    Path("empty.sqlite").touch()
-    assert "empty.sqlite" in one_sentence(podium("replay", "import", "traces", "empty.sqlite", "t.parquet"))
-    assert Path("empty.sqlite").read_bytes() == b""
-
-
-def test_what_has_a_recordings_name_and_holds_something_else_is_not_shown(podium: Podium) -> None:
-    assert podium(*IMPORT, "tiny.parquet").status == 0
-    pq.write_table(pa.table({"x": [1]}), "tiny.parquet")
-    header = json.loads(Path("tiny.json").read_text())
-    header["sha256"] = hashlib.sha256(Path("tiny.parquet").read_bytes()).hexdigest()
-    Path("tiny.json").write_text(json.dumps(header))
-    assert "tiny.parquet does not have the columns of a recording; import the source again." in one_sentence(
-        podium("replay", "show", "tiny.parquet")
-    )
-    assert ".: there is no such file" in one_sentence(podium("replay", "show", "."))
+    assert len(header.left_out) == 1
