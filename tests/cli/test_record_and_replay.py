@@ -28,18 +28,8 @@ name = "weak"
 kind = "calculates"
 """
 TASKS = ("--tasks", "sums")
-RECORD = (
-    "record",
-    "made/r.parquet",
-    *TASKS,
-    "--pool",
-    "simulated.toml",
-    "--split",
-    "test",
-    "--questions",
-    "5",
-)
-
+POOL = ("--pool", "simulated.toml")
+RECORD = ("record", "made/r.parquet", *TASKS, *POOL, "--split", "test", "--questions", "5")
 RECORD_TINY = ("record", "own.parquet", "--pool", "ada.toml", "--tasks", "tiny.toml")
 
 
@@ -51,15 +41,16 @@ def _pool(sums: None) -> None:
 def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
     made = podium(*RECORD, "--samples", "2", "--name", "mine")
     assert made.status == 0
-    assert made.out.startswith("20 responses to 5 questions are in made/r.parquet; this run spent $0.0")
+    assert made.out.startswith("20 responses to 5 questions")
     assert sorted(file.name for file in Path("made").iterdir()) == ["r.json", "r.parquet"]
     header = Recording.open(Path("made/r.parquet")).header
     assert (header.name, header.splits, header.left_out) == ("mine", {"test": 5}, ())
     assert (header.workers[0].description, header.workers[0].price.output) == ("Knows sums.", 6.0)
     shown = podium("replay", "show", "made/r.parquet")
     assert shown.status == 0
-    for part in ("mine", "5 questions (5 test)", "20 recorded responses", "able", "weak", "$1.00 / $6.00"):
-        assert part in shown.out
+    assert all(
+        part in shown.out for part in ("mine", "5 test", "20 recorded", "able", "weak", "$1.00 / $6.00")
+    )
     assert (
         RecordingHeader.model_validate_json(podium("replay", "show", "made/r.parquet", "--json").out)
         == header
@@ -95,15 +86,13 @@ def test_tasks_of_a_recording_end_where_it_ends(podium: Podium) -> None:
 def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Podium) -> None:
     stopped = podium(*RECORD, "--budget-calls", "4")
     assert stopped.status == 1
-    assert "4 responses to " in stopped.out
-    assert "Stopped: The budget of 4 calls is used up. Run the same command again to continue." in stopped.out
-    assert "Left out: responses that are still missing (6)" in podium("replay", "show", "made/r.parquet").out
+    assert "budget of 4 calls" in stopped.out
+    (left_out,) = Recording.open(Path("made/r.parquet")).header.left_out
+    assert left_out.endswith("(6)")
     again = podium(*RECORD, "--budget-calls", "4", "--json")
     assert (again.status, RecordingHeader.model_validate_json(again.out).responses) == (1, 8)
     done = podium(*RECORD, "--budget-calls", "4")
     assert done.status == 0
-    assert "10 responses to 5 questions" in done.out
-    assert "Stopped" not in done.out
     whole = podium("record", "made/whole.parquet", *RECORD[2:], "--json")
     assert RecordingHeader.model_validate_json(whole.out).left_out == ()
     assert pq.read_table("made/r.parquet").equals(pq.read_table("made/whole.parquet"))
@@ -112,21 +101,19 @@ def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Po
 def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
     assert podium(*RECORD).status == 0
     before = {file: file.read_bytes() for file in Path("made").iterdir()}
-    assert (
-        "made/r.parquet and made/r.json exist already; give another name, or remove them to record again."
-    ) in one_sentence(podium(*RECORD[:-1], "2"))
+    assert "made/r.parquet and made/r.json" in one_sentence(podium(*RECORD[:-1], "2"))
     assert {file: file.read_bytes() for file in Path("made").iterdir()} == before
 
 
 def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium: Podium) -> None:
     Path("made").mkdir()
     Path("made/r.json").write_text("ratings")
-    assert "made/r.json exists already; " in one_sentence(podium(*RECORD))
+    assert "made/r.json" in one_sentence(podium(*RECORD))
     assert [(file.name, file.read_text()) for file in Path("made").iterdir()] == [("r.json", "ratings")]
 
 
 def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podium) -> None:
-    made = podium("record", "r.parquet", *TASKS, "--pool", "simulated.toml", "--questions", "20", "--json")
+    made = podium("record", "r.parquet", *TASKS, *POOL, "--questions", "20", "--json")
     header = RecordingHeader.model_validate_json(made.out)
     assert header.splits == {"train": 14, "validation": 3, "test": 3}
     assert "tasks: sums/train, sums/validation, sums/test" in header.source
@@ -135,7 +122,7 @@ def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podi
 
 
 def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> None:
-    assert podium("record", "r.parquet", *TASKS, "--pool", "simulated.toml", "--questions", "20").status == 0
+    assert podium("record", "r.parquet", *TASKS, *POOL, "--questions", "20").status == 0
     Path("replay.toml").write_text(
         "".join(
             f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "r.parquet"\nprice = {{ output = 1.0 }}\n'
@@ -189,32 +176,14 @@ def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podi
     made = podium(*UNEVEN, "--questions", "20")
     assert made.status == 0
     assert RecordingHeader.model_validate_json(made.out).splits == {"train": 5, "test": 1}
-    assert (
-        made.err
-        == "uneven.parquet: --questions 20, but train, test have only 6 questions; the recording has all of them.\n"
-    )
+    assert "train, test have only 6" in made.err
     named = podium(*UNEVEN[:1], "named.parquet", *UNEVEN[2:], "--questions", "20", "--split", "train")
-    assert (
-        named.err
-        == "uneven.parquet: --questions 20, but train has only 5 questions; the recording has all of them.\n"
-    )
+    assert "train has only 5" in named.err
 
 
 def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Podium) -> None:
-    stopped = podium(
-        *(
-            "record",
-            "r.parquet",
-            *TASKS,
-            "--pool",
-            "simulated.toml",
-            "--questions",
-            "40",
-            "--budget-calls",
-            "30",
-        ),
-        *("--concurrency", "1", "--json"),
-    )
+    limits = ("--questions", "40", "--budget-calls", "30", "--concurrency", "1")
+    stopped = podium("record", "r.parquet", *TASKS, *POOL, *limits, "--json")
     assert stopped.status == 1
     assert RecordingHeader.model_validate_json(stopped.out).splits.keys() == {"train", "validation", "test"}
 
@@ -225,9 +194,7 @@ def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
         writer.add("q", RecordedResponse("ada", 0, "Answer: yes", score=1.0))
         writer.write(Path("dev.parquet"), name="dev")
     record = ("record", "r.parquet", "--tasks", "dev.parquet", "--pool", "simulated.toml")
-    assert (
-        "dev.parquet has no split train, validation or test; name one with --split, such as dev."
-    ) in one_sentence(podium(*record))
+    assert "such as dev" in one_sentence(podium(*record))
     assert podium(*record, "--split", "dev").status == 0
 
 
@@ -235,11 +202,8 @@ def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
     podium(*RECORD)
     Path("made/pool.toml").write_text('[[worker]]\nname = "able"\nkind = "replay"\nrecording = "r.parquet"\n')
     before = sorted(Path().rglob("*"))
-    assert (
-        "Worker 'able' replays a recording; leave it out of the pool, or copy its recording."
-    ) in one_sentence(
-        podium("record", "again.parquet", *TASKS, "--pool", "made/pool.toml", "--split", "test")
-    )
+    record = ("record", "again.parquet", *TASKS, "--pool", "made/pool.toml", "--split", "test")
+    assert "'able'" in one_sentence(podium(*record))
     assert sorted(Path().rglob("*")) == before
 
 
@@ -252,7 +216,7 @@ def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> Non
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
     Path("live.toml").write_text(part.format("gpt-5-mini"))
-    assert "begun with other settings (models)" in one_sentence(podium(*record))
+    assert "(models)" in one_sentence(podium(*record))
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
 
@@ -270,33 +234,23 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
             tokens[tokens.index(change[0]) + 1] = change[1]
         else:
             tokens += change
-        assert f"begun with other settings ({key})" in one_sentence(podium(*tokens))
+        assert f"({key})" in one_sentence(podium(*tokens))
     assert Path("made/r.parquet").read_bytes() == before
     grown = podium(*RECORD[:-1], "7", "--samples", "2")
     assert (grown.status, grown.out.partition(" are")[0]) == (0, "28 responses to 7 questions")
 
 
 @pytest.mark.parametrize(
-    ("fewer", "sentence"),
-    [
-        (
-            ("--questions", "20", "--samples", "2"),
-            "the recording was begun with 40 questions, and this run has 20; give at least as many",
-        ),
-        (
-            ("--questions", "40", "--samples", "1"),
-            "the recording was begun with 2 samples, and this run has 1; give at least as many",
-        ),
-    ],
+    ("questions", "samples", "named"), [("20", "2", "40 questions"), ("40", "1", "2 samples")]
 )
 def test_a_recording_that_goes_on_may_not_shrink(
-    podium: Podium, fewer: tuple[str, ...], sentence: str
+    podium: Podium, questions: str, samples: str, named: str
 ) -> None:
-    record = ("record", "r.parquet", *TASKS, "--pool", "simulated.toml")
+    record = ("record", "r.parquet", *TASKS, *POOL)
     begun = ("--questions", "40", "--samples", "2")
     assert podium(*record, *begun, "--budget-calls", "130").status == 1
     before = Path("r.parquet").read_bytes()
-    assert sentence in one_sentence(podium(*record, *fewer))
+    assert named in one_sentence(podium(*record, "--questions", questions, "--samples", samples))
     assert Path("r.parquet").read_bytes() == before
     done = podium(*record, *begun)
     assert (done.status, done.out.partition(" are")[0]) == (0, "160 responses to 40 questions")
@@ -346,41 +300,32 @@ def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
     Path("ill.toml").write_text(part.format('{ error = "status" }, '))
     failed = podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2")
     assert failed.status == 1
-    assert "1 call failed; the same command makes them again." in failed.out
+    assert "1 call failed" in failed.out
     Path("ill.toml").write_text(part.format(""))
     assert podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2").status == 0
 
 
 @pytest.mark.parametrize(
-    ("tokens", "sentence"),
+    ("tokens", "named"),
     [
-        (("record", "r.json", *TASKS), "r.json: a recording's file is called NAME.parquet."),
-        (
-            ("record", "r.parquet", *TASKS, "--samples", "0"),
-            "--samples 0, --concurrency 16: give at least 1 of each.",
-        ),
-        (
-            ("record", "r.parquet", *TASKS, "--concurrency", "0"),
-            "--samples 1, --concurrency 0: give at least 1 of each.",
-        ),
-        (("record", "r.parquet", *TASKS, "--questions", "-4"), "--questions -4: ask for at least 1."),
-        (("record", "r.parquet", "--tasks", "gsm9k"), "There is no task set 'gsm9k'"),
-        (("record", "r.parquet", *TASKS, "--split", "tests"), "did you mean 'test'?"),
-        (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet: there is no such file"),
-        (("record", "r.parquet", *TASKS, "--pool", "none.toml"), "none.toml: there is no such file"),
+        (("record", "r.json", *TASKS), "r.json"),
+        (("record", "r.parquet", *TASKS, "--samples", "0"), "--samples 0"),
+        (("record", "r.parquet", *TASKS, "--concurrency", "0"), "--concurrency 0"),
+        (("record", "r.parquet", *TASKS, "--questions", "-4"), "--questions -4"),
+        (("record", "r.parquet", "--tasks", "gsm9k"), "'gsm9k'"),
+        (("record", "r.parquet", *TASKS, "--split", "tests"), "'test'"),
+        (("record", "r.parquet", "--tasks", "none.parquet"), "none.parquet"),
+        (("record", "r.parquet", *TASKS, "--pool", "none.toml"), "none.toml"),
         (("record", "r.parquet", *TASKS, "--budget-calls", "-1"), "calls is -1"),
-        (
-            ("replay", "show", "none.parquet"),
-            "none.parquet: there is no such file; a recording is NAME.parquet",
-        ),
-        (("replay", "show", "pool.toml"), "pool.json: there is no such file"),
+        (("replay", "show", "none.parquet"), "none.parquet"),
+        (("replay", "show", "pool.toml"), "pool.json"),
     ],
 )
 def test_a_wrong_command_is_one_sentence_and_writes_nothing(
-    podium: Podium, tokens: tuple[str, ...], sentence: str
+    podium: Podium, tokens: tuple[str, ...], named: str
 ) -> None:
     before = {file.name for file in Path().rglob("*")}
-    assert sentence in one_sentence(podium(*tokens))
+    assert named in one_sentence(podium(*tokens))
     assert {file.name for file in Path().rglob("*")} == before
 
 
