@@ -20,21 +20,13 @@ from podium.train.supervised import run_sft
 
 def train_policy(settings: TrainSettings, run: Path, *, calls: DispatchOptions) -> None:
     """Train, or go on training."""
-    console = open_console()
     dispatch = partial(calls.open, run=run)
-    say = partial(print_sentence, console)
+    say = partial(print_sentence, open_console())
     if settings.stage == "sft":
-        policy = run_sft(settings, run, dispatch=dispatch, on_warning=say, say=say)
+        policy = run_sft(settings, run, dispatch=dispatch, say=say)
     else:
         policy = asyncio.run(
-            run_grpo(
-                settings,
-                run,
-                dispatch=dispatch,
-                run_budget_usd=calls.run_budget_usd,
-                on_warning=say,
-                say=say,
-            )
+            run_grpo(settings, run, dispatch=dispatch, run_budget_usd=calls.run_budget_usd, say=say)
         )
     if open_engine(choose_engine(settings)).open_ranks().first:
         say(f"The trained policy is in {policy}")

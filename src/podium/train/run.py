@@ -42,7 +42,6 @@ async def run_grpo(
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     run_budget_usd: float | None = None,
-    on_warning: Callable[[str], None] = lambda warning: None,
     on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
@@ -52,7 +51,7 @@ async def run_grpo(
 
     Args:
         on_row: called with the row of each iteration as soon as it is written.
-        say: prints a line of progress; called from a thread too.
+        say: prints a warning or a line of progress; called from a thread too.
         run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
 
     Raises:
@@ -63,14 +62,14 @@ async def run_grpo(
     settings = settings.model_copy(update={"engine": name})
     engine = open_engine(name)
     ranks = engine.open_ranks()
-    warn = on_warning if ranks.first else lambda warning: None
+    tell = say if ranks.first else lambda line: None
     async with preflight(
         settings,
         folder,
         ranks=ranks.size,
         calls_workers=ranks.first,
         run_budget_usd=run_budget_usd,
-        on_warning=warn,
+        on_warning=tell,
     ) as found:
         ranks.run_on_first(found.require)
         prepared = found.require()
@@ -84,10 +83,9 @@ async def run_grpo(
             )
         )
         async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:
-            tell = say if ranks.first else lambda line: None
             with Progress(tell, noun="plans", total=settings.plans) as progress:
                 progress.phase("loading the model")
-                recorder = Recorder(settings, run=run, progress=progress, on_warning=warn, on_row=on_row)
+                recorder = Recorder(settings, run=run, progress=progress, on_warning=tell, on_row=on_row)
                 job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
                 await run_in_thread(engine, job)
         if ranks.first:

@@ -33,13 +33,12 @@ def run_sft(
     folder: Path,
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
-    on_warning: Callable[[str], None] = lambda warning: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
 
     Args:
-        say: prints a line of progress; called from a thread too.
+        say: prints a warning or a line of progress; called from a thread too.
         dispatch: opens what keeps the budget and the replies of the judges that grade traces.
 
     Raises:
@@ -65,7 +64,7 @@ def run_sft(
         codec = open_codec(settings, start, tokenizer)
         run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
         progress.phase("collecting examples")
-        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, on_warning)))
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, say)))
         examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
@@ -84,11 +83,11 @@ def run_sft(
 
 
 async def _collect(
-    settings: TrainSettings, pool: Pool, dispatch: Dispatch, on_warning: Callable[[str], None]
+    settings: TrainSettings, pool: Pool, dispatch: Dispatch, say: Callable[[str], None]
 ) -> list[Demonstration]:
     with dispatch(pool) as dispatcher:
-        async with open_session(settings, dispatcher, pool=pool, on_warning=on_warning) as session:
-            return await collect_demonstrations(settings, session, on_warning)
+        async with open_session(settings, dispatcher, pool=pool, on_warning=say) as session:
+            return await collect_demonstrations(settings, session, say)
 
 
 def encode_examples(
