@@ -105,43 +105,27 @@ class TrainingInterruptedError(Exception):
     """The run got a signal to stop while it generated."""
 
 
+@dataclass(frozen=True, eq=False)
 class Rollouts:
-    """Adds prompts, completions, scores and rewards to samples.
+    """Adds prompts, completions, scores and rewards to samples."""
 
-    Args:
-        loop: where the scoring session lives.
-        rounds: of a rollout.
-        discount: share of a plan's reward that the round after it gives; see `set_rewards`.
-        max_prompt_tokens: a longer prompt gets no plan.
-        stop: set when the run is to end.
-        on_plan: called with the tokens of each plan when it is written.
-        gate: called with the samples of the first batch, of all ranks; it refuses a start that cannot learn.
-    """
-
-    def __init__(
-        self,
-        scoring: Scoring,
-        loop: asyncio.AbstractEventLoop,
-        codec: PromptCodec,
-        *,
-        rounds: int,
-        discount: float | Literal["none"],
-        max_prompt_tokens: int,
-        ranks: Ranks,
-        stop: threading.Event,
-        on_plan: Callable[[int], None] = lambda tokens: None,
-        gate: Callable[[Sequence[SampledCompletion]], None] | None = None,
-    ) -> None:
-        self._scoring = scoring
-        self._loop = loop
-        self._codec = codec
-        self.rounds = rounds
-        self._discount = discount
-        self._max_prompt_tokens = max_prompt_tokens
-        self.ranks = ranks
-        self.stop = stop
-        self._on_plan = on_plan
-        self._gate = gate
+    scoring: Scoring
+    loop: asyncio.AbstractEventLoop
+    """Where the scoring session lives."""
+    codec: PromptCodec
+    rounds: int
+    """Of a rollout."""
+    discount: float | Literal["none"]
+    """The share of a plan's reward that the round after it gives; see `set_rewards`."""
+    max_prompt_tokens: int
+    """A longer prompt gets no plan."""
+    ranks: Ranks
+    stop: threading.Event
+    """Set when the run is to end."""
+    on_plan: Callable[[int], None] = lambda tokens: None
+    """Called with the tokens of each plan when it is written."""
+    gate: Callable[[Sequence[SampledCompletion]], None] | None = None
+    """Called with the samples of the first batch, of all ranks; it refuses a start that cannot learn."""
 
     def run(
         self,
@@ -167,9 +151,9 @@ class Rollouts:
         seconds = {"sample": 0.0, "score": 0.0}
         for round_number in range(self.rounds):
             self._run_round(round_number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy)
-        set_rewards(samples, self._discount)
-        if self._gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
-            self._gate(self.ranks.gather([*samples]))
+        set_rewards(samples, self.discount)
+        if self.gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
+            self.gate(self.ranks.gather([*samples]))
         return seconds
 
     def _run_round(
@@ -188,15 +172,15 @@ class Rollouts:
 
         def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
             sample.tokens = tokens
-            self._on_plan(len(tokens))
+            self.on_plan(len(tokens))
             sample.ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
-            plans = (*sample.plans, self._codec.decode(tokens))
-            asked = self._scoring.score(sample.request(plans, cut=not sample.ended))
-            pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self._loop)))
+            plans = (*sample.plans, self.codec.decode(tokens))
+            asked = self.scoring.score(sample.request(plans, cut=not sample.ended))
+            pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self.loop)))
 
         error = None
         try:
-            adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self._loop)
+            adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self.loop)
             self._wait_for(adding)
             started = time.perf_counter()
             sampler.draw(current, on_end, round_number=round_number, max_samples=max_samples, greedy=greedy)
@@ -217,10 +201,10 @@ class Rollouts:
         """Encode the prompt of each sample whose rollout reaches this round."""
 
         async def add(group: Sequence[SampledCompletion]) -> None:
-            messages = await self._scoring.prompt(group[0].request(group[0].plans))
-            tokens = [] if messages is None else self._codec.encode(messages)
+            messages = await self.scoring.prompt(group[0].request(group[0].plans))
+            tokens = [] if messages is None else self.codec.encode(messages)
             for sample in group:
-                sample.too_long = len(tokens) > self._max_prompt_tokens
+                sample.too_long = len(tokens) > self.max_prompt_tokens
                 sample.prompt = [] if sample.too_long else tokens
 
         groups: dict[Any, list[SampledCompletion]] = {}
@@ -228,7 +212,7 @@ class Rollouts:
             if not sample.row.round:
                 groups.setdefault(sample.row, []).append(sample)  # One prompt for the whole group.
             elif (before := earlier[sample.key]).score is not None and not before.score.finished:
-                sample.plans = (*before.plans, self._codec.decode(before.tokens))
+                sample.plans = (*before.plans, self.codec.decode(before.tokens))
                 groups[sample.key] = [sample]
         await asyncio.gather(*map(add, groups.values()))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from podium.conductor.guide import Guide
 from podium.train.rollouts import OnEnd, SampledCompletion
@@ -10,31 +11,19 @@ from podium.train.small.model import PolicyModel
 from podium.train.small.sampler import sample
 
 
+@dataclass(frozen=True, eq=False)
 class GroupSampler:
-    """A `Sampler` for one batch.
+    """A `Sampler` for one batch."""
 
-    Args:
-        eos_token_ids: ids of the tokens that end a completion.
-        seed: names the randomness.
-        guide: guides the sampling; None: every token may be drawn.
-    """
-
-    def __init__(
-        self,
-        model: PolicyModel,
-        *,
-        eos_token_ids: Collection[int],
-        max_tokens: int,
-        temperature: float,
-        seed: str,
-        guide: Guide | None,
-    ) -> None:
-        self.eos_token_ids = eos_token_ids
-        self._model = model
-        self._max_tokens = max_tokens
-        self._temperature = temperature
-        self._seed = seed
-        self._guide = guide
+    model: PolicyModel
+    eos_token_ids: Collection[int]
+    """The tokens that end a completion."""
+    max_tokens: int
+    temperature: float
+    seed: str
+    """Names the randomness."""
+    guide: Guide | None
+    """Guides the sampling; None: every token may be drawn."""
 
     def draw(
         self,
@@ -51,18 +40,18 @@ class GroupSampler:
             return
         prompts = [common_start([one.prompt for one in group]) for group in groups]
         drawn = sample(
-            self._model,
+            self.model,
             prompts,
             prompt_suffixes=[
                 [one.prompt[len(prompt) :] for one in group]
                 for prompt, group in zip(prompts, groups, strict=True)
             ],
-            max_tokens=self._max_tokens,
+            max_tokens=self.max_tokens,
             eos_token_ids=self.eos_token_ids,
-            seed=f"{self._seed}/{round_number}" if round_number else self._seed,
-            temperature=self._temperature,
+            seed=f"{self.seed}/{round_number}" if round_number else self.seed,
+            temperature=self.temperature,
             greedy=greedy,
-            guide=self._guide,
+            guide=self.guide,
             on_end=lambda question, row, tokens: on_end(groups[question][row], tokens),
         )
         for group, of_group in zip(groups, drawn, strict=True):
