@@ -81,7 +81,7 @@ async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> 
     run = RunFolder(folder)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     prepared = PreparedTraining(pool, start, tokenizer, Codec.of(start), session.tasks)
-    recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"), on_warning=print)
+    recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"))
     scored = ScoredTasks(scoring, list(session.tasks))
     job = make_job(experiment, folder, prepared, scored, ranks=AcceleratedRanks(), recorder=recorder)
     await run_in_thread(open_engine("trl"), job)

@@ -73,7 +73,7 @@ def test_each_iteration_is_told_with_the_time_to_the_nearer_end(
     settings = TrainSettings(start="-", grpo=GRPOSettings(iterations=4, minutes=minutes))
     run = RunFolder.open(tmp_path / "run", settings)
     progress = Progress(said.append, noun="plans")
-    recorder = Recorder(settings, run=run, progress=progress, on_warning=lambda warning: None)
+    recorder = Recorder(settings, run=run, progress=progress)
     recorder.begin(0)
     recorder.record([], loss=0.0, seconds={"sample": 10.0}, evaluation=None)
     assert said[0] == f"Training {tmp_path / 'run'}: 4 iterations"

@@ -221,7 +221,6 @@ async def run(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
         progress=Progress(lambda line: None, noun="plans"),
-        on_warning=lambda warning: None,
         on_row=on_row,
     )
     prepared = PreparedTraining(pool, start, None, codec or Codec.of(start), session.tasks)

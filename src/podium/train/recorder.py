@@ -30,14 +30,12 @@ class Recorder:
         *,
         run: RunFolder | None,
         progress: Progress,
-        on_warning: Callable[[str], None],
         on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
     ) -> None:
         self._settings = settings
         self._run = run
         self._rows = None if run is None else run.rows()
         self.progress = progress
-        self._on_warning = on_warning
         self._on_row = on_row
         self._earlier: list[dict[str, Any]] = []
         """The rows so far, of a resumed run those before it too."""
@@ -120,7 +118,7 @@ class Recorder:
             self._on_row(row)
             self.progress.say(self._line(row))
             if row["alarms"] and not (row["iteration"] % 10):
-                self._on_warning(f"Iteration {self._done}: {' '.join(row['alarms'])}")
+                self.progress.say(f"Iteration {self._done}: {' '.join(row['alarms'])}")
         return self._can_learn(row) and not self.out_of_time
 
     def _line(self, row: Mapping[str, Any]) -> str:
@@ -139,7 +137,7 @@ class Recorder:
         self._idle_iterations = self._idle_iterations + 1 if nothing_learned else 0
         if self._idle_iterations < self._settings.grpo.patience:
             return True
-        self._on_warning(
+        self.progress.say(
             f"Stopped after {self._idle_iterations} iterations in a row in which the rewards of each group were equal, "
             "or there were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or "
             "begin with --stage sft."

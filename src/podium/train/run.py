@@ -85,7 +85,7 @@ async def run_grpo(
         async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:
             with Progress(tell, noun="plans", total=settings.plans) as progress:
                 progress.phase("loading the model")
-                recorder = Recorder(settings, run=run, progress=progress, on_warning=tell, on_row=on_row)
+                recorder = Recorder(settings, run=run, progress=progress, on_row=on_row)
                 job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
                 await run_in_thread(engine, job)
         if ranks.first:

@@ -26,12 +26,7 @@ def make_trl_job(
 ) -> TrainingJob:
     start = Checkpoint.read(settings.start)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
-    recorder = Recorder(
-        settings,
-        run=RunFolder(folder),
-        progress=Progress(print, noun="plans"),
-        on_warning=lambda warning: None,
-    )
+    recorder = Recorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
     prepared = PreparedTraining(open_team(), start, tokenizer, Codec.of(start))
     scored = ScoredTasks(scoring, tasks)
     return make_job(settings, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
