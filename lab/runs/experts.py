@@ -22,13 +22,12 @@ from random import Random
 import podium_lab
 from podium.evals.stats import accuracy_interval
 from podium.planner import WrittenPlans
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.rollout import roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.team.opening import open_pool
-from podium.types import Question
+from podium.types import ANSWER_WHOLE_QUESTION, Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 from podium_lab.small_workers.abilities import ABILITIES, JOINS, Ability

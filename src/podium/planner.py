@@ -56,7 +56,8 @@ class PlanRequest:
     each took, also one that failed. The default has no limits."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """Called with the first steps of the plan, each time there are more of them while the rest is being written. They
-    are run at once, so tell none that may be the last, and none that may still change. None: the plan is waited for."""
+    are run at once, so a step that may be the last, or may still change, must not be among them. None: the caller
+    waits for the whole plan."""
 
 
 def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
@@ -71,8 +72,9 @@ def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[Earli
 class Planner(Protocol):
     """Writes plans. It does not know how they are run.
 
-    One whose method needs more than one round, or tools in its pool, or that tells steps early, says so in further
-    attributes: `rounds`, a number, `tools`, their names, `tells_steps`, true or false. The smallest one::
+    A planner may have further attributes: `rounds`, the number of rounds that its method needs, if these are more than
+    one; `tools`, the names of the tools that it needs in its pool; `streams_steps`, whether it calls
+    `PlanRequest.on_steps`. The smallest planner::
 
         @dataclass(frozen=True)
         class Cheapest:
@@ -110,15 +112,15 @@ def rounds_of(planner: Planner) -> int:
     return rounds
 
 
-def tells_steps(planner: Planner) -> bool:
-    """Whether the planner tells the first steps of a plan while it writes the others (`PlanRequest.on_steps`)."""
-    tells: bool = getattr(planner, "tells_steps", False)
-    return tells
+def streams_steps(planner: Planner) -> bool:
+    """Whether the planner gives the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
+    streams: bool = getattr(planner, "streams_steps", False)
+    return streams
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerWrapper:
-    """What a planner that changes another one's plans has of that planner."""
+    """The base of planners that change the plans of another planner: they have its tools and rounds."""
 
     planner: Planner
 

@@ -10,12 +10,12 @@ from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_re
 from podium.evals import Evaluation, evaluate
 from podium.planner import PlanRequest
 from podium.planners import Committee, Constant
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
+from podium.planners.phrases import CHECK
 from podium.recordings import Recording
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Plan
-from podium.types import Budget, Profile
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile
 from podium.workers import Pool, ScriptedWorker
 from podium.workflow import Access, Step, Workflow, parse, render
 

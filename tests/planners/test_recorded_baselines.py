@@ -9,13 +9,12 @@ import pytest
 from podium.errors import ConfigError
 from podium.planner import PastRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
 from podium.reading.answer import final_answer
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
 from podium.trace import Plan, Trace, VoteCount
-from podium.types import Budget, Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, Profile, Question
 from podium.workers import Pool, VoteWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.vote import NOTHING

@@ -6,7 +6,7 @@ from teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import find_baseline, open_baseline
 from podium.planners.mixture import AGGREGATE
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.types import ANSWER_WHOLE_QUESTION
 
 
 def seen(pool, worker):

@@ -170,8 +170,8 @@ def test_a_long_answer_has_its_key_in_bounded_time() -> None:
 
 def _vote(*answers: str, weights: str = "") -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", f"Answer: {answer}") for i, answer in enumerate(answers))
-    context = StepInput(Question(text="What?"), f"Vote{weights}.", earlier, None)
-    return Request(build_messages(context, "packed", "0f"), seed="0")
+    step_input = StepInput(Question(text="What?"), f"Vote{weights}.", earlier, None)
+    return Request(build_messages(step_input, "packed", "0f"), seed="0")
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,13 @@ from podium.errors import UsageError, WorkerError
 from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.recordings import RecordedResponse, Recording, RecordingWriter
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
-from podium.types import Budget, Message, Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, Message, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker

@@ -56,8 +56,8 @@ def _request(
     responses: list[str], style: Style, previous: str | None = None, subtask: str = "Vote. Answer: 1"
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = StepInput(Question(text="What? Answer: 0"), subtask, earlier, previous)
-    return Request(build_messages(context, style, "0f"), seed="0")
+    step_input = StepInput(Question(text="What? Answer: 0"), subtask, earlier, previous)
+    return Request(build_messages(step_input, style, "0f"), seed="0")
 
 
 @pytest.mark.parametrize("style", ["packed", "chat"])

@@ -22,8 +22,8 @@ def request(
     missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = StepInput(Question(text=question), subtask, earlier)
-    return Request(build_messages(context, style, "0f"), seed="0", missing=missing)
+    step_input = StepInput(Question(text=question), subtask, earlier)
+    return Request(build_messages(step_input, style, "0f"), seed="0", missing=missing)
 
 
 async def said(asked: Request) -> str:

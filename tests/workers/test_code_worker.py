@@ -38,8 +38,8 @@ def asked(
     options: AnswerOptions = AnswerOptions(),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
-    context = StepInput(Question(text="What is it?"), subtask, earlier)
-    return Request(build_messages(context, "packed", "0f"), seed="0", missing=missing, options=options)
+    step_input = StepInput(Question(text="What is it?"), subtask, earlier)
+    return Request(build_messages(step_input, "packed", "0f"), seed="0", missing=missing, options=options)
 
 
 def fenced(program: str) -> str:

@@ -57,9 +57,9 @@ def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWor
 def request(
     text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", style: Style = "packed"
 ) -> Request:
-    context = StepInput(Question(text=text), "Answer the whole question.")
+    step_input = StepInput(Question(text=text), "Answer the whole question.")
     return Request(
-        build_messages(context, style, "feed"), seed="0", question_seed=question_seed, repeat=repeat
+        build_messages(step_input, style, "feed"), seed="0", question_seed=question_seed, repeat=repeat
     )
 
 
@@ -95,8 +95,8 @@ async def test_recorded_thoughts_are_no_part_of_the_answer(
 
 
 async def test_neither_the_subtask_nor_others_work_changes_it(recording: Recording) -> None:
-    context = StepInput(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
-    messages = (Message(role="user", content="Hello"), *build_messages(context, "packed", "feed"))
+    step_input = StepInput(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
+    messages = (Message(role="user", content="Hello"), *build_messages(step_input, "packed", "feed"))
     reply = await replay(recording).answer(Request(messages, seed="1"))
     assert reply.text == "Answer: 4"
 
@@ -314,8 +314,8 @@ def test_a_recorded_answer_that_looks_like_an_answer_line_is_found_whole(answer:
 async def test_a_vote_on_answers_of_several_lines_keeps_them_whole(style: Style) -> None:
     shown = ["<answer>1 2\n3 4</answer>", "Answer: 5", "so\n<answer>1 2\n3 4</answer>"]
     earlier = tuple(EarlierStep(number, f"part {number}", text) for number, text in enumerate(shown))
-    context = StepInput(Question(text="Q?"), "Vote.", earlier)
-    reply = await VoteWorker().answer(Request(build_messages(context, style, "feed"), seed="0"))
+    step_input = StepInput(Question(text="Q?"), "Vote.", earlier)
+    reply = await VoteWorker().answer(Request(build_messages(step_input, style, "feed"), seed="0"))
     assert reply.text == "2 of 3 responses agree.\n<answer>1 2\n3 4</answer>"
     assert final_answer(reply.text) == "1 2\n3 4"
 

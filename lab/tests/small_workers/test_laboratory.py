@@ -7,8 +7,8 @@ import pytest
 
 from podium.conductor.checkpoint import TrainedFor
 from podium.errors import ConfigError
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team.opening import open_pool
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.laboratory import SKILLS, WorldLaboratory, open_examples, orchestra_team

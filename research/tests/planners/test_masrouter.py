@@ -9,10 +9,10 @@ import pytest
 from planners.teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, NEXT
+from podium.planners.phrases import CHECK, NEXT
 from podium.planners.reflection import AGAIN
 from podium.planners.scored import ScoredAnswers
-from podium.types import Profile
+from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium_research.planners.debate import REVISE
 from podium_research.planners.masrouter import MasRouter, team_workflow
 from podium_research.planners.masrouter_controller import (

@@ -3,9 +3,8 @@
 import pytest
 
 from planners.teams import answered, called, team
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.team import Runner
-from podium.types import Budget, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium_research.planners.debate import REVISE, Debate

@@ -7,8 +7,7 @@ import pytest
 
 from podium.planner import PlanRequest
 from podium.planners import Committee
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
-from podium.types import Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Step, Workflow
 from podium_research.planners.predictors import Method
 from podium_research.planners.routers import Router, learn_router, text_features

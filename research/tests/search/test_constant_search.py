@@ -4,10 +4,10 @@ import pytest
 
 from podium.errors import ConfigError, UsageError
 from podium.planners import Constant
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, PHRASES
+from podium.planners.phrases import CHECK, PHRASES
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
-from podium.types import Price, Profile, Question
+from podium.types import ANSWER_WHOLE_QUESTION, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import check, parse

@@ -66,7 +66,7 @@ class Conductor:
         return self._name
 
     @property
-    def tells_steps(self) -> bool:
+    def streams_steps(self) -> bool:
         """Whether its policy writes structured plans, and may be held to their schema."""
         held = isinstance(self._policy, WorkerPolicy) and self._policy.can_be_held
         return held and self._prompt.form == "structured"

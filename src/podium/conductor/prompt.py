@@ -105,7 +105,7 @@ class PolicyNumbering:
         numbers = {place: number for number, place in enumerate(self.order)}
         earlier = [replace(o, workflow=renumbered(o.workflow, numbers)) for o in request.past_rounds]
         pool = tuple(request.pool[place] for place in self.order)
-        # Steps that are told early would have the policy's numbers.
+        # Steps that are streamed would have the policy's numbers.
         return replace(request, pool=pool, past_rounds=tuple(earlier), on_steps=None)
 
     def plan(self, plan: Plan) -> Plan:

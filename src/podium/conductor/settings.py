@@ -58,7 +58,7 @@ class ConductorSettings(Settings):
     first that is real."""
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _refuse_conflicts(self) -> Self:
         sources = [key for key in SOURCES if getattr(self, key) is not None]
         if len(sources) > 1:
             raise ValueError(f"{' and '.join(sources)} each name a Conductor; keep one of them.")

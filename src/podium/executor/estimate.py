@@ -247,8 +247,8 @@ def _sent(
         EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
         for j in workflow.reads(position)
     )
-    context = StepInput(question, workflow.steps[position].subtask, earlier)
-    messages = build_messages(context, "packed", "0" * 16, sees=workers[position].profile.sees)
+    step_input = StepInput(question, workflow.steps[position].subtask, earlier)
+    messages = build_messages(step_input, "packed", "0" * 16, sees=workers[position].profile.sees)
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 

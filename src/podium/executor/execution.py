@@ -63,8 +63,8 @@ class Execution:
         self._limit = asyncio.timeout_at(question_context.ledger.deadline)
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         """The tasks of the steps that have started and not ended."""
-        self._further = asyncio.Event()
-        """Set when further steps of the workflow are known."""
+        self._more_steps = asyncio.Event()
+        """Set when more steps of the workflow are known than before."""
         self._whole = workflow is not None
         self._abandons = False
         """Whether steps are being cancelled that the whole workflow does not need."""
@@ -73,7 +73,7 @@ class Execution:
         before = [step.response for step in shown] if self._previous is None else [self._previous]
         self._schedule = Schedule(before)
         if workflow is not None:
-            self._take(workflow, max_tokens)
+            self._set_workflow(workflow, max_tokens)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -90,8 +90,8 @@ class Execution:
         try:
             async with self._limit, self._group:
                 while not self._whole:
-                    await self._further.wait()
-                    self._further.clear()
+                    await self._more_steps.wait()
+                    self._more_steps.clear()
                     for position in self._schedule.start_ready():
                         self._start(position)
                 await self._follow(self._schedule.start_ready())
@@ -106,9 +106,9 @@ class Execution:
         """
         known = len(self._schedule.workflow.steps)
         if not self._whole and len(steps) > known == self._schedule.common_with(steps):
-            self._schedule.take(Workflow(steps), range(len(steps)))
+            self._schedule.set_workflow(Workflow(steps), range(len(steps)))
             self._max_tokens = (None,) * len(steps)
-            self._further.set()
+            self._more_steps.set()
 
     async def complete(self, workflow: Workflow | None, max_tokens: Sequence[int | None] = ()) -> None:
         """The workflow is written. Steps that were started and that it does not have or need are cancelled.
@@ -134,17 +134,19 @@ class Execution:
             self.abandoned += tuple(
                 span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(same)
             )
-            self._take(whole, max_tokens)
-            self._further.set()
+            self._set_workflow(whole, max_tokens)
+            self._more_steps.set()
 
-    def _take(self, workflow: Workflow, max_tokens: Sequence[int | None]) -> None:
-        """Run the steps of a whole workflow."""
-        context, to_run = self._question_context, self._needed(workflow)
-        early_stop = context.settings.early_stop
-        self._schedule.take(
-            workflow, to_run, find_early_stops(workflow, to_run, context, self._round) if early_stop else {}
+    def _set_workflow(self, workflow: Workflow, max_tokens: Sequence[int | None]) -> None:
+        """Set the whole workflow. Its steps start with the next `start_ready`."""
+        question_context, to_run = self._question_context, self._needed(workflow)
+        early_stop = question_context.settings.early_stop
+        self._schedule.set_workflow(
+            workflow,
+            to_run,
+            find_early_stops(workflow, to_run, question_context, self._round) if early_stop else {},
         )
-        workers = {p: context.pool[step.worker] for p, step in enumerate(workflow.steps)}
+        workers = {p: question_context.pool[step.worker] for p, step in enumerate(workflow.steps)}
         self._answering = answering_steps(workflow, workers)
         self._max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
 
@@ -183,9 +185,12 @@ class Execution:
     def _request(self, position: int, worker: Worker) -> Request:
         """What the step's worker is sent."""
         question_context = self._question_context
-        context = self._context(position)
+        step_input = self._step_input(position)
         messages = build_messages(
-            context, question_context.settings.context, question_context.fence_mark, sees=worker.profile.sees
+            step_input,
+            question_context.settings.context,
+            question_context.fence_mark,
+            sees=worker.profile.sees,
         )
         return Request(
             messages,
@@ -196,7 +201,7 @@ class Execution:
             sample=question_context.sample,
             fence_mark=question_context.fence_mark,
             missing=self._missing(position),
-            structured=context.view(question_context.settings.context),
+            structured=step_input.view(question_context.settings.context),
             options=self._options(position),
         )
 
@@ -291,7 +296,7 @@ class Execution:
         )
         return self._earlier_calls.get(worker, 0) + before
 
-    def _context(self, position: int) -> StepInput:
+    def _step_input(self, position: int) -> StepInput:
         step = self._schedule.workflow.steps[position]
         earlier = tuple(
             EarlierStep(j, self._schedule.spans[j].subtask, response)
@@ -299,8 +304,14 @@ class Execution:
             if (response := self._schedule.response(j)) is not None
         )
         previous, shown = self._before(position)
-        context = self._question_context
-        return StepInput(context.question, step.subtask, shown + earlier, previous, context.settings.messages)
+        question_context = self._question_context
+        return StepInput(
+            question_context.question,
+            step.subtask,
+            shown + earlier,
+            previous,
+            question_context.settings.messages,
+        )
 
     def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
         """What the step sees of earlier rounds: the final response of the latest, or steps."""

@@ -35,13 +35,13 @@ class Schedule:
         """The steps that no vote defers."""
         self._early_stops = _NO_EARLY_STOPS
 
-    def take(
+    def set_workflow(
         self,
         workflow: Workflow,
         to_run: Sequence[int],
         early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
     ) -> None:
-        """Run these steps of a workflow. Steps that have started keep their positions."""
+        """Set the workflow, and which of its steps are run. Steps that have started keep their positions."""
         self.workflow, self.to_run, self._early_stops = workflow, to_run, early_stops
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
         self._wanted = set() if early_stops else set(to_run)

@@ -20,7 +20,6 @@ from podium.planners.baseline import (
     read_worker,
     read_workers,
 )
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
 from podium.planners.rounds import (
     Rounds,
@@ -33,6 +32,7 @@ from podium.planners.rounds import (
 )
 from podium.planners.voting import Committee
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 from podium.workflow import Acceptance, Step, Workflow, render
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import RoundPlan, Rounds, commonest, comparable, plan_rounds, worker_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
 _VERDICT = (

@@ -24,10 +24,10 @@ from podium.planners.baseline import (
     read_worker_count,
     read_workers,
 )
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Step, Workflow
 
 AGGREGATE = (

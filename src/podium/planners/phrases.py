@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from podium.types import ANSWER_WHOLE_QUESTION
 
-__all__ = ("ANSWER_WHOLE_QUESTION", "CHECK", "COMPARE", "FINISH", "NEXT", "PARTS", "PHRASES")
-
 PARTS = (
     "Do part 1 only.",
     "Do part 2 only.",

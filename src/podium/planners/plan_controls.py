@@ -17,11 +17,10 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.constant_and_random import Constant, RandomPlans
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
 from podium.planners.voting import SelfConsistency
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS, Profile
+from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow, render
 
 Need = Literal["best worker", "plans", "ability", "vote", "untrained"]

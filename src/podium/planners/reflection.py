@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
 
 AGAIN = "Reflect on the attempts shown and check them for errors. Then answer the whole question again."

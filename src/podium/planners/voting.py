@@ -29,9 +29,9 @@ from podium.planners.baseline import (
     read_worker_count,
     read_workers,
 )
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import plan_once, position_of, voting_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from podium.planner import PlannerWrapper, PlanRequest, tells_steps
+from podium.planner import PlannerWrapper, PlanRequest, streams_steps
 from podium.trace import Plan
 from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow
@@ -48,9 +48,9 @@ class StickyWorkerPlanner(PlannerWrapper):
         return self.planner.name
 
     @property
-    def tells_steps(self) -> bool:
-        """Whether its planner does: of a plan, this one changes the last step alone, which is never told early."""
-        return tells_steps(self.planner)
+    def streams_steps(self) -> bool:
+        """Whether its planner streams steps. The last step, which alone is changed here, is never streamed."""
+        return streams_steps(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan. If the worker is kept, its last step has that worker, and the plan says why."""

@@ -15,12 +15,11 @@ from secrets import token_hex
 
 from podium.errors import StoreError, WorkerError, flatten_group
 from podium.executor import Execution, QuestionContext
-from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, tells_steps
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
 from podium.team.events import Event, HeldEvents, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import answer_concern, answering_step, options_fault, plan_fault, trace_status
 from podium.trace import Plan, RoundTrace, Trace
-from podium.types import DEFAULT_OPTIONS, Receipt, Spent, Usage
+from podium.types import ANSWER_WHOLE_QUESTION, DEFAULT_OPTIONS, Receipt, Spent, Usage
 from podium.workers.traits import traits_of
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 
@@ -119,7 +118,7 @@ class QuestionRun:
         the caller's options go to all steps that a vote copies the answer from.
         """
         context = self._question_context
-        if not (self._overlap and tells_steps(self._planner)) or context.settings.early_stop:
+        if not (self._overlap and streams_steps(self._planner)) or context.settings.early_stop:
             yield None
             return
         votes = any(traits_of(worker).is_certain is not None for worker in context.pool)

@@ -44,7 +44,7 @@ class PlannerChoice(Settings):
         return self.planner.partition(":")[0] == "conductor"
 
     @model_validator(mode="after")
-    def _agree(self) -> Self:
+    def _refuse_conflicts(self) -> Self:
         if not self.conducts:
             given = {
                 "cost_sensitivity": self.cost_sensitivity is not None,
@@ -94,7 +94,7 @@ class TeamBudget(Budget):
         return Budget(**{**limits, "rounds": self.given_rounds or rounds})
 
 
-def _origin(text: str) -> str:
+def _check_origin(text: str) -> str:
     given = text.strip().rstrip("/")
     if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s@]+", given):
         raise ValueError(f"{text!r} is no origin; write one, as https://chat.example.com.")
@@ -113,7 +113,7 @@ class ServeSettings(Settings):
     budgets and keys."""
     runs: Path = Path("runs")
     """The folder of the run folders that the viewer shows."""
-    cors: tuple[Annotated[str, AfterValidator(_origin)], ...] = ()
+    cors: tuple[Annotated[str, AfterValidator(_check_origin)], ...] = ()
     """Origins whose web pages may call the API from a browser, as https://chat.example.com."""
     max_body_mib: float = Field(default=20.0, gt=0)
     """The largest body of a request in MiB, images included."""
@@ -182,7 +182,7 @@ class TeamSpec(WorkerSpec, TeamTables):
 
     @field_validator("price")
     @classmethod
-    def _has_no_price(cls, price: Price) -> Price:
+    def _refuse_price(cls, price: Price) -> Price:
         if price != Price():
             raise ValueError("a team costs what its workers cost; leave its price out.")
         return price

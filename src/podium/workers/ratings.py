@@ -65,7 +65,7 @@ class Tally(Settings):
     """Dollars for all answers together, one to each question."""
 
     @model_validator(mode="after")
-    def _at_most_all(self) -> Self:
+    def _check_counts(self) -> Self:
         if self.right > self.questions:
             raise ValueError("more right answers than questions")
         return self

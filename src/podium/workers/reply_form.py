@@ -30,7 +30,7 @@ class UsageForm(Value):
     """Part of the output tokens."""
 
     @model_validator(mode="after")
-    def _parts(self) -> Self:
+    def _check_parts(self) -> Self:
         cached = self.cached_tokens + self.cache_write_tokens
         if cached > self.input_tokens or self.reasoning_tokens > self.output_tokens:
             raise ValueError(

@@ -29,7 +29,7 @@ PATH_KEYS = (
 """Keys of a pool file whose values may be paths, seen from its folder."""
 
 
-def _on_one_line(name: str) -> str:
+def _check_one_line(name: str) -> str:
     if not name.isprintable():
         raise ValueError(f"{name!r} has a line break or control character; write a name on one line.")
     return name
@@ -42,7 +42,7 @@ class WorkerSpec(Settings):
     """As of a worker of this kind."""
     needs_responses: ClassVar[bool] = False
     """As `Profile.needs_responses`."""
-    name: Annotated[str, AfterValidator(_on_one_line)] = Field(min_length=1)
+    name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
     skills: tuple[str, ...] = ()
@@ -130,19 +130,19 @@ class OpenAISpec(ChatSpec):
 
     @field_validator("headers")
     @classmethod
-    def _plain(cls, headers: dict[str, str]) -> dict[str, str]:
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
         check_plain(headers)
         return headers
 
     @field_validator("query")
     @classmethod
-    def _open(cls, query: dict[str, str]) -> dict[str, str]:
+    def _check_query(cls, query: dict[str, str]) -> dict[str, str]:
         check_query(query)
         return query
 
     @field_validator("extra")
     @classmethod
-    def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
+    def _check_extra(cls, extra: dict[str, Any]) -> dict[str, Any]:
         for name in extra:
             if name in ("model", "stream"):
                 raise ValueError(f"{name} has a setting of its own; use that instead of extra.")
@@ -153,7 +153,7 @@ class OpenAISpec(ChatSpec):
         return extra
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _refuse_conflicts(self) -> Self:
         key = [self.key_header or "Authorization"] if self.api_key_env is not None else []
         check_names([*key, *self.headers, *self.headers_env])
         if self.key_header is not None and self.api_key_env is None:
@@ -286,7 +286,7 @@ class LiteLLMSpec(ModelSpec):
 
     @field_validator("extra")
     @classmethod
-    def _further(cls, extra: dict[str, Any]) -> dict[str, Any]:
+    def _check_extra(cls, extra: dict[str, Any]) -> dict[str, Any]:
         for name in extra:
             if name in ("model", "messages", "stream", "api_base", "base_url", "timeout", "num_retries"):
                 raise ValueError(f"{name} cannot be set in extra; leave it out.")

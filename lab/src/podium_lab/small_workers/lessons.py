@@ -18,7 +18,8 @@ from types import MappingProxyType
 from typing import Literal
 
 from podium.conductor.local_worker import prompt_of
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE
+from podium.planners.phrases import CHECK, COMPARE
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.view import EarlierStep, WorkerView
 from podium_lab.small_workers.abilities import JOINS, Ability
 from podium_lab.small_workers.plans import CORRECT, JOIN

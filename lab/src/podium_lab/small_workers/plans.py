@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
 from podium_lab.small_workers.abilities import JOINS, PLURALS
 from podium_lab.warmstart.examples import ExampleTeam, Shares, claimants, skill_thought

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     Rounds,
     StepOf,
@@ -25,6 +24,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 
 _CERTAINTY = 0.95

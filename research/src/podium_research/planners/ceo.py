@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -25,6 +24,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 from podium.workflow import Workflow
 

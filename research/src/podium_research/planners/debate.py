@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, voted_round_plan, worker_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 
 REVISE = (

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -23,6 +22,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
 _PERFECT = 10.0

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -26,7 +25,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
-from podium.types import Profile
+from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium.workflow import Workflow
 
 _MOST_STALLS = 3

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK, COMPARE, FINISH, NEXT
+from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.plans import plan_once, position_of, refuse_without_vote, voting_step
 from podium.planners.rating_router import read_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS, Profile
+from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 from podium_research.planners.debate import REVISE

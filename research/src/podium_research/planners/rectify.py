@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from podium.errors import ConfigError
 from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
     RoundPlan,
@@ -30,6 +29,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 from podium.workflow import Access, Step, Workflow
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
 CRITICISE = (

@@ -17,7 +17,6 @@ from itertools import groupby
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -29,6 +28,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 from podium.workflow import Step
 

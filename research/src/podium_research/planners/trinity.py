@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import Baseline, BaselineContext
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION
 from podium.planners.plans import position_of
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
+from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
 
 if TYPE_CHECKING:

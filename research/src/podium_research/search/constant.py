@@ -18,10 +18,10 @@ from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
 from podium.planners import VOTE, Constant, Single, read_constant
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, COMPARE, PHRASES
+from podium.planners.phrases import COMPARE, PHRASES
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.types import Value
+from podium.types import ANSWER_WHOLE_QUESTION, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 

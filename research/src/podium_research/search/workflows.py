@@ -13,10 +13,10 @@ from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
 from podium.executor import ExecutionSettings
 from podium.planners import VOTE, Single, read_constant
-from podium.planners.phrases import ANSWER_WHOLE_QUESTION, CHECK
+from podium.planners.phrases import CHECK
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.types import Budget, Message, Question, Value
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, Message, Question, Value
 from podium.workers.pool import Pool
 from podium.workflow import Access, PlanError, Step, Workflow, parse
 from podium_research.search.constant import (

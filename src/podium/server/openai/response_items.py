@@ -70,7 +70,7 @@ class InputFile(BodyPart):
     file_url: None = None
 
     @model_validator(mode="after")
-    def _is_text(self) -> Self:
+    def _check_is_text(self) -> Self:
         _ = self.text
         return self
 
@@ -126,7 +126,7 @@ class ResultItem(BodyPart):
     status: str | None = None
 
     @model_validator(mode="after")
-    def _has_call(self) -> Self:
+    def _require_call(self) -> Self:
         if self.call_id is None and self.name is None:
             raise ValueError("The field 'call_id' is missing.")
         return self

@@ -33,7 +33,7 @@ class ProgramTests(Settings):
     outputs: tuple[str, ...]
 
     @model_validator(mode="after")
-    def _even(self) -> ProgramTests:
+    def _check_lengths(self) -> ProgramTests:
         _same_length(self.inputs, self.outputs)
         return self
 
@@ -48,7 +48,7 @@ class CallTests(Settings):
     outputs: tuple[Any, ...]
 
     @model_validator(mode="after")
-    def _even(self) -> CallTests:
+    def _check_lengths(self) -> CallTests:
         _same_length(self.inputs, self.outputs)
         return self
 

@@ -73,7 +73,7 @@ class SlowPlanner:
     pause_s: float = 0.001
     usd: float = 0.01
     name: str = "slow"
-    tells_steps: bool = True
+    streams_steps: bool = True
     told: list[int] = field(default_factory=list)
 
     async def plan(self, request: PlanRequest) -> Plan:
