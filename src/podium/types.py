@@ -57,7 +57,7 @@ class ProviderState(Value):
     """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
 
     worker: str
-    """Who wrote the message. No other worker is sent the state."""
+    """The name of the worker that wrote the message. No other worker is sent the state."""
     fields: str = ""
     """Further fields of the message, as a JSON object with the provider's keys; "": none."""
 
@@ -135,7 +135,7 @@ class Price(Value):
 
     @property
     def is_declared_free(self) -> bool:
-        """Whether it was written down that nothing is paid. A price that nobody gave is only not known."""
+        """Whether somebody wrote down that nothing is paid. A price that nobody gave is unknown, and not free."""
         return bool(self.model_fields_set) and not (self.most_input or self.output)
 
     @property
@@ -158,15 +158,15 @@ class Usage(Value):
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    """Those of the input tokens that the provider read from its own cache."""
+    """The part of the input tokens that the provider read from its own cache."""
     cache_write_tokens: int = 0
-    """Those of the input tokens that the provider wrote into its cache, where it counts them."""
+    """The part of the input tokens that the provider wrote into its cache, where it counts them."""
     reasoning_tokens: int = 0
-    """Those of the output tokens that are reasoning."""
+    """The part of the output tokens that is reasoning."""
     estimated: bool = False
     """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
     implausible: str | None = None
-    """What the provider counted, where that cannot be: its estimate stands instead."""
+    """The provider's count, where it cannot be true and an estimate of Podium's stands in its place."""
     billed_usd: float | None = None
     """Dollars that the provider says it billed; None: it does not say."""
 
@@ -189,7 +189,7 @@ class Usage(Value):
 
 
 NO_USAGE = Usage()
-"""Of what took no tokens."""
+"""The usage of what took no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +202,7 @@ class Spent:
     unpriced: bool = False
     """Whether the price of some tokens is unknown, so that `cost_usd` leaves them out."""
     saved_usd: float = 0.0
-    """Of what comes from the response cache: the dollars that it cost when it was made."""
+    """The dollars that replies from the response cache cost when they were made."""
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(

@@ -1,4 +1,4 @@
-"""What the calls of all questions share: a channel to each worker, the response cache, and the shared budgets.
+"""The dispatcher holds what the calls of all questions share: channels to workers, the response cache, shared budgets.
 
 One dispatcher serves all runners over the same workers. It does not close what it was given; `open_dispatcher` opens
 its files and closes them.
@@ -63,7 +63,7 @@ class ChannelStatus:
 
 
 class WorkerChannel:
-    """What all calls of one worker share on one event loop.
+    """The channel to one worker, which all its calls on one event loop share.
 
     Args:
         worker: the worker that it calls.

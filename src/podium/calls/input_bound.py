@@ -55,12 +55,12 @@ _CONTINUATION = bytes(range(0x80, 0xC0))
 
 @dataclass(frozen=True, slots=True)
 class InputSize:
-    """What is known of the size of a call's input."""
+    """The size of a call's input, in units that can be counted before the call."""
 
     text: int
     """Bytes of all text."""
     kinds: tuple[int, ...]
-    """Those of each kind of text that is learned."""
+    """Bytes of each kind of text for which the bound learns a rate."""
     messages: int
     attached: int
     """Tokens of tools and images at most, without the text of the tools."""
@@ -142,7 +142,7 @@ class InputBound:
         return math.ceil(tokens + template) + size.attached + self._extra
 
     def at_first(self, size: InputSize) -> int:
-        """As `most`, with at least `_AT_FIRST` tokens a character while the worker's counts are not known."""
+        """The bound while the worker's counts are not known: `most`, with at least `_AT_FIRST` tokens a character."""
         more = 0 if self.proven else _AT_FIRST * size.characters - size.text
         return self.most(size) + max(0, more)
 

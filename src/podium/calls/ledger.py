@@ -47,7 +47,8 @@ class Reservation:
 
 
 class Ledger:
-    """What one question has spent, has reserved for calls in flight, and may still spend. It charges spend limits too.
+    """The account of one question: what it has spent, has reserved for calls in flight, and may still spend. It charges
+    spend limits too.
 
     A step's request to its worker counts as one call. Its retries and fallbacks reserve and take tokens, dollars and
     time, but are no further calls. A planner's usage is not a call.
@@ -77,7 +78,9 @@ class Ledger:
         """Set, and cleared at once, when a call is settled."""
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
-        """As `try_reserve`, but wait while calls in flight may still leave enough.
+        """Reserve what a call may take, and wait first while calls in flight may still leave enough.
+
+        Returns why the budget or a spend limit refuses, in one sentence; None: it is reserved.
 
         Args:
             final: whether a spend limit records that it refused; False: a smaller reservation is tried next.

@@ -137,14 +137,14 @@ class RateLimiter:
             raise
 
     def release(self, permit: Permit, tokens: int) -> None:
-        """The call ended and took `tokens`."""
+        """Return the permit of a call that has ended and took `tokens`."""
         self._free += 1
         if self._tokens is not None and permit.tokens is not None:
             self._tokens.correct(permit.tokens, tokens)
         self._grant()
 
     def cancel(self, permit: Permit) -> None:
-        """As `release`, for a call that was not made."""
+        """Return the permit of a call that was not made; it counts towards no limit."""
         for window, entry in zip(self._requests, permit.requests, strict=True):
             window.correct(entry, 0)
         self.release(permit, 0)

@@ -77,11 +77,11 @@ class SharedSpendLimit:
         self._today = today
         self._day: str | None = None
         self._spent = self._reserved = 0
-        """What was spent and reserved on `_day`, as this process last read it."""
+        """The dollars spent and reserved on `_day`, as this process last read them."""
         self._days: dict[int, deque[str]] = {}
         """The days on which this process has reserved each amount, oldest first."""
         self._own = 0
-        """What this process has reserved and not settled."""
+        """The dollars that this process has reserved and not settled."""
         self._waiting: list[asyncio.Future[None]] = []
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
         """Settlements that are not written yet: reserved, paid, and the day; None: today."""

@@ -56,6 +56,6 @@ class ChatCodec:
 
 
 def without_system(messages: Sequence[Message]) -> list[Message]:
-    """The same messages, with the text of the system message at the beginning of the first user message."""
+    """The messages with the text of the system message moved to the beginning of the first user message."""
     system, user, *rest = messages
     return [Message(role="user", content=f"{system.content}\n\n{user.content}"), *rest]

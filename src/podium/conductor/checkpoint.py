@@ -45,7 +45,7 @@ class TrainedFor(Settings):
     def of(
         cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
     ) -> TrainedFor:
-        """What a policy can conduct after reinforcement on the task set `tasks` over `pool`.
+        """The pools that a policy can conduct after reinforcement on the task set `tasks` over `pool`.
 
         Args:
             anonymous: whether its prompt has only the numbers of workers.
@@ -104,7 +104,7 @@ class PodiumFile(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What the files of a checkpoint folder say."""
+    """The contents of a checkpoint folder."""
 
     path: Path
     config: Mapping[str, Any]
@@ -307,7 +307,7 @@ def _fetch(name: str) -> Path:
 
 
 def _unrated(pool: Pool) -> str | None:
-    """What the pool lacks for a policy that reads ratings, and how to add it."""
+    """The ratings or the vote that the pool lacks for a policy that reads ratings, in words; None: it lacks nothing."""
     rated = pool.ratings.workers if pool.ratings is not None else {}
     others = [name for name in pool.names if name != VOTE]
     unrated = [name for name in others if name not in rated]
@@ -327,7 +327,7 @@ def _unrated(pool: Pool) -> str | None:
 
 
 def _lacking(path: Path) -> list[str]:
-    """What a folder lacks to be a checkpoint, in words."""
+    """The files that a folder lacks to be a checkpoint, in words."""
     tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
     found = {
         "config.json": (path / "config.json").is_file(),

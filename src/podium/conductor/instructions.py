@@ -139,7 +139,7 @@ def full_instructions(
 
 
 def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, named: bool) -> str:
-    """The same in the style "short": at most 300 tokens of a small model's tokenizer."""
+    """Role and form of a plan in the style "short": at most 300 tokens of a small model's tokenizer."""
     some = "" if access == "all_or_none" else "[0] step 0, "
     role = _SHORT_ROLE.format(
         max_steps=max_steps,

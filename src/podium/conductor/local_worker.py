@@ -121,7 +121,7 @@ class LocalWorker:
 
 
 def prompt_of(view: WorkerView) -> str:
-    """What a worker is shown, in short lines for a small model: question, earlier work, subtask, and "Response:"."""
+    """A worker's view in short lines for a small model: question, earlier work, subtask, and "Response:"."""
     lines = [f"Question: {view.question}"]
     if view.previous is not None:
         lines.append(f"Before: {view.previous}")
@@ -172,7 +172,7 @@ def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
 
 
 def _digest(checkpoint: Checkpoint) -> str:
-    """What tells the model's files from those of another one."""
+    """A digest that tells the model's files from those of another one."""
     digests = []
     read = ("*.safetensors", "tokenizer*.json", "config.json", "generation_config.json", "chat_template*")
     for path in sorted(path for pattern in read for path in checkpoint.path.glob(pattern)):

@@ -44,7 +44,7 @@ TOOL = "write_plan"
 
 @dataclass(frozen=True, slots=True)
 class PlanShape:
-    """What the plan for one request may hold; the arguments of `plan_schema`."""
+    """The limits of the plan for one request: the arguments of `plan_schema`."""
 
     workers: int
     names: tuple[str, ...]
@@ -99,13 +99,16 @@ def _own_field(url: str, exact: dict[str, Any], portable: dict[str, Any]) -> dic
 
 
 def plan_text(reply: Reply) -> str:
-    """What the model wrote: its text, or the arguments of its tool call."""
+    """The plan that the model wrote: its text, or the arguments of its tool call."""
     calls = [call.arguments for call in reply.tool_calls if call.name == TOOL]
     return calls[-1] if calls else reply.text
 
 
 def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
-    """What of a worker decides which formats its endpoint obeys; None: it is not an endpoint, and is asked by text."""
+    """The parts of a worker's identity on which it depends which formats its endpoint obeys.
+
+    None: the worker is no endpoint, and is asked by text.
+    """
     identity = worker.identity or {}
     if identity.get("kind") not in ("openai", "gguf", "litellm"):
         return None

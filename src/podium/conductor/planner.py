@@ -73,11 +73,11 @@ class Conductor:
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """As `WorkerPolicy.plan_format`."""
+        """The `WorkerPolicy.plan_format` of its policy; None also for a policy that runs in this process."""
         return self._policy.plan_format if isinstance(self._policy, WorkerPolicy) else None
 
     def at_temperature(self, temperature: float) -> Conductor:
-        """The same planner with its plans sampled at this temperature."""
+        """A copy of the planner whose plans are sampled at this temperature."""
         return Conductor(
             self._policy,
             self._prompt,

@@ -129,7 +129,7 @@ class WorkerPolicy:
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """How its endpoint is asked for plans, as far as known; None: it is not, or the worker is no endpoint."""
+        """The form in which its endpoint is asked for plans; None: not known yet, or the worker is no endpoint."""
         return None if self._formats is None else self._formats.known_format
 
     async def complete(

@@ -65,7 +65,7 @@ class PromptSettings(Settings):
     question_chars: int | None = Field(default=None, ge=20)
     """The brief style leaves out the middle of a question with more characters; None: no question is shortened."""
     answer_chars: int | None = Field(default=None, ge=20)
-    """The same for the answers of earlier rounds."""
+    """The brief style leaves out the middle of an earlier answer with more characters; None: no answer is shortened."""
     levels: int = Field(default=0, ge=0)
     """How many levels of cost sensitivity a policy of the brief style was trained with; level 0 saves nothing."""
     cost_sensitivity: int = Field(default=0, ge=0)
@@ -279,7 +279,7 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
 
 
 def _tools(options: AnswerOptions) -> str:
-    """Who may call the caller's tools, and a line for each."""
+    """The sentence that says who may call the caller's tools, and a line for each tool."""
     lines = []
     for tool in options.tools[:_MOST_TOOLS]:
         told = _one_line(tool["function"].get("description") or "")

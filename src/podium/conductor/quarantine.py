@@ -36,7 +36,7 @@ _FEWEST_FAILED = 0.05
 
 @dataclass(slots=True)
 class _Record:
-    """What outcomes say of one worker."""
+    """The outcomes of one worker."""
 
     right: float = _PRIOR_RIGHT
     judged: float = _PRIOR

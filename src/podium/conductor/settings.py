@@ -17,7 +17,7 @@ from podium.config import Settings
 from podium.types import Limits, Price
 
 MOST_TOKENS = 8192
-"""Of a completion by an instruct model, which may reason at length before it writes the three lists."""
+"""The default limit of a plan's completion. An instruct model may reason at length before it writes the three lists."""
 SOURCES = ("checkpoint", "worker", "base_url")
 """The keys that each name a Conductor."""
 
@@ -82,7 +82,7 @@ class ConductorSettings(Settings):
         return any(getattr(self, key) is not None for key in SOURCES)
 
     def with_training(self, trained: PodiumFile) -> Self:
-        """The same endpoint, prompted and sampled as its policy was trained; keys that this table sets stay."""
+        """This table with the prompt and the sampling that its policy was trained with. Keys that it sets stay."""
         plan = trained.plan or PlanSettings()
         update: dict[str, Any] = {"prompt": trained.prompt}
         if self.temperature is None and trained.plan is not None:

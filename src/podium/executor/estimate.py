@@ -148,7 +148,7 @@ def estimate(
     response_tokens: int = ASSUMED_TOKENS,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
 ) -> PlanEstimate:
-    """What running `workflow`, checked against `pool`, would cost.
+    """Estimate the cost of running `workflow`, which was checked against `pool`.
 
     Args:
         response_tokens: assumed length of a response of workers with fewer than `ENOUGH` past answers.
@@ -242,7 +242,7 @@ def _sent(
     question: Question,
     lengths: Mapping[int, _Length],
 ) -> tuple[tuple[Message, ...], AnswerOptions]:
-    """What a step's worker is sent, with blanks in place of the responses that it reads."""
+    """The messages and options that a step's worker is sent, with blanks in place of the responses that it reads."""
     earlier = tuple(
         EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
         for j in workflow.reads(position)

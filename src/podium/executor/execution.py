@@ -183,7 +183,7 @@ class Execution:
             ready = self._schedule.start_ready()
 
     def _request(self, position: int, worker: Worker) -> Request:
-        """What the step's worker is sent."""
+        """The request that the step's worker gets."""
         question_context = self._question_context
         step_input = self._step_input(position)
         messages = build_messages(
@@ -314,7 +314,7 @@ class Execution:
         )
 
     def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
-        """What the step sees of earlier rounds: the final response of the latest, or steps."""
+        """The earlier rounds as the step sees them: the final response of the latest, or single steps."""
         sees = self._schedule.workflow.steps[position].access.sees_previous
         return (self._previous, self._shown) if sees else (None, ())
 

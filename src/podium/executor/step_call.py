@@ -27,7 +27,7 @@ class WorkerAnswer:
     """The chosen one or a fallback."""
     reply: Reply
     spent: Spent
-    """What this answer took. Its `saved_usd` also has what the cache saved on answers before it that were cut off."""
+    """Tokens and dollars of this answer. `saved_usd` counts the answers before it, too, that were cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
 
 
 def _spent_on(reply: Reply, profile: Profile) -> Spent:
-    """What an answer takes now: one from the response cache nothing, but it saves the dollars that it had cost."""
+    """Tokens and dollars of an answer. One from the response cache costs nothing, and saves what it had cost."""
     usd = reply.price(profile)
     if reply.cached:
         return Spent(reply.usage, saved_usd=usd)

@@ -26,12 +26,12 @@ _PREAMBLE = (
 
 @dataclass(frozen=True, slots=True)
 class StepInput:
-    """All that one step's worker sees."""
+    """The content of one step's request: all that its worker sees."""
 
     question: Question
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """Those of earlier rounds first; ascending by position."""
+    """The steps that it sees: those of earlier rounds first, each round's by position."""
     previous: str | None = None
     """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
     steps of earlier rounds."""
@@ -39,7 +39,7 @@ class StepInput:
     """The messages of the plain style, in place of the question and its history."""
 
     def view(self, style: Style) -> WorkerView | None:
-        """The same content as data, for workers that are programs. It says no more than the messages do.
+        """This input as data, for workers that are programs. It says no more than the messages do.
 
         None in the plain style, which adds nothing to what the caller wrote.
         """

@@ -26,7 +26,7 @@ Layers = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class BaselineContext:
-    """What a baseline may use when it is opened."""
+    """The arguments with which a baseline is opened."""
 
     pool: Sequence[Profile]
     seed: str = "0"

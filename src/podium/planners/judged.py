@@ -41,7 +41,7 @@ class JudgedPlanner:
     members: tuple[str, ...]
     judge: str
     subtask: str
-    """What the judge is told."""
+    """The judge's subtask."""
 
     @property
     def name(self) -> str:

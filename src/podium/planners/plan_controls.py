@@ -31,7 +31,7 @@ training."""
 
 @dataclass(frozen=True, slots=True)
 class ControlContext:
-    """What a control may use. A field that the control does not need may keep its default."""
+    """The arguments of a control. A field that the control does not need may keep its default."""
 
     pool: Sequence[Profile]
     tools: frozenset[str] = frozenset()
@@ -63,7 +63,7 @@ class PlanControl:
 
 @dataclass(frozen=True, slots=True)
 class ControlInput:
-    """What a change of one plan may use."""
+    """The arguments of a function that changes one plan."""
 
     models: Sequence[int]
     """Numbers of the workers that are no tools."""
@@ -134,7 +134,7 @@ class PermutedProfilesPlanner(PlannerWrapper):
 
 
 _ABILITY = ("description", "skills", "rating")
-"""What a profile says of a worker's ability."""
+"""The fields of a profile that describe a worker's ability."""
 
 
 def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:

@@ -1,4 +1,4 @@
-"""What planners of several rounds share: one generator writes the plans of all rounds of a question.
+"""Planners of several rounds: one generator writes the plans of all rounds of a question.
 
 A planner keeps nothing between two calls. Its generator yields the `RoundPlan` of a round and is sent the round's
 `PastRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
@@ -34,7 +34,7 @@ _MOST_STARTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """The plan of one round. The fields are those of `Plan`."""
+    """The plan that a generator yields for one round. The fields are those of `Plan`."""
 
     workflow: Workflow
     visible_responses: tuple[StepOf, ...] = ()

@@ -18,7 +18,7 @@ Members = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswers:
-    """What each worker alone scored and cost on questions that are not those of the comparison."""
+    """The scores and costs of each worker alone, on questions that are not those of the comparison."""
 
     workers: tuple[str, ...]
     texts: tuple[str, ...]
@@ -34,7 +34,7 @@ class ScoredAnswers:
     samples: int = 1
     """How often a worker may be named in a vote: as many different answers are known of each."""
     memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What planners have computed from these answers, such as predictors, so that others need not."""
+    """Results that planners have computed from these answers, such as predictors, so that others need not."""
 
     def of(self, names: Sequence[str], planner: str) -> ScoredAnswers:
         """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""

@@ -169,7 +169,7 @@ COMMITTEE = Baseline(
 
 
 WRONG_ANSWERS = 9
-"""As with ten options to choose from."""
+"""The number of wrong answers that are assumed to be equally likely, as with ten options to choose from."""
 _LEAST = 0.01
 """The weight of a vote at least; the voting tool reads no negative ones."""
 

@@ -44,13 +44,13 @@ class ServedAnswer:
     """The object `podium` of the reply: plan, steps, cost."""
     tool_calls: tuple[ToolCall, ...] = ()
     worker: str = ""
-    """Who made these calls."""
+    """The name of the worker that made these calls."""
     reasoning: str = ""
     """What the worker thought, where one worker was called directly."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the answer's tokens, where that worker gave them."""
     state: ProviderState | None = None
-    """What the provider of the worker that wrote it wants back with it."""
+    """The state that the provider of the answer's worker wants back with it."""
 
 
 def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
@@ -226,7 +226,7 @@ def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any
 
 
 def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
-    """How a stream reports an event: a line for people and the same as JSON; None: it does not report it."""
+    """An event as a stream reports it, as a line for people and as JSON; None: streams do not report it."""
     match event:
         case PlanReady():
             return _planned(event, pool)

@@ -22,7 +22,7 @@ else:
 _STEP_BYTES = 256 * 2**10
 """The most bytes that one step decodes."""
 _WINDOW_LOG = 23
-"""Of zstd: the memory that a decoder has to offer, 8 MiB (RFC 9659)."""
+"""The largest window of zstd that is decoded: 8 MiB, which every decoder has to offer (RFC 9659)."""
 
 
 class _Stream(Protocol):
@@ -38,7 +38,7 @@ class _Stream(Protocol):
 
 
 class _Zlib:
-    """The same for gzip and deflate."""
+    """A body compressed by gzip or deflate, with the interface of `_Stream`."""
 
     def __init__(self, wbits: int) -> None:
         self._inner = zlib.decompressobj(wbits)

@@ -24,7 +24,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:/@?#\\\s]+?)\.?)(?::(?P<port>[0-9]{0,5}))?"
 )
-"""As RFC 9110 has it: a name, which may end with a dot, or an IPv6 address, and a port. No user before an @."""
+"""A host of RFC 9110: a name, which may end with a dot, or an IPv6 address, and a port; no user before an @."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -36,7 +36,7 @@ _HEADERS = (
     (b"cache-control", b"no-store"),
 )
 _MOST_BYTES = 32 * 2**10
-"""Of a request's address and headers."""
+"""The most bytes of a request's address and headers."""
 
 
 class HostCheck:

@@ -171,7 +171,8 @@ class EventLog:
         )
 
     def _position(self, after: str | None) -> tuple[int, int]:
-        """Where to continue: the index in the log (-1: before the first), and the bytes known of a text there."""
+        """The place where a reader continues: an index in the log (-1: before the first), and the bytes of a text there
+        that the reader has."""
         if after == ENDED:
             return len(self._log), 0
         number, dot, read = (after or "").partition(".")

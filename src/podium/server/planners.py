@@ -62,7 +62,7 @@ class Planners:
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """All that a request may name; baselines with an argument as forms like single:WORKER."""
+        """All planners that a request may name; those with an argument as forms like single:WORKER."""
         return (*self.names, *(form for form in self._forms if ":" in form))
 
     def named_worker(self, name: str) -> str | None:

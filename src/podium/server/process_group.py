@@ -28,7 +28,7 @@ from typing import Literal
 from podium.errors import PodiumError, UsageError
 
 Order = Literal["stop", "hurry"]
-"""What the parent tells a process: to end in order, or to cancel what still runs as well."""
+"""An order of the parent to a process: to end after its questions, or to cancel the questions that still run."""
 _FIRST_PAUSE_S = 1.0
 """Seconds until a process is started again that ended before it could serve. The pause doubles each time."""
 _LONGEST_PAUSE_S = 30.0
@@ -39,7 +39,7 @@ _LOG = logging.getLogger("podium.server")
 
 @dataclass(frozen=True, slots=True)
 class ServerProcess:
-    """What one process knows of its group."""
+    """One process of a group, as the process itself sees it."""
 
     number: int
     """The process's number, from 0. A process that replaces another has its number."""
@@ -58,7 +58,7 @@ class ServerProcess:
 
 
 Serve = Callable[[Sequence[socket.socket], ServerProcess], None]
-"""What each process runs, until an order ends it. It is pickled, so it has to be importable."""
+"""The function that each process runs, until an order ends it. It is pickled, so it has to be importable."""
 
 
 def run_group(
@@ -110,7 +110,7 @@ class _Group:
         self._due: dict[int, float] = {0: 0.0}
         """The numbers to start, and when, on the monotonic clock."""
         self._text: str | None = None
-        """What the first process said when it was ready."""
+        """The text with which the first process said that it is ready."""
         self._said = False
         """Whether all were ready once. Before that, a process that ends is an error; after it, it is replaced."""
         self._signals = 0

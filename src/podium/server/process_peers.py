@@ -41,7 +41,7 @@ class ProcessPeers:
     def __init__(self, folder: Path, number: int, process_count: int) -> None:
         self.number = number
         self.answers: dict[str, Answer] = {}
-        """What this process can be asked, by name."""
+        """The functions that answer the requests of peers, by the name of the request."""
         self._own = folder / f"{number}.sock"
         self._others = {other: folder / f"{other}.sock" for other in range(process_count) if other != number}
         self._server: asyncio.Server | None = None

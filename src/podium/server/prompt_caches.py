@@ -32,7 +32,7 @@ _UNSAID: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What a provider's prompt cache holds of a conversation."""
+    """The part of a conversation that a provider's prompt cache holds."""
 
     tokens: int
     """0: the provider was found not to cache this conversation."""
@@ -45,7 +45,7 @@ class _Turn:
     worker: str
     output_tokens: int
     held: Mapping[str, _Held]
-    """What each worker's provider holds."""
+    """The part that each worker's provider holds."""
 
 
 class CachedConversations:

@@ -1,4 +1,4 @@
-"""What each API adds to an answer: how its reply is written, whole or as the events of a stream.
+"""The interface by which each API writes its reply, whole or as the events of a stream.
 
 A client sees the text of a stream once: what a retry writes anew is held back (`StreamedText`). What a worker thinks is
 shown where the worker is called directly; otherwise the team's progress stands in its place.
@@ -79,7 +79,7 @@ class ReplyWriter(ABC):
         """The last events where there is no answer."""
 
     def _first(self) -> bytes:
-        """What is written before all else."""
+        """The bytes that are written first."""
         return b""
 
     @abstractmethod

@@ -130,7 +130,7 @@ QUESTION_ERRORS = (400, 401, 402, 403, 404, 408, 413, 429, 502, 503)
 
 @cache
 def body_schema(model: type[BaseModel]) -> dict[str, Any]:
-    """What a route that parses its own body adds to its OpenAPI description."""
+    """The OpenAPI description of the body, for a route that parses its own."""
     schema = {"schema": model.model_json_schema()}
     return {"requestBody": {"required": True, "content": {"application/json": schema}}}
 
@@ -269,7 +269,7 @@ class ChatRequest:
     plan_id: str | None = None
     """The plan to run; None: a planner writes one."""
     workflow: str | None = None
-    """That plan, edited; None: as it is."""
+    """The text of that plan as the caller edited it; None: the plan is run as it is."""
     seed: str = "0"
     sample: int = 0
     """The number of this answer, if several are wanted."""

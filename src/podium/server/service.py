@@ -44,7 +44,7 @@ ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
 
 
 class Service:
-    """What all routes share.
+    """The parts of the server that all routes share.
 
     Args:
         team, store, keys: the code that opened them closes them.

@@ -25,7 +25,7 @@ QUESTION = "Reply with the one word: ready"
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """How one worker answered."""
+    """The answer of one worker to the check."""
 
     worker: str
     answered: bool
@@ -51,7 +51,7 @@ class CheckResult:
     model: str | None = None
     """The model that the provider says answered."""
     note: str | None = None
-    """What works, and may surprise."""
+    """A remark on a success that may surprise."""
     plan_format: str | None = None
     """How a model that conducts untrained is asked for plans, as a probe found; None: by text, or it is none."""
 
@@ -128,7 +128,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
 
 
 def _remedy(error: WorkerError) -> str | None:
-    """What to do about a failure whose message only says what happened."""
+    """Advice on a failure whose message only says what happened; None: the message has it."""
     match error.kind:
         case "timeout":
             return "See whether the server is up, or raise the timeout in its limits."

@@ -1,4 +1,4 @@
-"""What went wrong: with a plan, with a round's last step, with a question. `question_run` puts it into the trace."""
+"""The faults of a plan, of a round's last step and of a question. `question_run` puts it into the trace."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _TIME_SHARE = 0.95
 _PATHS = ("pool", "store", "cache", "conductor.checkpoint", "conductor.settings", "serve.runs", "eval.tasks")
 _MAY_BE_NAMES = frozenset({"pool", "conductor.settings", "eval.tasks"})
 _OF_WORKERS = ("worker", "ratings", "conductor", "plan")
-"""What belongs to the workers of a file: another pool on the command line replaces all of it."""
+"""The keys that belong to the workers of a file: another pool on the command line replaces them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class TeamFile:
     name: str | None = None
     """A file, or the name of a shipped or installed team; None: there are overrides alone."""
     overrides: tuple[str, ...] = ()
-    """As "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
+    """Texts such as "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
     files: Mapping[Path, bytes] | None = None
     """As `TeamSettings.files`."""
 

@@ -75,7 +75,7 @@ class QuestionRun:
         """Why the answer is not that of the latest plan's last step; None: it is."""
         self._only_planned = False
         self.trace: Trace
-        """What `traced` made."""
+        """The trace that `traced` made."""
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -335,5 +335,5 @@ def _max_tokens(round_: RoundTrace) -> tuple[int | None, ...]:
 
 
 def _no_plan(kind: str, why: str, receipt: Receipt) -> Plan:
-    """What stands for the plan of a planner that failed, which has taken what the receipt says."""
+    """The plan with an error that stands for a planner's that failed; the receipt has what the planner spent."""
     return Plan("", PlanError(kind, why), receipt.spent)

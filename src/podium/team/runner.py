@@ -45,8 +45,8 @@ class Runner:
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
     """Shared by all runners over the same workers. Its spend limits are charged for these questions."""
     overlap: bool = False
-    """Whether steps start while the rest of the plan is being written, by planners that tell their steps
-    (`PlanRequest.on_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
+    """Whether steps start while the rest of the plan is being written, by planners that stream their steps
+    (`streams_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
@@ -58,7 +58,7 @@ class Runner:
 
     @property
     def versions(self) -> dict[str, str]:
-        """What its traces say of the programs that made them."""
+        """The versions of the programs, for its traces."""
         return {"podium": __version__, "python": _PYTHON}
 
     async def answer(

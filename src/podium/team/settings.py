@@ -158,7 +158,7 @@ class EvalTable(Settings):
 
 
 class TeamTables(Settings):
-    """What a team has wherever it is written: in a file, or as a worker of another team."""
+    """The tables of a team, both in a file and as a worker of another team."""
 
     pool: str | None = None
     """The team file, or the name of a shipped or installed team, whose workers are used. What is left out of
@@ -233,11 +233,11 @@ class TeamSettings(PoolSpec, TeamTables):
         return self
 
     def refuse(self, error: ConfigError) -> ConfigError:
-        """The same error, with the line or the override that it is about."""
+        """The error with the line or the override that it is about, where these settings were read from a source."""
         return error if self._source is None else self._source.refuse(error)
 
     def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
-        """The same team with another planner.
+        """The settings of this team with another planner.
 
         Args:
             conductor: its Conductor; None: that of the team.
@@ -249,6 +249,6 @@ class TeamSettings(PoolSpec, TeamTables):
         return self.model_copy(update=update)
 
     def with_checkpoint(self, checkpoint: str, cost_sensitivity: float | None = None) -> Self:
-        """The same team, led by a trained Conductor."""
+        """The settings of this team, led by a trained Conductor."""
         choice = PlannerChoice(cost_sensitivity=cost_sensitivity)
         return self.with_planner(choice, ConductorSettings(checkpoint=checkpoint))

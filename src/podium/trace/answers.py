@@ -40,7 +40,7 @@ class PastAnswers:
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """What the reply claims; else the measured time, including waiting and retries."""
+    """As the reply claims; else as measured, waiting and retries included."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)

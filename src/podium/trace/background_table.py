@@ -35,7 +35,7 @@ class BackgroundRow:
     """One response that is being made."""
 
     trace: Trace
-    """What it will be if its server ends."""
+    """The trace that the response gets if its server ends."""
     begun: bool
     """Whether it is being answered; False: it waits for its turn."""
 

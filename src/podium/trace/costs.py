@@ -16,14 +16,14 @@ _NOTHING_USD = 1e-12
 
 
 class Cost(NamedTuple):
-    """What one worker of a question cost, or its plans. Every trace has one of the plans, also if they were free."""
+    """The cost of one worker in a question, or of its plans. Every trace has one for its plans, if only of 0."""
 
     worker: str
-    """`PLANNING`: the plans."""
+    """The worker's name, or `PLANNING` for the plans."""
     calls: int
-    """Calls that were answered or failed for good; plans that a model wrote."""
+    """How many calls were answered or failed for good; for the plans, how many a model wrote."""
     unpriced: int
-    """Those of the calls whose price is not known. `usd` leaves them out."""
+    """How many of the calls have no known price. `usd` leaves them out."""
     tokens: int
     """Input and output."""
     usd: float

@@ -130,27 +130,27 @@ class Tables:
     """Tables that are one file, or a part of one database."""
 
     noun: str
-    """As in "trace store"."""
+    """What messages call these tables, such as "trace store"."""
     mark: int
     """The file's application id, and the database's advisory lock of the one who writes or makes tables."""
     version: int
     """Any other version is refused."""
     metadata: MetaData
     way_out: str
-    """What to do about a place that cannot be used, as in "give another with --store"."""
+    """What messages tell the user to do about a place that cannot be used, as in "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
-    """As in `SQLiteSchema`."""
+    """As `SQLiteSchema.synchronous`."""
 
     @property
     def file(self) -> SQLiteSchema:
-        """The same as an SQLite file."""
+        """The schema of these tables in an SQLite file."""
         statements = tuple(self.statements(sqlite.dialect()))
         return SQLiteSchema(
             self.noun, self.mark, self.version, statements, self.way_out, synchronous=self.synchronous
         )
 
     def statements(self, dialect: Dialect) -> Iterator[str]:
-        """What makes the missing tables and indexes."""
+        """The statements that make the missing tables and indexes."""
         for table in self.metadata.sorted_tables:
             yield str(CreateTable(table, if_not_exists=True).compile(dialect=dialect))
             for index in sorted(table.indexes, key=lambda index: str(index.name)):
@@ -293,14 +293,14 @@ class Database:
             return result.fetchall() if result.returns_rows else ()
 
     def stream(self, statement: Executable, size: int = 32) -> Iterator[Row[*tuple[Any, ...]]]:
-        """The same, with `size` rows in memory at a time. For a file."""
+        """The rows of a statement on a file, with `size` of them in memory at a time."""
         with self._errors("read"), self._readers.connect() as connection:
             for some in connection.execution_options(yield_per=size).execute(statement).partitions():
                 yield from some
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """All statements of the block, or none. Nobody else is in one of the same tables.
+        """A transaction: all statements of the block take effect, or none. No other one on these tables runs meanwhile.
 
         Raises:
             StoreError: a statement cannot be run.

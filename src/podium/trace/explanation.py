@@ -49,7 +49,7 @@ class Explanation(Value):
     """Why this plan, and what else there was."""
 
     reason: str | None = None
-    """What the planner wrote before its last plan, in its own words; None: nothing."""
+    """The text that the planner wrote before its last plan; None: nothing."""
     ratings: tuple[RatedWorker, ...] = ()
     """The most accurate worker first."""
     cost_usd: float
@@ -112,7 +112,7 @@ def _best(trace: Trace, rated: list[Profile]) -> SingleWorker | None:
 
 
 def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
-    """What `profile` would have cost alone, and how likely it is right."""
+    """The dollars and the accuracy that the worker `profile` would have had alone."""
     cost = measured = accuracy = None
     if profile.price.input or profile.price.output:
         usage, basis = _usage_alone(trace)

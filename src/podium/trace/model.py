@@ -106,7 +106,7 @@ class Attempt(Value):
     """None: the try succeeded."""
     error: str | None = None
     spent: Spent = Spent()
-    """What the try took although it gave no answer."""
+    """Tokens and dollars that the try took although it gave no answer."""
     hedge: bool = False
     """A second request, made because the first was slow."""
 
@@ -203,7 +203,7 @@ class RoundTrace(Value):
 
     plan: Plan
     fallback: Workflow | None = None
-    """What ran in place of a plan with an error: one worker got the question."""
+    """The workflow that ran in place of a plan with an error: one worker got the question."""
     spans: tuple[Span, ...] = ()
     abandoned: tuple[Span, ...] = ()
     """Steps that were started while the plan was being written, and that it does not have; they were paid for."""
@@ -262,7 +262,7 @@ class RoundTrace(Value):
 
 
 class Outcome(Value):
-    """What a user said about the answer afterwards."""
+    """Whether the answer was right, as a user said afterwards."""
 
     right: bool | None = None
     """Whether the answer was right; None: there is only a note."""
@@ -274,7 +274,7 @@ class Outcome(Value):
 
     @property
     def verdict(self) -> Verdict:
-        """The outcome in one word."""
+        """The outcome in one word: "right", "wrong", or "note" if it says neither."""
         return "note" if self.right is None else "right" if self.right else "wrong"
 
 

@@ -43,7 +43,7 @@ OutcomeFilter = Verdict | Literal["none"]
 
 @dataclass(frozen=True, slots=True)
 class TraceFilters:
-    """Which traces to find: those that meet all conditions. None: no condition."""
+    """The conditions on traces to find. A trace must meet all of them; None is no condition."""
 
     since: datetime | None = None
     """Started then or later."""
@@ -109,7 +109,7 @@ SCANNED = 10_000
 
 Leading = Literal["outcome", "status", "owner", "worker", "planner"]
 _Columns = Any
-"""Those of a table or of a subquery."""
+"""The columns of a table or of a subquery."""
 
 
 def leading(filters: TraceFilters) -> Leading | None:
@@ -157,7 +157,7 @@ def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None
 
 
 def count_statement(filters: TraceFilters) -> Select[Any]:
-    """How many pass the filters; NULL, if they are too many to count."""
+    """Counts the traces that pass the filters; NULL, if they are too many to count."""
     rest = bool(_rest(filters, TRACES.c))
     if not rest:
         most = _COUNTED if filters == TraceFilters(owner=filters.owner) else _COUNTED_FILTERED

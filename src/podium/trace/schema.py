@@ -85,7 +85,7 @@ COSTS = _table(
     Column("planner", Text),
     *_sums(),
 )
-"""What each worker of a trace cost, and its plans."""
+"""The costs of each worker of a trace, and of its plans."""
 SPENT = _table(
     "podium_spent",
     *(Column(name, Text, primary_key=True) for name in ("day", "owner", "planner", "worker")),

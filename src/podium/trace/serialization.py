@@ -88,7 +88,7 @@ long."""
 
 
 class TraceRow(NamedTuple):
-    """What a store keeps of a trace."""
+    """A trace as a store keeps it."""
 
     document: str
     """The whole trace as JSON."""
@@ -105,7 +105,7 @@ class TraceRow(NamedTuple):
 
     @property
     def id(self) -> str:
-        """That of the trace, without the characters that some databases cannot store."""
+        """The trace's id, without the characters that some databases cannot store."""
         id_: str = self.listed[1]
         return id_
 
@@ -132,7 +132,7 @@ def to_row(trace: Trace) -> TraceRow:
 
 
 def to_searched(text: str) -> str:
-    """What is searched of a question: beginning and end, with the case of letters folded."""
+    """The part of a question that searches read: its beginning and end, in folded case."""
     if len(text) > 2 * _SEARCHED:
         text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
     return plain(text).casefold()

@@ -1,4 +1,4 @@
-"""What was spent in some days, summed by the database: by day, worker, key or planner, with the accuracy by feedback.
+"""Sums of what was spent in some days, by day, worker, key or planner, with the accuracy by users' outcomes.
 
 This module builds the statements and reads their rows; `table` runs them. Days are those of UTC. A question counts on
 the day on which it began.
@@ -30,7 +30,7 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class SpendQuery:
-    """Which sums to make.
+    """The days and the grouping of the sums.
 
     Raises:
         UsageError: the days are in the wrong order, or too many.
@@ -104,7 +104,7 @@ class Sums:
     calls: int = 0
     """Calls of workers that were answered or failed for good, and plans that a model wrote."""
     unpriced_calls: int = 0
-    """Those of the calls whose price is not known; the dollars leave them out."""
+    """How many of the calls have no known price; the dollars leave them out."""
     tokens: int = 0
     """Input and output."""
     cost_usd: float = 0.0
@@ -166,10 +166,10 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class SpendGroup:
-    """What one worker, key or planner cost, or one day."""
+    """The sums of one worker, key, planner or day."""
 
     name: str | None
-    """None: the plans among the workers, and among the keys the questions without a key."""
+    """None: by worker, the plans; by key, the questions without a key."""
     sums: Sums
     accuracy: Accuracy | None
     """None: none of its answers was judged."""
@@ -178,7 +178,7 @@ class SpendGroup:
 
     @property
     def document(self) -> dict[str, Any]:
-        """What JSON has of it."""
+        """The group as JSON."""
         return {
             "name": self.name,
             **asdict(self.sums),
@@ -189,7 +189,7 @@ class SpendGroup:
 
 @dataclass(frozen=True, slots=True)
 class SpendReport:
-    """What was spent."""
+    """The sums that a `SpendQuery` asks for."""
 
     query: SpendQuery
     total: Sums

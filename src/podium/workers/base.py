@@ -49,11 +49,11 @@ class Request:
     spend_limits: tuple[SpendLimit, ...] = field(default=(), compare=False)
     """The dollars from which a worker that pays for its own calls (`Traits.books_own_costs`) makes each of them."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
-    """Where a worker counts what a call takes that ends without a reply: it fails, or is cancelled."""
+    """In it the worker counts the tokens and dollars of a call that fails or is cancelled."""
 
     @property
     def view(self) -> WorkerView:
-        """What the worker is shown: `structured`, else parsed from the messages."""
+        """The request as data: `structured`, or else parsed from the messages."""
         return read_view(self.messages) if self.structured is None else self.structured
 
 
@@ -112,7 +112,7 @@ class Worker(Protocol):
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """What besides the messages can change an answer (endpoint, model, sampling), as JSON without secrets.
+        """All besides the messages that can change an answer (endpoint, model, sampling), as JSON without secrets.
 
         None: its replies are not cached, since its calls cost nothing or its answers change.
         """

@@ -108,7 +108,7 @@ class AnswerRounding:
     places: int | None = None
     """Decimals; `figures` wins over them."""
     scientific: bool = False
-    """As in 1.23e+4."""
+    """Whether the answer is written as in 1.23e+4."""
 
     def __bool__(self) -> bool:
         """Whether the text names any of these."""

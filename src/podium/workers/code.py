@@ -64,7 +64,7 @@ class CodeWorker:
         self._allowance = RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
 
     async def answer(self, request: Request) -> Reply:
-        """What the program printed, or why it failed; without a program, a sentence that says so.
+        """Reply with the output of the program, or why it failed; without a program, with a sentence that says so.
 
         Raises:
             WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the

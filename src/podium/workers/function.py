@@ -66,7 +66,7 @@ class FunctionWorker:
         self.identity = identity
         self._function = function
         self.keywords = accepted_keywords(function)
-        """Those of `_KEYWORDS` that the function accepts."""
+        """The names of `_KEYWORDS` that the function accepts."""
         self._scrub = scrub
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
@@ -211,7 +211,7 @@ def find_function(named: str, path: Path | None = None) -> Function:
 
 
 def accepted_keywords(function: Function) -> tuple[str, ...]:
-    """Those of `_KEYWORDS` for which a function has parameters. `**` takes all but `receipt`, which is no JSON.
+    """The names of `_KEYWORDS` for which a function has parameters. `**` takes all but `receipt`, which is no JSON.
 
     Raises:
         ConfigError: it has further parameters without defaults, or takes no messages.

@@ -80,7 +80,7 @@ class GgufWorker:
             await asyncio.to_thread(self._server.leave)
 
     def _worker_at(self, address: str) -> OpenAIWorker:
-        """What asks the server. A new process has a new address."""
+        """The worker that asks the server at an address. A new process of the server has a new one."""
         if self._endpoint is None or self._endpoint[0] != address:
             client = ChatClient(f"{address}/v1", None, connections=self._connections)
             worker = OpenAIWorker(self._spec, client, Path(self._spec.file).stem)

@@ -52,7 +52,7 @@ class GgufServer:
             self._child = None
 
     def address(self) -> str:
-        """Where it listens; it is started, and its file downloaded, if need be.
+        """The address of the server, which is started, and its file downloaded, if need be.
 
         Raises:
             WorkerError: the file cannot be had, or the server does not start.

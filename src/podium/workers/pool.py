@@ -77,12 +77,12 @@ class Pool:
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """What is known of the workers, in order."""
+        """The profiles of the workers, in order, without ratings for a question."""
         return self._profiles
 
     @property
     def ratings(self) -> Ratings | None:
-        """What they were measured at, if anything."""
+        """The ratings of the workers; None: they were not measured."""
         return self._ratings
 
     def profiles_for(self, question: str) -> tuple[Profile, ...]:
@@ -143,11 +143,11 @@ class Pool:
         return self._with([self._workers[i] for i in indices])
 
     def replaced(self, workers: Mapping[str, Worker]) -> Pool:
-        """The same pool with other workers in the places of those with these names."""
+        """A pool with other workers in the places of those with these names."""
         return self._with([workers.get(worker.profile.name, worker) for worker in self._workers])
 
     def joined(self, workers: Sequence[Worker]) -> Pool:
-        """The same pool with further workers at its end.
+        """A pool with further workers after those of this one.
 
         Raises:
             ConfigError: two workers have one name.
@@ -155,7 +155,7 @@ class Pool:
         return self._with((*self._workers, *workers))
 
     def aliased(self, aliases: Mapping[str, str]) -> Pool:
-        """The same pool, whose workers planners see under other names.
+        """A pool of the same workers, which planners see under other names.
 
         Args:
             aliases: the other names by the workers' own.

@@ -22,7 +22,7 @@ from podium.errors import ConfigError
 from podium.types import Profile, Rating
 
 WORD = re.compile(r"[^\W\d_]{2,}")
-"""What counts as a word of a question: letters, two or more."""
+"""A word of a question: two letters or more."""
 ClusterWords = Mapping[str, Mapping[str, FiniteFloat]]
 """Name of a cluster -> the weight of each of its words."""
 _TRUST = 3.0
@@ -38,7 +38,7 @@ class WordWeights(Settings):
     """Name of a worker -> word -> its weight."""
 
     def gain(self, worker: str, question: str) -> float:
-        """What the question's words add to the worker's accuracy; 0 for a worker that the model does not know."""
+        """The accuracy that the question's words add for the worker; 0 for a worker that the model does not know."""
         weights = self.weights.get(worker, {})
         return sum(value * weights.get(word, 0.0) for word, value in self._vector(question).items())
 

@@ -173,7 +173,7 @@ def _escaped(value: str) -> Iterator[str]:
 
 
 def _encoded(value: str) -> Iterator[str]:
-    """What the base64 of any text with `value` in it contains, whatever stands before and after it."""
+    """Pieces of base64. The base64 of any text with `value` in it contains one of them."""
     data = value.encode()
     for before in range(3):
         whole = b"\0" * before + data

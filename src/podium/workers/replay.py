@@ -131,7 +131,7 @@ class ReplayWorker:
     def _conditioned(
         self, view: WorkerView, recorded: RecordedQuestion
     ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
-        """What the step shows besides the question, and the responses to that; None: it shows the bare question."""
+        """The step's context besides the question, and the responses to that; None: it shows the bare question."""
         seen = seen_in(view, recorded.text)
         if seen is None:
             return None, self.responses(recorded.text)
@@ -167,7 +167,7 @@ class ReplayWorker:
 
 
 def seen_in(view: WorkerView, question: str) -> ShownContext | None:
-    """What a step shows besides the recorded question of this text, as a recording keys it; None: nothing.
+    """The context that a step shows besides the recorded question, as a recording keys it; None: it shows none.
 
     In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
     """

@@ -1,4 +1,5 @@
-"""What a worker is, for whoever plans, pays or compares: a model, a tool or a program, and what its calls cost."""
+"""The traits of a worker, for whoever plans, pays or compares: whether it is a model, a tool or a program, and whether
+its calls cost anything."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ It is given the subtask, and the responses that the tool reads, in order; None: 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a worker declares in its attribute `traits`, and a kind in that of its spec. The defaults hold for those
-    that declare none."""
+    """The traits that a worker declares in its attribute `traits`, and a kind of workers in that of its spec. Workers
+    that declare none have the defaults."""
 
     role: Literal["model", "tool", "program"] = "program"
     """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
@@ -29,18 +30,18 @@ class Traits:
     books_own_costs: bool = False
     """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
-    """Of a tool whose result may be certain before it has all responses; None: it needs all."""
+    """Tells whether a tool's result is certain before the tool has all responses; None: it needs all."""
 
 
 TOOL = Traits(role="tool", cost="nothing")
 WRITTEN = Traits(cost="nothing")
-"""Of a worker whose answers are scripted or recorded."""
+"""The traits of a worker whose answers are scripted or recorded."""
 ENDPOINT = Traits(role="model", takes_extra=True)
 LOCAL_MODEL = Traits(role="model", cost="compute")
 
 
 def traits_of(worker: Worker) -> Traits:
-    """What the worker declares, or the defaults."""
+    """The traits that the worker declares, or the defaults."""
     traits: Traits = getattr(worker, "traits", Traits())
     return traits
 
@@ -51,7 +52,7 @@ def is_tool(worker: Worker) -> bool:
 
 
 def real_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """Those whose calls cost something, in order: neither tools nor scripted or recorded ones."""
+    """The workers whose calls cost something, in order: neither tools nor scripted or recorded ones."""
     return [worker for worker in workers if traits_of(worker).cost != "nothing"]
 
 

@@ -1,4 +1,4 @@
-"""What a worker is shown, as data, for tools and scripted workers.
+"""The content of a request as data, for tools and scripted workers.
 
 The executor passes it with the messages (`Request.structured`). `read_view` parses messages that come without it, such
 as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the
@@ -39,14 +39,14 @@ class EarlierStep:
 
     @property
     def label(self) -> str:
-        """How the fences of its subtask and its response begin."""
+        """The label with which the fences of its subtask and its response begin."""
         step = f"step {self.position}"
         return step if self.round is None else f"round {self.round} {step}"
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerView:
-    """What a worker is shown."""
+    """The content of a request: the question, earlier work and the subtask."""
 
     question: str
     subtask: str

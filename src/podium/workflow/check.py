@@ -61,7 +61,7 @@ def check(
 def first_violation(
     workflow: Workflow, *, workers: int, max_steps: int, later_round: bool, access: AccessRule
 ) -> Violation | None:
-    """As `check`, with the entry at fault; access lists need not be in canonical form."""
+    """The first rule that `workflow` breaks, with the entry at fault. Access lists need not be in canonical form."""
     if not workflow.steps:
         message = (
             "Expected at least one step, found none: three empty lists accept an answer, and there is none."

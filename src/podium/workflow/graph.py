@@ -70,7 +70,7 @@ def topology(workflow: Workflow) -> Topology:
 
 
 def edges(workflow: Workflow) -> str:
-    """Which earlier steps each step reads: "-;0;0,1" is a chain whose last step sees both."""
+    """The earlier steps that each step reads, as text: "-;0;0,1" is a chain whose last step sees both."""
     return ";".join(
         ",".join(map(str, workflow.reads(position))) or "-" for position in range(len(workflow.steps))
     )

@@ -71,7 +71,7 @@ def parse(
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What `parse` was told of the plan that it reads."""
+    """The arguments of `parse` about the plan that it reads."""
 
     workers: int
     names: Sequence[str]

@@ -110,7 +110,7 @@ def _step(worker: dict[str, Any], sees: dict[str, Any], chars: int | None = None
 
 
 def _entry(earlier: int, later_round: bool, access: AccessRule, *, bounded: bool = False) -> dict[str, Any]:
-    """What a step may see that has `earlier` steps before it; at most each of these once if `bounded`."""
+    """The schema of the access list of a step with `earlier` steps before it, `bounded` to as many items."""
     listed = access == "lists"
     words = ["all", *(["previous"] if listed and later_round else [])]
     items: dict[str, Any] = {"type": "string", "enum": words}

@@ -56,7 +56,7 @@ _MISNAMED = {
 
 
 def before_triple(text: str) -> str:
-    """What stands before the lists that `find_plan` finds: the planner's line of thought. Empty if it finds none."""
+    """The text before the lists that `find_plan` finds: the planner's line of thought. Empty if it finds none."""
     lists = find_plan(text)
     if not isinstance(lists, dict):
         return ""

@@ -171,7 +171,7 @@ _UNREADABLE = frozenset(
 
 
 def _readable(value: Any) -> Any:
-    """What a model can read of a block's fields; empty parts are left out."""
+    """The fields of a block that a model can read, without empty ones."""
     if isinstance(value, dict):
         bytes_ = ("data",) if value.get("type") == "base64" else ()
         kept = {

@@ -71,7 +71,7 @@ class ToolResult(BodyPart):
 
 
 class Thinking(BodyPart):
-    """What a worker thought in an earlier reply, and the state of its answer (`podium.server.provider_state`)."""
+    """The thoughts of a worker in an earlier reply, with the state of its answer (`podium.server.provider_state`)."""
 
     type: Literal["thinking", "redacted_thinking"]
     thinking: str | None = None

@@ -51,7 +51,7 @@ class OutcomeBody(Body):
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
 
     def outcome(self, caller: Caller) -> Outcome | None:
-        """What the trace keeps; None, with neither a verdict nor a note.
+        """The outcome that the trace keeps; None: the body has neither a verdict nor a note.
 
         Raises:
             APIError: 400, the body has no field at all.
@@ -67,7 +67,7 @@ class OutcomeBody(Body):
 
 
 class JudgedTrace(BaseModel):
-    """What a trace's outcome is now."""
+    """The reply: the outcome that a trace has now."""
 
     id: str
     outcome: Outcome | None

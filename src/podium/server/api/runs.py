@@ -149,7 +149,7 @@ class RunFiles:
     path: Path
 
     def summary(self) -> dict[str, Any]:
-        """What the list of runs shows."""
+        """The entry of this run in the list of runs."""
         content = _bytes(self.path / _METRICS)
         lines = content.split(b"\n")[:-1]
         comparison = None if lines else self.comparison()

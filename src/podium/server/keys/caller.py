@@ -17,7 +17,7 @@ MAX_USD = 10**9
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sends a request, and what they may do."""
+    """The sender of a request, and the rights of its key."""
 
     name: str | None = None
     """The key's name; None: no key is needed."""
@@ -57,7 +57,7 @@ _PERIOD_NAMES: dict[BudgetDuration, str] = {"day": "%Y-%m-%d", "month": "%Y-%m",
 
 @dataclass(frozen=True, slots=True)
 class KeyAllowance:
-    """What a key may spend."""
+    """The dollars that a key may spend in a period."""
 
     nano: int
     """Billionths of a dollar."""

@@ -71,8 +71,9 @@ class KeyBudget:
         self._closing = False
 
     def reserve(self, usd: float) -> str | None:
-        """As `SpendLimit.reserve`, from what this replica has reserved; `may_free` says whether it can get more.
+        """Reserve dollars for a call, from those that this replica has reserved of the budget.
 
+        See `SpendLimit.reserve`. After a refusal `may_free` says whether the replica can get more.
         A call that costs nothing is refused only where the limit has been passed.
         """
         amount = round(usd * NANO_PER_USD)
@@ -86,7 +87,7 @@ class KeyBudget:
         return None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """As `SpendLimit.settle`; it reaches the register a moment later."""
+        """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
         reserved, paid = round(reserved_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
         if not reserved and not paid:
             return

@@ -221,7 +221,7 @@ class Register:
         return await self._spending(settled.returning(_S.spent, _S.held)) or KeySpending()
 
     async def spending(self, key: str, period: str) -> KeySpending:
-        """What was spent and is reserved."""
+        """The dollars that were spent, and those that are reserved."""
         found = select(_S.spent, _S.held).where(_S.key == key, _S.period == period)
         return await self._spending(found) or KeySpending()
 

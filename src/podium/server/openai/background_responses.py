@@ -64,7 +64,7 @@ class BackgroundResponses:
         self._table = BackgroundTable(service.store)
         self._holder = uuid4().hex
         self._responses: dict[str, _Response] = {}
-        """Those that are made here, and those that ended less than an hour ago, the oldest first."""
+        """The responses that this process makes, or that ended less than an hour ago, the oldest first."""
         self._turns = asyncio.Semaphore(MAX_RUNNING)
         self._beating: asyncio.Task[None] | None = None
         self._trouble = False

@@ -126,7 +126,7 @@ class StreamOptions(BodyPart):
 
 
 class OpenAIBody(Body):
-    """What the bodies of both of OpenAI's APIs have."""
+    """The fields that the bodies of both of OpenAI's APIs have."""
 
     model: Name
     """podium, podium/PLANNER or a worker's name."""
@@ -147,7 +147,7 @@ class OpenAIBody(Body):
 
     @property
     def end_user(self) -> str | None:
-        """Whom the caller asks for."""
+        """The end user for whom the caller asks."""
         return self.user if self.user is not None else self.safety_identifier
 
 

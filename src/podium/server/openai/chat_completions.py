@@ -166,7 +166,7 @@ class _Completion(ReplyWriter):
         return self._chunk(number, {} if quiet else {"reasoning_content": line}, podium=facts)
 
     def _rest(self, number: int, answer: ServedAnswer) -> bytes:
-        """What of an answer has not been sent yet."""
+        """The part of an answer that has not been sent yet."""
         rest = self._sent(number).finish(answer.text, answer.trace_id)
         content = self._chunk(number, {"content": rest}) if rest else b""
         if answer.logprobs:

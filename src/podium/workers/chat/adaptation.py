@@ -27,7 +27,7 @@ _LEAST_ROOM = 16
 
 @dataclass(frozen=True, slots=True)
 class Adaptation:
-    """What an endpoint does not take, as far as its errors have said. Empty: nothing is known."""
+    """The parts of a request that an endpoint does not take, as its errors have said. Empty: nothing is known."""
 
     dropped: frozenset[str] = frozenset()
     """Keys of the body that are not sent."""
@@ -44,7 +44,7 @@ class Adaptation:
     """The tokens of this call's messages, as the server counts them. They are not remembered."""
 
     def __or__(self, other: Adaptation) -> Adaptation:
-        """What both know; where they differ, `other` is the newer."""
+        """Both together; where they differ, `other` holds, which is the newer."""
         return Adaptation(
             self.dropped | other.dropped,
             self.beside | other.beside,
@@ -75,7 +75,7 @@ class Adaptation:
     def after(
         self, error: ProviderError, body: Mapping[str, Any], messages: Sequence[Message]
     ) -> Adaptation | None:
-        """What is known after the endpoint has refused a request; None: nothing that would change the next one.
+        """The adaptation after the endpoint has refused a request; None: the next request would be the same.
 
         Args:
             body: as it was sent.
@@ -98,7 +98,7 @@ class Adaptation:
         return None
 
     def _limited(self, error: ProviderError, body: Mapping[str, Any]) -> Adaptation | None:
-        """The same request with lower limits of tokens, if the error names some to which its own can be lowered."""
+        """The adaptation with the limits of tokens that the error names; None: it names none below the request's."""
         said = token_limit(error)
         limits = [body[key] for key in LIMITS if isinstance(body.get(key), int)]
         if said is None or not limits:
@@ -156,7 +156,7 @@ class AdaptedRequest:
         folded = self.known.form.fold(self._messages)
         whole = self._build(folded)
         self.body = self.known.change(whole, self.known.room(self._read, self._context_tokens))
-        """What to send."""
+        """The body to send."""
         self.folded = folded != self._messages
         """Whether its messages are not those of the caller, one by one."""
         self.dropped = tuple(sorted(whole.keys() - self.body.keys() - set(LIMITS)))

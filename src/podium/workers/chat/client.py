@@ -267,7 +267,7 @@ class ChatClient:
         )
 
     def _usage(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Usage:
-        """What was taken so far."""
+        """The tokens that the call has taken so far."""
         builder = reader.builder
         reasoning, text = builder.split()
         calls = "".join(call.name + call.arguments for call in builder.calls.read())

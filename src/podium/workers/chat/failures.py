@@ -263,7 +263,7 @@ class ProviderError:
     words: frozenset[str] = frozenset()
     """Error codes and types, in lower case."""
     status: int | None = None
-    """That of the response, or one named in the body."""
+    """The HTTP status of the response, or the one that its body names."""
     body: Any = None
     """The whole body, if it is JSON."""
 

@@ -42,7 +42,7 @@ _TEMPLATE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class MessageForm:
-    """What a chat template needs, as far as it is known."""
+    """The form of messages that a chat template needs, as far as it is known."""
 
     in_turns: bool = False
     """One system message at the beginning, then users and assistants in turns, a user first, and none empty."""

@@ -81,14 +81,14 @@ class ReplyBuilder:
         self.finish: str | None = None
         """Why the reply ended, in the words of `read_finish`; None: it goes on."""
         self.finish_word: str | None = None
-        """The same in the provider's word."""
+        """The finish_reason as the provider wrote it."""
         self.went_on = False
         """Whether more came after a finish_reason, so that the provider's finish_reason means nothing before the end of
         the stream."""
         self.model: str | None = None
         self.fingerprint: str | None = None
         self.usage: dict[str, Any] = {}
-        """As the provider wrote it; `usage.read_usage` reads it. Empty: it wrote none."""
+        """The usage as the provider wrote it, for `usage.read_usage`. Empty: it wrote none."""
         self.calls = ToolCallCollector()
         self.state = StateCollector()
         self._length = 0
@@ -141,7 +141,7 @@ class ReplyBuilder:
 
     @property
     def logprobs(self) -> dict[str, Any] | None:
-        """Those of all tokens of the answer; None: there are none, or thoughts are among them."""
+        """The log-probabilities of all tokens of the answer; None: there are none, or some are of thoughts."""
         return None if self._logprobs is None or split_thoughts("".join(self._text))[0] else self._logprobs
 
     def add(self, chunk: Mapping[str, Any]) -> tuple[str, str]:

@@ -126,12 +126,12 @@ def _places(value: Any, depth: int) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class TokenLimit:
-    """What an endpoint says of its limits, in tokens. None: it says nothing of it."""
+    """The limits that an error of an endpoint names, in tokens; None for a limit that it does not name."""
 
     context: int | None = None
     """The most tokens of messages and reply together."""
     input: int | None = None
-    """What it counts in the messages."""
+    """The tokens that it counts in the messages."""
     total: int | None = None
     """Messages and the reply's limit together, as it counts them."""
     output: int | None = None

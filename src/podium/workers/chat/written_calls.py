@@ -31,9 +31,9 @@ _KEY = re.compile(r'\[?\s*\{{1,2}\s*"(?P<key>[^"\\]*)"')
 _KEY_BEGUN = re.compile(r'\[?\s*(?:\{{1,2}\s*(?:"[^"\\]*)?)?\Z')
 _VALUE = re.compile(r'\s*:\s*(?:"(?P<name>[^"\\]*)"|(?P<other>[^\s"]))')
 _LONGEST = 64 << 10
-"""Characters of a text that may be calls."""
+"""The most characters of a text in which calls are looked for."""
 _LONGEST_PYTHON = 8 << 10
-"""The same of calls in Python, whose parser takes more time and memory."""
+"""The most characters of calls in Python, whose parser takes more time and memory."""
 
 
 class WrittenCalls:
@@ -52,7 +52,7 @@ class WrittenCalls:
 
     @classmethod
     def of(cls, options: AnswerOptions) -> WrittenCalls:
-        """Those that a request with these options allows: none where it offers no tool, or wants text or JSON."""
+        """Read the calls that a request with these options allows: none if it offers no tool, or wants text or JSON."""
         choice = options.tool_choice
         names = {tool["function"]["name"] for tool in options.tools if "function" in tool}
         if isinstance(choice, Mapping):
@@ -178,6 +178,6 @@ class WrittenCalls:
 
 
 def _next(text: str, place: int) -> int:
-    """Where the next value begins."""
+    """The place in the text where the next value begins."""
     found = _BETWEEN.match(text, place)
     return place if found is None else found.end()
