@@ -37,7 +37,7 @@ from podium.planner import PlanRequest, WrittenPlans
 from podium.rollout import roll
 from podium.tasks import Task
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.engine import TrainingJob
 from podium.train.run import run_grpo
 from podium.train.runtime import compute_on_one_core

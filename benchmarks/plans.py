@@ -28,7 +28,7 @@ from rows import Row, report
 from podium.conductor import Checkpoint, Sampling, build_prompt, open_policy
 from podium.planner import PlanRequest
 from podium.tasks import open_tasks
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Message
 from podium_lab.engine.llama import Llama, Shape, read_weights
 from podium_lab.engine.numpy_engine import NumpyEngine

@@ -24,7 +24,7 @@ from transformers import (
 from podium.conductor.examples import EXAMPLES
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Question
 
 ARCHITECTURES = {"qwen2": Qwen2Config, "qwen3": Qwen3Config, "llama": LlamaConfig, "gemma2": Gemma2Config}

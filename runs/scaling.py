@@ -10,7 +10,7 @@ from pathlib import Path
 from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.gpu_estimate import (
     GIB,
     GPUS,

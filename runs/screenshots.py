@@ -32,7 +32,7 @@ from playwright.sync_api import Page, sync_playwright
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace import Outcome
 from podium.trace.store import TraceStore
 

@@ -59,7 +59,7 @@ from pathlib import Path
 from podium.planners.registry import open_baseline
 from podium.tasks import open_tasks
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace.store import TraceStore
 
 

@@ -13,8 +13,8 @@ from podium.cli.run_settings import read_run_settings
 from podium.config import load
 from podium.tasks import open_tasks
 from podium.tasks.task_file import read_task_file
-from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings, TeamSpec
+from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import GRPO_SETTINGS, lora_config, trl_arguments
 from podium.types import Price

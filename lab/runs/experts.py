@@ -26,7 +26,7 @@ from podium.rollout import roll
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION, Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render

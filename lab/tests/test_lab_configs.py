@@ -12,7 +12,7 @@ from podium.evals.suite.check import check_suite
 from podium.evals.suite.plan import tables_of
 from podium.evals.suite.settings import SuiteSettings
 from podium.planners import find_baseline
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.workers.pool import pool_file
 from podium_lab.small_workers.abilities import ABILITIES

@@ -33,7 +33,7 @@ from podium.recordings import Recording
 from podium.recordings.model import hashed_id
 from podium.tasks import ALL, open_tasks
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium_research.planners.routers import Router, RoutingRule, learn_router
 
 FOLDS = 5

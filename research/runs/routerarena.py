@@ -23,7 +23,7 @@ from typing import Any
 from podium.errors import UsageError
 from podium.planner import Planner, PlanRequest
 from podium.planners import open_baseline
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Question
 from podium.workers import Pool
 from podium.workflow import Workflow, live_steps

@@ -38,7 +38,7 @@ from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
-from podium.team.opening import open_pool  # noqa: E402
+from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
 
 POOLS = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from refusal import one_sentence
 
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.workers.pool import load_pool
 from podium_testing import FaultServer, Rule, Status
 from scripted_team import write_team

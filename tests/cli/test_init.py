@@ -12,7 +12,7 @@ from refusal import one_sentence
 
 from command_line import Podium
 from model_server import LLAMA_CPP, LM_STUDIO, OLLAMA, VLLM, ModelServer
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.workers.discovery.providers import PROVIDERS
 
 

@@ -10,8 +10,8 @@ from podium.cli import team_options
 from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import SPELLINGS, TeamOptions
 from podium.cli.trust_store import trust
-from podium.team.opening import TeamFile
 from podium.team.settings import TeamSettings
+from podium.team.team_file import TeamFile
 from podium.trace import Trace
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy

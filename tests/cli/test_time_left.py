@@ -15,7 +15,7 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import RunOptions
 from podium.evals.study.questions import questions_of
 from podium.evals.study.run import StudyRun, StudySettings
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 
 SLOW_S = 0.05

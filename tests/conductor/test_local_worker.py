@@ -13,7 +13,7 @@ from podium.conductor.local_worker import LocalWorker, prompt_of
 from podium.errors import ConfigError, WorkerError
 from podium.planners import Committee, Single
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
 from podium.workers.traits import has_paid_workers, has_real_workers

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.evals.fingerprints import digest, fingerprints
-from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import PlannerChoice, TeamSettings
+from podium.team.team_file import TeamFile, open_pool
 from podium.workers.ratings import Ratings, Tally
 
 _POOL = """

@@ -14,7 +14,7 @@ from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Question
 
 WORKER = """

@@ -23,7 +23,7 @@ from podium.cli.team_file import FoundTeam, find_team
 from podium.cli.team_options import TeamOptions
 from podium.cli.trust_store import trust
 from podium.errors import ConfigError, UsageError
-from podium.team.opening import TeamFile, open_pool
+from podium.team.team_file import TeamFile, open_pool
 from podium_testing import FaultServer
 from scripted_team import write_team
 

@@ -22,8 +22,8 @@ from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
 from podium.team import team as team_module
-from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
+from podium.team.team_file import TeamFile, open_pool
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
 from podium.types import Budget

@@ -13,7 +13,7 @@ from running_server import Serve
 
 from podium.server.keys import ANONYMOUS, Caller
 from podium.server.prompt_caches import CachedConversations
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, AnswerOptions, Message, Question, Usage
 from podium.workflow import Acceptance

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker, share_limits
 from podium.workers.pool import Pool
 

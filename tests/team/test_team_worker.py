@@ -16,7 +16,7 @@ from podium.errors import ConfigError, WorkerError
 from podium.executor import ExecutionSettings, StepText
 from podium.planner import PlanRequest
 from podium.team import Event, Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
@@ -488,7 +488,7 @@ def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> Non
 
 def test_no_arithmetic_is_loaded_for_a_pool_without_teams(place: Path) -> None:
     program = (
-        "import sys; from podium.team.opening import open_pool;"
+        "import sys; from podium.team.team_file import open_pool;"
         f"open_pool({str(place / 'inner.toml')!r}); sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0

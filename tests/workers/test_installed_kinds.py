@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from podium.errors import ConfigError
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Message
 from podium.workers import Request, load_pool
 from podium.workers.traits import has_paid_workers, has_real_workers, is_tool

@@ -19,7 +19,7 @@ from podium.planners import SelfConsistency
 from podium.reading.answer import final_answer, normalise
 from podium.recordings import RecordedResponse, Recording
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool

@@ -15,7 +15,7 @@ from podium.calls import Dispatcher
 from podium.errors import ConfigError
 from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.workers.pool import Pool
 from podium.workers.traits import has_real_workers
 

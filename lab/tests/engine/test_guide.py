@@ -14,7 +14,7 @@ from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.planners.constant_and_random import random_workflow
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.small.checkpoints import read_model
 from podium.train.small.sampler import sample
 from podium.types import Question

@@ -8,8 +8,8 @@ from podium.config import load
 from podium.evals import evaluate
 from podium.tasks import open_tasks
 from podium.team import Runner
-from podium.team.opening import TeamFile, open_pool
-from podium.team.planning import open_planner
+from podium.team.opened_planner import open_planner
+from podium.team.team_file import TeamFile, open_pool
 from podium.train.settings import TrainSettings
 
 CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"

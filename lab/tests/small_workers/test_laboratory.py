@@ -7,7 +7,7 @@ import pytest
 
 from podium.conductor.checkpoint import TrainedFor
 from podium.errors import ConfigError
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Acceptance, PlanError, Workflow, parse
 from podium_lab.small_workers.abilities import ABILITIES

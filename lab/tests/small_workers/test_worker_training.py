@@ -12,7 +12,7 @@ import podium_lab
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.local_worker import prompt_of
 from podium.rollout.run_folder import RunFolder, replace_file
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.runtime import resolve_device
 from podium.workers.base import Request
 from podium.workers.view import WorkerView

@@ -16,7 +16,7 @@ import pytest
 
 from cli.refusal import one_sentence
 from podium.planners import open_baseline
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.workers.vote import VoteWorker
 from podium.workflow import Step, Workflow, render
 from podium_testing import Answer, FaultServer

@@ -34,7 +34,7 @@ from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions, questions_of
 from podium.evals.study.serving_files import write_workers
 from podium.rollout.run_folder import replace_file
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file

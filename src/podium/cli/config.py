@@ -16,8 +16,8 @@ from podium.cli.printable import printable
 from podium.cli.team_file import FoundTeam
 from podium.cli.team_options import Keys, PlannerOptions
 from podium.cli.terminal import open_console
-from podium.team.opening import TeamFile
 from podium.team.settings import TeamSettings
+from podium.team.team_file import TeamFile
 
 
 @dataclass(frozen=True, slots=True)

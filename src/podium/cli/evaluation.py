@@ -26,7 +26,7 @@ from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
-from podium.team.opening import TeamFile, open_pool
+from podium.team.team_file import TeamFile, open_pool
 from podium.workers.pool import pool_file
 
 SUITE_FILE = "suite.toml"

@@ -26,7 +26,7 @@ from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
 from podium.sandbox.pool import SandboxPool
 from podium.team.checkup import CheckResult
-from podium.team.opening import TeamFile
+from podium.team.team_file import TeamFile
 from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models
 
 _CHECK_S = 120.0

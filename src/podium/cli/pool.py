@@ -28,10 +28,10 @@ from podium.cli.team_options import Keys, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
-from podium.team.opening import open_pool
-from podium.team.planning import pays_for_plans
+from podium.team.opened_planner import pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team
+from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
 from podium.workers.base import Worker

@@ -19,7 +19,7 @@ from podium.errors import ConfigError, UsageError
 from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
 from podium.tasks import ALL, Task
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings

@@ -35,8 +35,8 @@ from podium.recordings import (
 from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
-from podium.team.opening import open_pool
 from podium.team.settings import TeamSettings
+from podium.team.team_file import open_pool
 from podium.types import Budget
 from podium.workers.base import Worker
 from podium.workers.pool import Pool

@@ -25,7 +25,7 @@ from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings, completed_prompt
 
 _PORTS = 65535

@@ -20,7 +20,7 @@ from podium.errors import UsageError
 from podium.evals.study.questions import questions_of, questions_of_traces
 from podium.recordings.importers.traces import read_traces
 from podium.sqlite_files import check_is_file, default_path
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 
 Preset = Annotated[
     Literal["team", "shadow", "compose"],

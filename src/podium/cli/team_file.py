@@ -17,7 +17,7 @@ from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
-from podium.team.opening import TeamFile, check_tables, store_place
+from podium.team.team_file import TeamFile, check_tables, store_place
 
 if TYPE_CHECKING:
     from podium.cli.trust_store import Trusted

@@ -15,7 +15,7 @@ from podium.cli.team_file import FoundTeam
 from podium.cli.terminal import confirm
 from podium.cli.trust_store import all_trusted, revoke, trust, trusted
 from podium.errors import UsageError
-from podium.team.opening import check_tables
+from podium.team.team_file import check_tables
 
 
 def trust_file(

@@ -1,7 +1,7 @@
 """Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
 `ConductorSettings` describes it. This module decides for all applications which engine
-runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.team.planning` decides which
+runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.team.opened_planner` decides which
 Conductor plans where the user names none.
 """
 

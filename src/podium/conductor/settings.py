@@ -1,6 +1,6 @@
 """The `[conductor]` table of a team file: which Conductor plans, and how it is prompted and sampled.
 
-`podium.conductor.opening` opens it. `podium.team.planning` decides which Conductor plans where the table names
+`podium.conductor.opening` opens it. `podium.team.opened_planner` decides which Conductor plans where the table names
 none.
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.planners import find_baseline
 from podium.tasks.open import own_files
-from podium.team.planning import checkpoint_of
+from podium.team.opened_planner import checkpoint_of
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool, pool_file
 from podium.workers.replay import ReplayWorker

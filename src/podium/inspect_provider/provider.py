@@ -20,9 +20,9 @@ from podium.config import overrides_of
 from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
 from podium.tasks.sets.inspect_samples import to_question
-from podium.team.opening import TeamFile
 from podium.team.settings import TeamSettings
 from podium.team.team import open_team
+from podium.team.team_file import TeamFile
 from podium.trace import Trace
 
 _UNSUPPORTED = ("logprobs", "top_logprobs", "prompt_logprobs", "response_schema", "modalities")

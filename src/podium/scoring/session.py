@@ -30,7 +30,7 @@ from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import Task
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question

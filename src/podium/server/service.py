@@ -27,7 +27,7 @@ from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Event, Runner
 from podium.team.affinity import StickyWorkerPlanner
-from podium.team.planning import OpenedPlanner, first_model
+from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget

@@ -1,4 +1,4 @@
-"""The faults of a plan, of a round's last step and of a question. `question_run` puts it into the trace."""
+"""The faults of a plan, of a round's last step and of a question. `question_run` puts them into the trace."""
 
 from __future__ import annotations
 

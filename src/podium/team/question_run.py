@@ -335,5 +335,5 @@ def _max_tokens(round_: RoundTrace) -> tuple[int | None, ...]:
 
 
 def _no_plan(kind: str, why: str, receipt: Receipt) -> Plan:
-    """The plan with an error that stands for a planner's that failed; the receipt has what the planner spent."""
+    """An error in place of the plan of a planner that failed, with what the planner spent."""
     return Plan("", PlanError(kind, why), receipt.spent)

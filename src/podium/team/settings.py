@@ -1,7 +1,7 @@
 """`TeamSettings`: all settings of a team, as team.toml has them.
 
-Every command, the server, the library, Inspect's model, suites and teams that are workers read this class. `opening`
-reads it from files and overrides; `planning` and `team` open what it names.
+Every command, the server, the library, Inspect's model, suites and teams that are workers read this class. `team_file`
+reads it from files and overrides; `opened_planner` and `team` open what it names.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ from podium.planner import Planner, WrittenPlans
 from podium.sqlite_files import default_path
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
-from podium.team.opening import TeamFile, open_pool
-from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
+from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Plan, Trace
 from podium.trace.store import TraceStore
 from podium.types import Question, Receipt

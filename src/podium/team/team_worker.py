@@ -1,7 +1,7 @@
 """A team as one worker: a pool and a planner of its own, within the limits of one call.
 
 A team has its own dispatcher, so it shares neither limits nor the response cache with the outer pool, which pays for it
-as for any worker. `opening` builds it from a file.
+as for any worker. `team_file` builds it from a file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepText
 from podium.team.events import Event, QuestionEnded
-from podium.team.planning import OpenedPlanner
+from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent

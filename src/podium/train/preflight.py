@@ -22,7 +22,7 @@ from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.sqlite_files import default_path
 from podium.tasks import Task
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace.answers import PastAnswers, past_answers
 from podium.train.engine import choose_engine, open_engine
 from podium.train.rollouts import PromptCodec

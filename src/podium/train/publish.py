@@ -13,7 +13,7 @@ from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, UsageError
 from podium.rollout.run_folder import RunFolder
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 
 HUB = "hub:"
 _SPAN = 10

@@ -18,7 +18,7 @@ from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample, SupervisedJob, choose_engine, open_supervised_engine
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.progress import Progress

@@ -289,4 +289,4 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
         "code": WorkerKind(CodeSpec, _code),
     }
 )
-"""The kinds that come with Podium; `podium.team.opening` adds teams ("podium") and local models ("local")."""
+"""The kinds that come with Podium; `podium.team.team_file` adds teams ("podium") and local models ("local")."""

@@ -204,7 +204,7 @@ def load_pool(
     kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
 ) -> Pool:
     """The pool of a TOML file that has workers and ratings alone, after overrides such as
-    "worker.gpt-5.limits.timeout=10". `podium.team.opening` reads whole team files.
+    "worker.gpt-5.limits.timeout=10". `podium.team.team_file` reads whole team files.
 
     Args:
         rated, ready: as `build_pool`.

@@ -22,8 +22,8 @@ from podium.planners import open_baseline
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.recorded import RecordedTasks
 from podium.team import Runner
-from podium.team.opening import TeamFile, open_pool
-from podium.team.planning import open_planner
+from podium.team.opened_planner import open_planner
+from podium.team.team_file import TeamFile, open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker

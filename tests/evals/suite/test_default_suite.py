@@ -19,7 +19,7 @@ from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.team.opening import TeamFile, open_pool
+from podium.team.team_file import TeamFile, open_pool
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 

@@ -18,7 +18,7 @@ from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
 from podium.rollout.random_pools import PoolDraw, PoolSource
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from tiny_policy import write_policy
 
 MANY = tuple(

@@ -16,7 +16,7 @@ from podium.evals import evaluate
 from podium.scoring import ScoringSession
 from podium.tasks import open_tasks
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace.store import TraceStore
 
 Settings = dict[str, Any]

@@ -25,7 +25,7 @@ from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
 from podium.tasks import open_tasks
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.trace.store import TraceStore
 from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations

@@ -16,7 +16,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.planner import PastRound, PlanRequest
 from podium.rollout.random_pools import NAMES
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow
 from podium_lab.small_workers.abilities import ABILITIES, JOINS, PLURALS, SHARES, Ability

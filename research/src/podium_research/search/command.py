@@ -31,7 +31,7 @@ from podium.rollout import Rollout
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import JsonLines, RunFolder, replace_file
 from podium.team import Runner
-from podium.team.opening import open_pool
+from podium.team.team_file import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker

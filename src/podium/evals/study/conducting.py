@@ -24,7 +24,7 @@ from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import TrainingAnswers
 from podium.rollout import Rollout
 from podium.tasks import Task
-from podium.team.planning import OpenedPlanner, open_planner
+from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerChoice, PlanTable, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings

@@ -25,7 +25,7 @@ from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
 from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
 from podium.rollout.run_folder import RunFolder
-from podium.team.planning import first_model, pays_for_plans
+from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool

@@ -20,9 +20,9 @@ from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team import planning
-from podium.team.opening import TeamFile, open_pool
 from podium.team.settings import TeamSettings
 from podium.team.team import Team, open_team
+from podium.team.team_file import TeamFile, open_pool
 from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions

@@ -18,7 +18,7 @@ from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
-from podium.team.planning import open_planner
+from podium.team.opened_planner import open_planner
 from podium.team.settings import TeamSettings, TeamSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker

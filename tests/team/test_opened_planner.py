@@ -14,9 +14,9 @@ from podium.conductor.checkpoint import PlanSettings
 from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.checkup import CheckResult
-from podium.team.opening import TeamFile, open_pool
-from podium.team.planning import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import open_team
+from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Trace
 from podium.types import Budget, Question
 from podium_testing import FaultServer, Rule, Status
