@@ -337,7 +337,7 @@ async def test_older_exchanges_of_a_chat_count_as_votes_so_all_are_called(make_c
     past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
-    how = replace(STOPPING, context="chat")
+    how = replace(STOPPING, style="chat")
     execution = Execution(make_context(workers, settings=how, question=question), ballot(3))
     await execution.run()
     assert asked(execution) == [0, 1, 2]

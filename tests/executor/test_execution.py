@@ -241,7 +241,7 @@ async def test_a_worker_gets_its_context_as_data_beside_the_messages(make_contex
     """Also where the messages alone would show an exchange of the chat as the response of a step."""
     workers = [ScriptedWorker("0", ["Answer: 4"]), ScriptedWorker("1", ["ok"])]
     past = (Message(role="user", content="Hello."), Message(role="assistant", content="Answer: 9"))
-    of_question = make_context(workers, settings=ExecutionSettings(context=context))
+    of_question = make_context(workers, settings=ExecutionSettings(style=context))
     of_question = replace(of_question, question=of_question.question.model_copy(update={"history": past}))
     await Execution(of_question, workflow((), (0,))).run()
     view = workers[1].requests[0].view
@@ -284,7 +284,7 @@ async def test_access_lists_hide_other_work_but_never_the_question(make_context,
         )
     )
     worker = ScriptedWorker("0", {f"step {k}": f"response {k}" for k in range(5)})
-    how = ExecutionSettings(context=style, run_all=True)
+    how = ExecutionSettings(style=style, run_all=True)
     execution = Execution(make_context([worker], settings=how), plan, previous="earlier answer")
     await execution.run()
     for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1,)], strict=True):

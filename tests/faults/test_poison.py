@@ -45,7 +45,7 @@ class Planned:
 
 
 async def ask(pool, style: str = "packed") -> Trace:
-    runner = Runner(Planned(), pool, settings=ExecutionSettings(context=style))
+    runner = Runner(Planned(), pool, settings=ExecutionSettings(style=style))
     return await runner.answer(QUESTION, seed="s")
 
 

@@ -50,7 +50,7 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed(style):
         Rounds(),
         Pool([ada, VoteWorker()]),
         budget=Budget(rounds=2),
-        settings=ExecutionSettings(context=style),
+        settings=ExecutionSettings(style=style),
     )
     trace = asyncio.run(runner.answer(Question(text="How many?")))
     blind, look = ada.requests[-2:]

@@ -42,7 +42,7 @@ class RetrySettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """For whom a worker is called: who pays, within which limits."""
+    """The question for which a worker is called: its budget, its limits and its place in queues."""
 
     ledger: Ledger
     dispatcher: Dispatcher

@@ -59,20 +59,24 @@ class _Record:
     def update(self, score: float) -> None:
         """One more plan, with its score in [0, 1]."""
         usual = min(_MOST_USUAL, self.right / self.judged)
-        self.answer_cusum = max(0.0, self.answer_cusum + _gained(score, usual, _FAILING * usual))
+        self.answer_cusum = max(
+            0.0, self.answer_cusum + _log_likelihood_ratio(score, usual, _FAILING * usual)
+        )
         self.right += score
         self.judged += 1
 
     def update_call(self, failed: bool) -> None:
         """One more call."""
         usual = max(_FEWEST_FAILED, self.failed_calls / self.calls)
-        self.call_cusum = max(0.0, self.call_cusum + _gained(failed, usual, max(_FAILED, usual)))
+        self.call_cusum = max(
+            0.0, self.call_cusum + _log_likelihood_ratio(failed, usual, max(_FAILED, usual))
+        )
         self.failed_calls += failed
         self.calls += 1
 
 
-def _gained(outcome: float, usual: float, failing: float) -> float:
-    """In nats: how much more probable this outcome is if an outcome is 1 with probability `failing` and not `usual`."""
+def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float:
+    """In nats, of an outcome that is 1 with probability `failing` against one that is 1 with probability `usual`."""
     return outcome * math.log(failing / usual) + (1 - outcome) * math.log((1 - failing) / (1 - usual))
 
 

@@ -100,7 +100,7 @@ def find_early_stops(
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     if not is_last_round or (
-        question_context.settings.context != "packed" and question_context.question.history
+        question_context.settings.style != "packed" and question_context.question.history
     ):
         return {}
     workers = {position: question_context.pool[workflow.steps[position].worker] for position in live}

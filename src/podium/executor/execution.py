@@ -188,7 +188,7 @@ class Execution:
         step_input = self._step_input(position)
         messages = build_messages(
             step_input,
-            question_context.settings.context,
+            question_context.settings.style,
             question_context.fence_mark,
             sees=worker.profile.sees,
         )
@@ -201,7 +201,7 @@ class Execution:
             sample=question_context.sample,
             fence_mark=question_context.fence_mark,
             missing=self._missing(position),
-            structured=step_input.view(question_context.settings.context),
+            structured=step_input.view(question_context.settings.style),
             options=self._options(position),
         )
 

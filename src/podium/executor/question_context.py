@@ -47,7 +47,8 @@ class StepEnded:
 class ExecutionSettings(RetrySettings):
     """How workflows are run."""
 
-    context: Style = "packed"
+    style: Style = "packed"
+    """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation for a worker that is called directly, in place of the question and its history."""
     run_all: bool = False

@@ -126,7 +126,7 @@ def read_layers(argument: str, context: BaselineContext, name: str, *, form: str
     return tuple(read_workers(layer, context, name) for layer in written)
 
 
-def named_in(argument: str) -> tuple[str, ...]:
+def workers_in(argument: str) -> tuple[str, ...]:
     """The workers that "2xA+B>C" names, each once."""
     return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 

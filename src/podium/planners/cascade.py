@@ -14,18 +14,18 @@ from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
-    named_in,
     read_layers,
     read_members,
     read_worker,
     read_workers,
+    workers_in,
 )
 from podium.planners.plans import position_of
 from podium.planners.rounds import (
     Rounds,
     StepOf,
-    commonest,
     comparable,
+    most_common,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -120,11 +120,11 @@ class Escalation:
                 answer = comparable(past_round.responses[step])
                 if answer is not None:
                     given.append((answer, (number, step)))
-            _, agreeing = commonest(answer for answer, _ in given)
+            _, agreeing = most_common(answer for answer, _ in given)
             if agreeing > max(1, len(given) // 2):
                 break
             number += 1
-        winner, _ = commonest(answer for answer, _ in reversed(given))
+        winner, _ = most_common(answer for answer, _ in reversed(given))
         return next((place for answer, place in reversed(given) if answer == winner), None)
 
 
@@ -137,7 +137,7 @@ def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
 ESCALATION = Baseline(
     "escalation:A+B+C",
     _open_escalation,
-    needs=lambda argument: (*named_in(argument), VOTE),
+    needs=lambda argument: (*workers_in(argument), VOTE),
     team_only=True,
     examples=lambda workers: [f"escalation:{'+'.join(workers)}"],
 )

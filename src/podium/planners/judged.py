@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.planners.rounds import RoundPlan, Rounds, commonest, comparable, plan_rounds, worker_step
+from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.rounds import RoundPlan, Rounds, comparable, most_common, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Workflow
@@ -61,7 +61,7 @@ class JudgedPlanner:
         named = read_verdict(outcome.responses[-1], responses) if count > 1 else None
         if named is None:
             answers = [comparable(response) for response in responses]
-            winner, _ = commonest(answers)
+            winner, _ = most_common(answers)
             named = None if winner is None else answers.index(winner)
         return None if named is None else (0, named)
 
@@ -86,7 +86,7 @@ def _baseline(form: str, subtask: str) -> Baseline:
     return Baseline(
         whole,
         open_judged,
-        needs=named_in,
+        needs=workers_in,
         team_only=True,
         on_recordings=False,
         examples=lambda workers: [f"{form}:2x{'+'.join(workers)}>{workers[-1]}"],

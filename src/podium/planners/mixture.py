@@ -17,12 +17,12 @@ from podium.planners.baseline import (
     Baseline,
     BaselineContext,
     Layers,
-    named_in,
     read_layers,
     read_members,
     read_worker,
     read_worker_count,
     read_workers,
+    workers_in,
 )
 from podium.planners.plans import plan_once
 from podium.planners.rounds import worker_step
@@ -76,7 +76,7 @@ def _open_mixture(argument: str, context: BaselineContext) -> MixtureOfAgents:
 MIXTURE = Baseline(
     "mixture-of-agents:A+B>C",
     _open_mixture,
-    needs=named_in,
+    needs=workers_in,
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [

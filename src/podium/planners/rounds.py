@@ -112,13 +112,13 @@ def comparable(response: str | None) -> str | None:
     return None if answer is None else answer_key(answer)
 
 
-def commonest(answers: Iterable[str | None]) -> tuple[str | None, int]:
+def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:
     """The most frequent answer, of equals the first, and how often it was given; (None, 0): there is none."""
     counted = Counter(answer for answer in answers if answer is not None)
     return counted.most_common(1)[0] if counted else (None, 0)
 
 
-def first_object(response: str | None) -> dict[str, Any] | None:
+def first_json_object(response: str | None) -> dict[str, Any] | None:
     """The first JSON object in a response, which may have text around it; None: there is none."""
     text = response or ""
     for start in islice((match.start() for match in re.finditer("{", text)), _MOST_STARTS):

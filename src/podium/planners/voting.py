@@ -23,11 +23,11 @@ from podium.planner import PlanRequest
 from podium.planners.baseline import (
     Baseline,
     BaselineContext,
-    named_in,
     read_members,
     read_worker,
     read_worker_count,
     read_workers,
+    workers_in,
 )
 from podium.planners.plans import plan_once, position_of, voting_step
 from podium.trace import Plan
@@ -201,7 +201,7 @@ def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
 WEIGHTED_VOTE = Baseline(
     "weighted-vote:A+B",
     _open_weighted_vote,
-    needs=lambda argument: (*named_in(argument), VOTE),
+    needs=lambda argument: (*workers_in(argument), VOTE),
     learns=True,
     examples=lambda workers: [f"weighted-vote:{'+'.join(workers)}", "weighted-vote"],
 )

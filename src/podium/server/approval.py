@@ -157,7 +157,7 @@ class ApprovedPlan:
         Raises:
             APIError: 400, the request is about another question, or the edited plan cannot be run.
         """
-        if not _same(planned.question, request.question):
+        if not _is_same_question(planned.question, request.question):
             raise invalid(
                 f"The plan {planned.id} is for another question: send the messages that it was made for.",
                 "podium.plan_id",
@@ -217,5 +217,5 @@ class ApprovedPlan:
         return WrittenPlans((plan,), self.planned.planner)
 
 
-def _same(planned: Question, asked: Question) -> bool:
+def _is_same_question(planned: Question, asked: Question) -> bool:
     return (planned.text, planned.history, planned.images) == (asked.text, asked.history, asked.images)

@@ -25,7 +25,7 @@ def answer_metrics(peers: ProcessPeers, registry: CollectorRegistry) -> None:
     peers.answers["metrics"] = answer
 
 
-async def of_group(peers: ProcessPeers, registry: CollectorRegistry) -> CollectorRegistry:
+async def collect_group_metrics(peers: ProcessPeers, registry: CollectorRegistry) -> CollectorRegistry:
     """The metrics of this process and of all others that answer."""
     replies = await peers.ask("metrics")
     texts = {peers.number: _to_json(registry.collect()), **replies}

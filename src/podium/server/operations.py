@@ -22,7 +22,7 @@ from prometheus_client.registry import Collector
 
 from podium.errors import APIError
 from podium.server.api_errors import error_responses, forbidden
-from podium.server.group_metrics import answer_metrics, of_group
+from podium.server.group_metrics import answer_metrics, collect_group_metrics
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -96,7 +96,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
         peers = service.peers
-        registry = metrics.registry if peers is None else await of_group(peers, metrics.registry)
+        registry = metrics.registry if peers is None else await collect_group_metrics(peers, metrics.registry)
         return Response(encode(registry), headers={"content-type": media_type})
 
     return router

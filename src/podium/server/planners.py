@@ -196,8 +196,8 @@ class OutcomeLearning:
         self._read_at: dict[str, float] = {}
         self._reading = asyncio.Lock()
 
-    def outcome_came(self) -> None:
-        """The next plan reads the store again."""
+    def mark_stale(self) -> None:
+        """Have the next plan read the outcomes again, since there is a new one."""
         self._read_at.clear()
 
     async def refresh(self, planner: Planner) -> None:

@@ -144,7 +144,7 @@ class Service:
                 pool=worker_and_fallbacks(self.pool, caller, request),
                 budget=_once(runner.budget),
                 max_steps=1,
-                settings=ExecutionSettings(context="plain", messages=request.messages),
+                settings=ExecutionSettings(style="plain", messages=request.messages),
             )
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if approved is not None:
@@ -163,10 +163,12 @@ class Service:
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        planner = self._sticky(configured, pool, request, caller)
+        planner = self._sticky_planner(configured, pool, request, caller)
         return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
 
-    def _sticky(self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller) -> Planner:
+    def _sticky_planner(
+        self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller
+    ) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
         planner = opened.planner
         past = self.conversations.past_turn(request.question, caller) if opened.conducts else None

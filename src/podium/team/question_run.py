@@ -315,7 +315,7 @@ class QuestionRun:
             seed=question_context.seed,
             budget=question_context.ledger.budget,
             max_steps=self._max_steps,
-            context=question_context.settings.context,
+            context=question_context.settings.style,
             early_stop=question_context.settings.early_stop,
             rounds=tuple(self._rounds),
             answer=self._answer,

@@ -74,7 +74,7 @@ class SpendQuery:
             .order_by(spent.day, name)
         )
 
-    def feedback(self) -> Select[Any]:
+    def outcomes(self) -> Select[Any]:
         """Rows of a group's name, questions that were answered rightly, and questions that were judged.
 
         A worker's group has the questions in which it was called.
@@ -212,10 +212,10 @@ class SpendReport:
 
     @classmethod
     def read(
-        cls, query: SpendQuery, sums: Iterable[Sequence[Any]], feedback: Iterable[Sequence[Any]]
+        cls, query: SpendQuery, sums: Iterable[Sequence[Any]], outcomes: Iterable[Sequence[Any]]
     ) -> Self:
         """Make the sums from the rows of the two statements."""
-        judged = {name: Accuracy(int(right), int(count)) for name, right, count in feedback}
+        judged = {name: Accuracy(int(right), int(count)) for name, right, count in outcomes}
         days: dict[str, dict[date, Sums]] = {}
         for day, name, *figures in sums:
             days.setdefault(name, {})[date.fromisoformat(day)] = _sums(figures)

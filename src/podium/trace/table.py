@@ -196,7 +196,7 @@ class TraceTable:
 
     def spend(self, query: SpendQuery) -> SpendReport:
         """What was spent in the days of `query`."""
-        return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.feedback()))
+        return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.outcomes()))
 
     def newest(self, count: int, filters: TraceFilters = _ALL) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""

@@ -96,7 +96,7 @@ class Pool:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """In order."""
+        """The names of the workers, in order."""
         return tuple(self._by_name)
 
     @property

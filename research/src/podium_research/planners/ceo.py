@@ -18,7 +18,7 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    first_object,
+    first_json_object,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -155,7 +155,7 @@ def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, 
 
 def _decision(past_round: PastRound) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
-    decided, recruited = (first_object(response) or {} for response in past_round.responses)
+    decided, recruited = (first_json_object(response) or {} for response in past_round.responses)
     width = decided.get("recruit_number")
     count = min(_MOST_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")
@@ -179,7 +179,7 @@ def _agrees(criticism: str | None) -> bool:
 
 
 def _is_right(judgement: str) -> bool:
-    return (first_object(judgement) or {}).get("correct") in (1, True, "1")
+    return (first_json_object(judgement) or {}).get("correct") in (1, True, "1")
 
 
 def _open(argument: str, context: BaselineContext) -> CEO:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
-from podium.planners.rounds import Rounds, commonest, comparable, plan_rounds, voted_round_plan, worker_step
+from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.rounds import Rounds, comparable, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
@@ -45,7 +45,7 @@ class Debate:
         outcome = yield voted_round_plan(
             request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         )
-        _, agreeing = commonest(comparable(response) for response in outcome.responses[:count])
+        _, agreeing = most_common(comparable(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
             revising = [worker_step(request, member, REVISE, sees=True) for member in self.members]
             yield voted_round_plan(request, revising, [(0, step) for step in range(count)])
@@ -61,7 +61,7 @@ def _open(argument: str, context: BaselineContext) -> Debate:
 BASELINE = Baseline(
     "debate:A+B+C",
     _open,
-    needs=lambda argument: (*named_in(argument), VOTE),
+    needs=lambda argument: (*workers_in(argument), VOTE),
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"debate:{'+'.join(workers)}", f"debate:3x{workers[0]}"],

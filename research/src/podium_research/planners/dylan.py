@@ -21,8 +21,8 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    commonest,
     comparable,
+    most_common,
     plan_rounds,
     random_of,
     voted_round_plan,
@@ -139,7 +139,7 @@ class DyLAN:
                     for place, (member, text) in enumerate(zip(asked, past_round.responses, strict=False))
                 ]
                 number += 1
-                if commonest(reply.answer for reply in said)[1] >= enough:
+                if most_common(reply.answer for reply in said)[1] >= enough:
                     return _stating(said)
             shown = _shuffled(said, random)
         return _stating(turns[-1])
@@ -158,7 +158,7 @@ def _majority(active: Sequence[object]) -> int:
 
 def _next(said: Sequence[MemberReply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
     """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
-    lacking = enough - commonest(reply.answer for reply in said)[1]
+    lacking = enough - most_common(reply.answer for reply in said)[1]
     count = lacking if lacking <= len(waiting) else len(waiting)
     return list(waiting[:count]), list(waiting[count:])
 
@@ -180,7 +180,7 @@ def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
 
 def _stating(said: Sequence[MemberReply]) -> StepOf | None:
     """The first reply that gives the commonest answer; None: nobody answered."""
-    answer, _ = commonest(reply.answer for reply in said)
+    answer, _ = most_common(reply.answer for reply in said)
     return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
 
 

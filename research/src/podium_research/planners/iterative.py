@@ -17,7 +17,7 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    first_object,
+    first_json_object,
     plan_rounds,
     worker_step,
 )
@@ -98,7 +98,7 @@ def _best(known: list[Scored]) -> Scored:
 
 def _scores(verdict: str | None, count: int) -> list[float]:
     """A score for each candidate that was shown; all 0 if the verifier does not give one for each."""
-    found = (first_object(verdict) or {}).get("scores")
+    found = (first_json_object(verdict) or {}).get("scores")
     scores = found if isinstance(found, list) else []
     if len(scores) != count or not all(
         type(score) in (int, float) and 0 <= score <= _PERFECT for score in scores

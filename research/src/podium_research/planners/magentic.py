@@ -20,7 +20,7 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    first_object,
+    first_json_object,
     plan_rounds,
     worker_step,
 )
@@ -156,7 +156,7 @@ class Magentic:
 
 def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None:
     """The ledger in a response; None: there is none, or it names no worker although the work goes on."""
-    written = first_object(response)
+    written = first_json_object(response)
     if written is None:
         return None
 

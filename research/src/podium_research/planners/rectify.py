@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import PastRound, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    commonest,
     comparable,
-    first_object,
+    first_json_object,
+    most_common,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -103,7 +103,7 @@ class RectifyOrReject:
             )
             return None
         answers = [comparable(response) for _, response in survivors]
-        winner, _ = commonest(answers)
+        winner, _ = most_common(answers)
         return survivors[answers.index(winner)][0]
 
     def _audits(self, request: PlanRequest, answer: int) -> list[Step]:
@@ -129,7 +129,7 @@ def _findings(past_round: PastRound, start: int) -> tuple[int, ...]:
 
 def counts_as_finding(audit: str | None) -> bool:
     """Whether an audit says that the answer is flawed, how to change it, and that the final answer then changes."""
-    found = first_object(audit) or {}
+    found = first_json_object(audit) or {}
     suggestion = found.get("suggestion")
     concrete = isinstance(suggestion, str) and suggestion.strip() != ""
     return concrete and found.get("is_flawed") is True and found.get("answer_changes") is True
@@ -146,7 +146,7 @@ def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
 BASELINE = Baseline(
     "rectify-or-reject:A+B>AUDITOR",
     _open,
-    needs=lambda argument: (*named_in(argument), VOTE),
+    needs=lambda argument: (*workers_in(argument), VOTE),
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"rectify-or-reject:{'+'.join(workers)}>{workers[-1]}"],

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, named_in, read_layers
+from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
 from podium.planners.plans import plan_once, voting_step
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
@@ -65,7 +65,7 @@ def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
 BASELINE = Baseline(
     _FORM,
     _open,
-    needs=lambda argument: (*named_in(argument), VOTE),
+    needs=lambda argument: (*workers_in(argument), VOTE),
     team_only=True,
     on_recordings=False,
     examples=lambda workers: [f"generator-verifier-refiner:{workers[0]}>{workers[-1]}>{workers[0]}"],

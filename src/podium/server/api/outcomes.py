@@ -34,7 +34,7 @@ def routes(service: Service) -> APIRouter:
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
         with finding(id):
             judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
-        service.planners.learning.outcome_came()
+        service.planners.learning.mark_stale()
         service.live.forget(judged.id)
         return JudgedTrace(id=judged.id, outcome=judged.outcome)
 

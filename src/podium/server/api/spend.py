@@ -1,4 +1,4 @@
-"""GET /api/spend: dollars of some days, by worker, key, planner or day; accuracy by feedback; what budgets leave.
+"""GET /api/spend: dollars of some days, by worker, key, planner or day; accuracy by outcomes; what budgets leave.
 
 A key sees the sums of its own requests and its own budget; an admin's key sees all. The store makes the sums.
 """

@@ -261,7 +261,7 @@ class BackgroundResponses:
         failing = False
         while True:
             try:
-                await self._look()
+                await self._sync_with_store()
                 failing = False
             except StoreError as error:
                 if not failing:
@@ -271,7 +271,7 @@ class BackgroundResponses:
                 failing = True
             await asyncio.sleep(_BEAT_S)
 
-    async def _look(self) -> None:
+    async def _sync_with_store(self) -> None:
         here = tuple(self.running)
         if here or self._trouble:
             mine = await self._table.beat(self._holder)
@@ -362,7 +362,7 @@ def _lost_trace(question: OpenedQuestion) -> Trace:
         seed=request.seed,
         budget=runner.budget,
         max_steps=runner.max_steps,
-        context=runner.settings.context,
+        context=runner.settings.style,
         early_stop=runner.settings.early_stop,
         status="failed",
         error=SERVER_ENDED,
