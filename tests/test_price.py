@@ -40,5 +40,5 @@ def test_input_out_of_a_cache_and_into_it_has_its_own_price(price: Price, usd: f
         (Price(input=0, cache_write=1), False),
     ],
 )
-def test_only_a_price_that_was_written_as_0_says_free(price: Price, free: bool) -> None:
+def test_only_a_price_that_was_written_as_0_is_declared_free(price: Price, free: bool) -> None:
     assert price.is_declared_free == free
