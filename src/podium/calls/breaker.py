@@ -65,7 +65,7 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """See the module."""
+        """The state, as the module explains it."""
         if self._cooldown is None:
             return "closed"
         return "half-open" if self._probing else "open"

@@ -112,7 +112,7 @@ class WorkerChannel:
         )
 
     def answered(self, began: float, usage: Usage) -> None:
-        """An attempt that was begun at `began`, on the event loop's clock, was answered, and took `usage`."""
+        """Count an attempt that began at `began`, on the event loop's clock, was answered, and took `usage`."""
         self.attempts += 1
         if usage.implausible is not None and not self._warned:
             self._warned = True  # Once: such a worker most likely does it in every reply.
@@ -126,7 +126,7 @@ class WorkerChannel:
         self.breaker.succeeded()
 
     def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
-        """An attempt failed."""
+        """Count an attempt that began at `began` and failed."""
         self.attempts += 1
         self.failures += 1
         if error.kind == "limited" and error.retry_after_s is not None:
@@ -158,7 +158,7 @@ class _LoopState:
 
 
 class Dispatcher:
-    """Channels by worker's name, made when first needed; the response cache; and the dollars that calls are paid from.
+    """Has the channels to workers, which it makes when first needed, the response cache, and the spend limits of calls.
 
     Args:
         cache: answers that were paid for before; None: each call is made.

@@ -151,5 +151,5 @@ def read_worker_count(argument: str, form: str, remark: str) -> tuple[str, int, 
 
 
 def read_count(text: str) -> int | None:
-    """The number that `text` is, of nine digits at most; None: it is none."""
+    """`text` as a number of at most nine digits; None: it is no such number."""
     return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None

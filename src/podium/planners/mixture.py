@@ -119,7 +119,7 @@ def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgent
 
 
 def _needs_of_fusion(argument: str) -> tuple[str, ...]:
-    """Its workers; none where a name has a colon, since only the pool then says who is meant."""
+    """The workers of a fusion; none if a name has a colon, since then only the pool says who is meant."""
     panel, _, judge = argument.partition(":")
     if ":" in judge:
         return ()

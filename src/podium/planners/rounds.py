@@ -96,8 +96,7 @@ def worker_step(
 
 
 def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> RoundPlan:
-    """A plan in which a vote on `steps` comes last, since a step that nothing reads is not run; for one step without
-    it."""
+    """A plan of `steps` and of a vote on them, which reads them all so that all are run. One step has no vote."""
     if len(steps) > 1:
         votes_on = Access(steps=tuple(range(len(steps))))
         steps = (*steps, replace(voting_step(request.pool), access=votes_on))

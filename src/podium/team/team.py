@@ -287,7 +287,7 @@ def _question(question: str | Question) -> Question:
 
 
 def _written(plan: str | Workflow | Plan) -> str | Plan:
-    """The text of `plan`, which will be parsed; of a workflow a plan that costs nothing, and is run as it is."""
+    """A workflow as a plan that costs nothing and is run as it is; anything else as the text to parse."""
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()

@@ -50,8 +50,8 @@ class TeamFile:
     def read(self) -> TeamSettings:
         """The settings, with the smaller of the day's limits of the file and of `$PODIUM_DAY_BUDGET_USD`.
 
-        An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]; one that
-        names a Conductor, of the file's [conductor].
+        An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]. An override
+        that names a Conductor takes the place of the file's [conductor].
 
         Raises:
             ConfigError: anything that cannot be used, in one sentence that names the file and the line, or the
@@ -176,7 +176,7 @@ def check_tables(source: SettingsSource) -> None:
 
 
 def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
-    """The store that a file names; None: none."""
+    """The store that a file names; None: it names none."""
     store = _resolved(tables, folder).get("store")
     return store if isinstance(store, str) else None
 

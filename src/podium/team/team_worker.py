@@ -216,8 +216,10 @@ def _own_message(message: Message, team: str) -> Message:
 
 
 def _question(request: Request, team: str) -> Question:
-    """The last message of the user, after the others. If an answer or a tool's result follows it, the history has the
-    whole conversation."""
+    """The question of a request: its last user message, with the other messages as history.
+
+    If an answer or a tool's result follows that message, the history has the whole conversation.
+    """
     messages, options = tuple(_own_message(message, team) for message in request.messages), request.options
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
