@@ -198,7 +198,7 @@ class Conductor:
     def _steps_listener(
         self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]
     ) -> Callable[[str], None]:
-        """Takes in the pieces of one completion, and tells its first steps while it is being written."""
+        """The listener that takes the pieces of one completion, and streams its first steps while it is written."""
         reader = StepReader()
 
         def listen(piece: str) -> None:

@@ -103,7 +103,7 @@ def from_plan(
 
 
 def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The object `podium` of a reply: that of the one answer, or the first with all of them under `answers`."""
+    """The object `podium` of a reply. With several answers it is the first one's, with all of them under `answers`."""
     if len(answers) == 1:
         return answers[0].podium
     objects = [answer.podium for answer in answers]

@@ -129,7 +129,7 @@ class WaitingPlans:
 
 
 def expiry(planned: Trace) -> datetime:
-    """When a plan no longer waits."""
+    """The time from which a plan no longer waits."""
     return datetime.fromisoformat(planned.started_at) + timedelta(seconds=LIFE_S)
 
 
@@ -178,7 +178,7 @@ class ApprovedPlan:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The workers by the plan's numbers."""
+        """The names of the workers, in the order of the plan's numbers."""
         return tuple(profile.name for profile in self.planned.pool)
 
     def over(self, pool: Pool) -> Workflow:

@@ -249,7 +249,7 @@ class OpenedQuestion:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def _end(self, writer: ReplyWriter, number: int, ended: Mapping[int, Trace]) -> bytes:
-        """The end of answer `number`; with that of the last, all answers."""
+        """The end of answer `number`. The last end reports all answers too."""
         if len(ended) == len(self.ids):
             answers, failed = self._read(ended)
             return writer.end(answers.get(number), [*answers.values(), *failed], number)

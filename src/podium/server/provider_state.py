@@ -64,7 +64,7 @@ def with_state(message: Message, text: object) -> Message:
 
 
 def _given(message: Message, state: ProviderState, calls: Sequence[tuple[str | None, str]]) -> Message:
-    """The message with this state; `calls` has the id and the state of each call. `ValueError`: they are others."""
+    """The message with this state; `calls` has id and state of each call. `ValueError` if their number differs."""
     own = tuple(
         ToolCall(id=call.id, name=call.name, arguments=call.arguments, provider_id=id_, provider_state=kept)
         for call, (id_, kept) in zip(message.tool_calls, calls, strict=True)

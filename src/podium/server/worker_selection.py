@@ -129,7 +129,7 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
 
 
 def _denied(caller: Caller, request: ChatRequest) -> frozenset[str]:
-    """The workers that may not be called, in teams of the pool neither."""
+    """The workers that may not be called, neither directly nor by teams of the pool."""
     return frozenset((*caller.deny, *request.deny))
 
 

@@ -72,7 +72,7 @@ def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
 
 
 def _of_answer(span: Span, tried_usd: float) -> Cost:
-    """A step, without the dollars of tries that gave no answer."""
+    """The cost of a step, without the dollars of tries that gave no answer."""
     reply, spent = span.reply, span.spent
     usd = spent.cost_usd - tried_usd
     usd = usd if usd > _NOTHING_USD else 0.0

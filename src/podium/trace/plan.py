@@ -45,7 +45,7 @@ class Plan:
     order, without those that failed. Empty: they see the latest response alone."""
 
     def with_rejected(self, other: Plan, error: PlanError) -> Plan:
-        """This plan and, not run because of `error`, `other`. `spent` counts both."""
+        """This plan, with `other`, which was not run because of `error`, as a rejected one. `spent` counts both."""
         rejected = replace(other, decision=error, messages=(), rejected=())
         return replace(
             self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)

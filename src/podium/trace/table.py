@@ -219,7 +219,7 @@ def _at(table: Table, places: Sequence[tuple[float, str]]) -> ColumnElement[bool
 
 
 def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """Start and id of a trace, of a row that begins with id and start; None: there is no row."""
+    """The start and the id of a trace, from a row that begins with id and start; None: there is no row."""
     if not rows:
         return None
     id_, started = rows[0][:2]

@@ -185,7 +185,7 @@ class MessageWriter(ReplyWriter):
         return _event("content_block_delta", index=self._index, delta={"type": kind, **fields})
 
     def _stop(self, state: str = "") -> bytes:
-        """The events that end the open block; `state`: of the answer, the signature of a thinking block."""
+        """The events that end the open block. A thinking block gets the answer's `state` as its signature."""
         if self._open is None:
             return b""
         signature = self._delta("signature_delta", signature=state) if self._open == "thinking" else b""

@@ -168,7 +168,7 @@ class KeyBudget:
 
     @property
     def _free(self) -> int:
-        """Reserved, and neither paid nor for calls in flight; below 0 if calls cost more than was reserved for them."""
+        """The reserve without what is paid or in flight; below 0 if calls cost more than was reserved for them."""
         return self._reserved - self._in_flight - self._paid
 
     def _start(self) -> None:

@@ -246,7 +246,7 @@ class Register:
     def _insert_spending(
         self, key: str, period: str, *, spent: int, held: int, where: ColumnElement[bool] | None = None
     ) -> Any:
-        """Only of a key that is there."""
+        """The statement that inserts a key's spending, if the key exists."""
         values = [literal(period, Text), literal(spent, BigInteger), literal(held, BigInteger)]
         there = select(_K.id, *values).where(_K.id == key)
         names = ["key", "period", "spent", "held"]

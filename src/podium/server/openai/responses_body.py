@@ -61,7 +61,7 @@ class EchoedFields(BaseModel):
 
     @staticmethod
     def read(trace: Trace) -> EchoedFields | None:
-        """None: the trace is no response in the background. A client of another route may have sent anything there."""
+        """The fields in a trace's metadata; None: it is no response in the background, whatever a client put there."""
         try:
             return EchoedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
         except ValidationError:
