@@ -19,7 +19,7 @@ from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.rollout.random_pools import PoolSource
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
-from podium.team import planning
+from podium.team import opened_planner
 from podium.team.settings import TeamSettings
 from podium.team.team import Team, open_team
 from podium.team.team_file import TeamFile, open_pool
@@ -178,7 +178,7 @@ class TableSetup:
 
     def pays(self, entry: PlannerEntry) -> bool:
         """Whether answers or plans of this planner cost money."""
-        return has_paid_workers(self.pool) or planning.pays_for_plans(self._led(entry), self.pool)
+        return has_paid_workers(self.pool) or opened_planner.pays_for_plans(self._led(entry), self.pool)
 
     def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
         """Why a planner cannot have a control here, in a sentence; None: it can."""
