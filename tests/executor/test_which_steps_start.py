@@ -18,7 +18,7 @@ def ended(position: int) -> Span:
 @given(workflow=workflows(), random=st.randoms(use_true_random=False))
 def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workflow, random: object) -> None:
     schedule = Schedule()
-    schedule.take(workflow, live_steps(workflow))
+    schedule.set_workflow(workflow, live_steps(workflow))
     running, order = schedule.start_ready(), list[int]()
     while running:
         position = running.pop(random.randrange(len(running)))  # type: ignore[attr-defined]
@@ -32,7 +32,7 @@ def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workfl
 @given(first=workflows(), second=workflows(), done=st.integers(0, 5))
 def test_what_both_workflows_begin_with_is_kept(first: Workflow, second: Workflow, done: int) -> None:
     schedule = Schedule()
-    schedule.take(first, range(len(first.steps)))
+    schedule.set_workflow(first, range(len(first.steps)))
     schedule.start_ready()
     for position in range(min(done, len(first.steps))):
         schedule.spans[position] = ended(position)
