@@ -61,6 +61,9 @@ async def test_what_was_done_is_counted(serve, pool):
             assert (await client.post(CHAT, json=stopped)).status_code == 402
             assert (await client.get("/made/up/7")).status_code == 404
             read = await client.get("/metrics")
+            while figures(read.text)["podium_traces_waiting",]:  # They are written beside the answers.
+                await asyncio.sleep(0.05)
+                read = await client.get("/metrics")
     assert read.headers["content-type"].startswith("text/plain")
     seen = figures(read.text)
     assert seen["podium_questions_total", "ok", "single:ada"] == 2
