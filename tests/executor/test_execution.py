@@ -134,9 +134,9 @@ async def test_an_uneven_graph_takes_as_long_as_its_critical_path(make_context):
         question_context = make_context(workers)
         await Execution(question_context, plan).run()
         best = min(best, question_context.elapsed())
-        if best <= 0.515:
+        if best <= 0.6:
             break
-    assert 0.5 <= best <= 0.515
+    assert 0.5 <= best <= 0.6
 
 
 @given(
