@@ -99,20 +99,23 @@ def is_there(name: str) -> bool:
     return False
 
 
+PROSE = (
+    "README.md",
+    "AGENTS.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "lab/*.md",
+    "research/docs/*.md",
+    "testing/*.md",
+)
+
+
 def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
     code = tracked("src/*.py", "lab/src/*.py", "research/src/*.py", "testing/src/*.py")
     groups = {
         name for path in code for name in re.findall(r'"(podium\.\w+)"', path.read_text(encoding="utf-8"))
     }
-    prose = tracked(
-        "README.md",
-        "AGENTS.md",
-        "CONTRIBUTING.md",
-        "docs/*.md",
-        "lab/*.md",
-        "research/docs/*.md",
-        "testing/*.md",
-    )
+    prose = tracked(*PROSE)
     elsewhere = {
         "podium.json",
         "podium.ignored",
@@ -131,15 +134,7 @@ def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
 
 
 def test_every_python_file_that_a_document_names_is_there() -> None:
-    prose = tracked(
-        "README.md",
-        "AGENTS.md",
-        "CONTRIBUTING.md",
-        "docs/*.md",
-        "lab/*.md",
-        "research/docs/*.md",
-        "testing/*.md",
-    )
+    prose = tracked(*PROSE)
     folders = (
         "",
         "src",

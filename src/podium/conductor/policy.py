@@ -145,7 +145,7 @@ class WorkerPolicy:
         shape = sampling.shape
         with ledger.receipt() as receipt:
             if shape is None or self._formats is None:
-                _, completion = await self._call(ledger, messages, replace(sampling, listener=None))
+                _, completion = await self._call(ledger, messages, sampling)
             else:
                 format, certain = await self._format(self._formats, ledger, messages, sampling)
                 completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
@@ -157,7 +157,7 @@ class WorkerPolicy:
         """How the endpoint is asked for this plan, and whether it is known to obey."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
-            seeded = replace(sampling, seed="probe", listener=None)
+            seeded = replace(sampling, seed="probe")
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
         format, certain = FORMATS_STRICTEST_FIRST[-1], False
@@ -189,9 +189,8 @@ class WorkerPolicy:
         exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
         options = format_options(format, exact, shape.schema("portable"), url=self._formats.url)
         try:
-            schema = format in CHOICES["schema"]
-            heard = sampling if certain and schema else replace(sampling, listener=None)
-            reply, completion = await self._call(ledger, messages, heard, options)
+            listener = sampling.listener if certain and format in CHOICES["schema"] else None
+            reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)
         except WorkerError as error:
             if (
                 format == FORMATS_STRICTEST_FIRST[-1]
@@ -201,7 +200,7 @@ class WorkerPolicy:
             ):
                 raise
             self._formats.forget()
-            return (await self._call(ledger, messages, replace(sampling, listener=None)))[1]
+            return (await self._call(ledger, messages, sampling))[1]
         disobeyed = (
             format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.cut
         )
@@ -217,6 +216,7 @@ class WorkerPolicy:
         options: AnswerOptions = DEFAULT_OPTIONS,
         *,
         cached: bool = True,
+        listener: Callable[[], Callable[[str], None]] | None = None,
     ) -> tuple[Reply, Completion]:
         """Call the worker once, with retries, from the response cache if `cached`. The completion's `spent` leaves out
         what is counted in `ledger`."""
@@ -237,7 +237,6 @@ class WorkerPolicy:
             thoughts_alone=True,
         )
         call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
-        listener = sampling.listener
         if listener is not None:
             call.stream_to(lambda attempt: (listener(), lambda thought: None), count())
         reply = await (self._dispatcher.cached(self._worker, request, call.reply) if cached else call.reply())

@@ -135,15 +135,15 @@ class QuestionRun:
         async with asyncio.TaskGroup() as group:
             yield OverlappedRound(execution, group.create_task(execution.run()), events)
 
-    async def begin_round(self, number: int, plan: Plan, growing: OverlappedRound | None) -> RoundTrace:
+    async def begin_round(self, number: int, plan: Plan, overlapped: OverlappedRound | None) -> RoundTrace:
         """The round of a plan, before the rest of it is run. One that has no workflow is recorded, and ends the
         question."""
         round_ = RoundTrace(plan=plan, fallback=self._fallback_workflow(plan.decision))
-        if growing is not None:
-            round_ = await self._completed(number, round_, growing.execution)
+        if overlapped is not None:
+            round_ = await self._completed(number, round_, overlapped.execution)
         self._emit(PlanReady(number, round_))
-        if growing is not None:
-            growing.events.release()
+        if overlapped is not None:
+            overlapped.events.release()
         if round_.workflow is None:
             self._end_without_workflow(number, round_)
         return round_
@@ -187,7 +187,7 @@ class QuestionRun:
         return Workflow((Step(names.index(name), ANSWER_WHOLE_QUESTION),))
 
     async def plan_round(
-        self, number: int, *, strict: bool = False, growing: OverlappedRound | None = None
+        self, number: int, *, strict: bool = False, overlapped: OverlappedRound | None = None
     ) -> Plan:
         """The plan of round `number`. What it took is counted in the ledger, also what the planner did not count there.
 
@@ -201,7 +201,7 @@ class QuestionRun:
         try:
             with context.ledger.receipt() as receipt:
                 async with limit:
-                    plan = await self._planner.plan(self._request(number, growing))
+                    plan = await self._planner.plan(self._request(number, overlapped))
                 uncounted_usd = plan.spent.cost_usd - receipt.spent.cost_usd
                 if uncounted_usd > _ROUNDING_USD:
                     # A planner of another package may call a model by itself; then its cost is known only now.
@@ -217,10 +217,10 @@ class QuestionRun:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             plan = _no_plan(kind, f"{self._planner.name}: {error}", receipt)
         except asyncio.CancelledError:
-            if growing is not None:
+            if overlapped is not None:
                 with suppress(asyncio.CancelledError):  # Cancelled twice; it is raised below.
-                    await growing.execution.complete(None)
-            abandoned = () if growing is None else growing.execution.abandoned
+                    await overlapped.execution.complete(None)
+            abandoned = () if overlapped is None else overlapped.execution.abandoned
             if receipt.spent != Spent() or abandoned:
                 lost = _no_plan("cancelled", "The question was cancelled.", receipt)
                 lost = replace(lost, seconds=context.elapsed() - started)
@@ -234,7 +234,7 @@ class QuestionRun:
             plan = plan if fault is None else replace(plan, decision=fault)
         return plan if plan.seconds else replace(plan, seconds=context.elapsed() - started)
 
-    def _request(self, number: int, growing: OverlappedRound | None) -> PlanRequest:
+    def _request(self, number: int, overlapped: OverlappedRound | None) -> PlanRequest:
         context = self._question_context
         return PlanRequest(
             question=context.question,
@@ -244,7 +244,7 @@ class QuestionRun:
             rounds=context.ledger.budget.rounds - number,
             seed=f"{context.seed}/{number}/plan",
             ledger=context.ledger,
-            on_steps=None if growing is None else growing.execution.extend,
+            on_steps=None if overlapped is None else overlapped.execution.extend,
         )
 
     @property
@@ -258,7 +258,7 @@ class QuestionRun:
 
     @contextmanager
     def recorded(
-        self, number: int, round_: RoundTrace, workflow: Workflow, growing: OverlappedRound | None
+        self, number: int, round_: RoundTrace, workflow: Workflow, overlapped: OverlappedRound | None
     ) -> Iterator[Execution]:
         """The execution of one round, which is recorded when the block ends."""
         execution = (
@@ -271,8 +271,8 @@ class QuestionRun:
                 earlier_calls=self._earlier_calls,
                 max_tokens=_max_tokens(round_),
             )
-            if growing is None
-            else growing.execution
+            if overlapped is None
+            else overlapped.execution
         )
         try:
             yield execution

@@ -96,13 +96,13 @@ class Runner:
             for number in range(self.budget.rounds):
                 if run.out_of_budget:
                     break
-                async with run.overlapped(number) as growing:
-                    plan = await run.plan_round(number, growing=growing)
-                    round_ = await run.begin_round(number, plan, growing)
+                async with run.overlapped(number) as overlapped:
+                    plan = await run.plan_round(number, overlapped=overlapped)
+                    round_ = await run.begin_round(number, plan, overlapped)
                     if round_.workflow is None:
                         break
-                    with run.recorded(number, round_, round_.workflow, growing) as execution:
-                        await (execution.run() if growing is None else growing.ended)
+                    with run.recorded(number, round_, round_.workflow, overlapped) as execution:
+                        await (execution.run() if overlapped is None else overlapped.ended)
                 if run.is_over:
                     break
         return run.trace
