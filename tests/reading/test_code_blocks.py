@@ -75,8 +75,8 @@ def test_words_and_values_are_no_program(text: str) -> None:
 
 
 def test_blocks_are_found_in_time_proportional_to_the_text() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for text in (f"{B}python\n(\n" + f"{B}\n" * 50_000, f"{B}python\n(\n{B}\n" * 20_000, "- " * 50_000):
         blocks(text)
         blocks(text * 2 + f"\n{B}py\n(")
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20

@@ -160,12 +160,12 @@ def test_what_the_vote_takes_for_one_number_the_grader_does(value: object) -> No
 
 
 def test_a_long_answer_has_its_key_in_bounded_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     for piece in ("9", "1,", "\\frac", "$", " ", "a", "A) ", "\u0301", "(", "1 ", "-", "ﷺ", "1/"):
         for length in (190, 990, 10_000):
             answer_key(piece * (length // len(piece)))
             answer_key("1" + piece * (length // len(piece)) + "x")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
 
 
 def _vote(*answers: str, weights: str = "") -> Request:

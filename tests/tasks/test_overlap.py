@@ -175,6 +175,6 @@ def test_a_part_of_a_question_is_found_whatever_stands_around_it(data: st.DataOb
     "text", ["a " * 200_000, "\\" * 400_000, "1." * 200_000, "(" * 400_000, "’" * 400_000]
 )
 def test_hostile_texts_take_time_by_their_length_alone(text: str) -> None:
-    begun = time.monotonic()
+    begun = time.process_time()
     overlaps([text, "x"], [("there", text)])
-    assert time.monotonic() - begun < 30
+    assert time.process_time() - begun < 30

@@ -190,6 +190,36 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     await replica.close()
 
 
+async def test_a_denial_that_comes_after_dollars_were_given_back_refuses_nobody(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, caller = await place.added(budget="1")
+    replica, answered, settled = Replica(place, caller), asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
+    while not (await replica.register.spending(caller.id or "", "x")).reserved:
+        pass
+    denied, reserve = asyncio.Event(), replica.register.reserve
+
+    async def slow(*args: Any) -> Any:
+        spending = await reserve(*args)
+        denied.set()
+        await settled.wait()
+        return spending
+
+    monkeypatch.setattr(replica.register, "reserve", slow)
+    waiting = asyncio.create_task(replica.call(0.75, 0.0))
+    await denied.wait()
+    waiting.cancel()
+    answered.set()
+    await first
+    last = asyncio.create_task(replica.call(1.0, 1.0))
+    await asyncio.sleep(0)
+    settled.set()
+    await last
+    assert (replica.calls, replica.refusals) == (2, [])
+    await replica.close()
+
+
 async def test_calls_side_by_side_share_their_trips_to_the_register(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,22 +72,24 @@ def test_a_hundred_thousand_traces_scroll_with_few_rows_drawn(kept_server, opene
         page.wait_for_selector(f"text='Question number {99_999 - row - 3}'")
         most = max(most, rows(page))
     assert most < 60
-    # Whole frames: the page stays at the reader's hand while rows go by.
-    slow = page.evaluate(
+    drawn = page.evaluate(
         """async () => {
             const frame = document.querySelector(".list-frame");
             frame.scrollTop = 0;
-            const long = [];
-            new PerformanceObserver((list) => long.push(...list.getEntries().map((entry) => entry.duration)))
-                .observe({ type: "longtask" });
+            await new Promise(requestAnimationFrame);
+            let drawn = 0;
+            new MutationObserver((changes) => {
+                for (const change of changes)
+                    drawn += [...change.addedNodes].filter((node) => node.matches?.(".list-row")).length;
+            }).observe(frame, { subtree: true, childList: true });
             for (let i = 0; i < 60; i++) {
                 frame.scrollTop += 700;
                 await new Promise(requestAnimationFrame);
             }
-            return long.filter((duration) => duration > 1000).length;
+            return drawn;
         }"""
     )
-    assert slow == 0
+    assert 0 < drawn < 60 * 60, "a frame draws the rows that come into view"
     assert rows(page) < 60
 
 

@@ -88,7 +88,7 @@ def test_a_letter_behind_a_number_is_a_unit_where_golds_have_no_letters() -> Non
 
 
 def test_a_hostile_statement_is_read_in_bounded_time() -> None:
-    started = time.monotonic()
+    started = time.process_time()
     pieces = (
         "(",
         ")",
@@ -122,7 +122,7 @@ def test_a_hostile_statement_is_read_in_bounded_time() -> None:
     for piece in pieces:
         for before in ("", "word "):
             expression((before + piece * 4000)[:4000])
-    assert time.monotonic() - started < 60
+    assert time.process_time() - started < 60
 
 
 @pytest.mark.parametrize(

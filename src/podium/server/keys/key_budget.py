@@ -213,7 +213,7 @@ class KeyBudget:
             left = self._allowance.nano - self._spending.spent - self._spending.reserved + self._free
             while sums and sums[-1] > left:
                 sums.pop()
-            if not sums:
+            if least > left:  # Calls may have given something back since the register denied it.
                 self._denied = (least, self._now() + _RETRY_S)
         self._release()
 
