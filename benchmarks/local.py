@@ -39,15 +39,16 @@ QUESTIONS = (
     "A coat of 120 dollars gets 25 percent cheaper and then 10 percent dearer. What does it cost?",
 )
 MAX_STEPS = 3
+PLAN_TOKENS = 400
+STEP_TOKENS = 120
 
 
 class Server:
     """One server of a model, and the name that it has in the team."""
 
-    def __init__(self, name: str, url: str, max_tokens: int) -> None:
+    def __init__(self, name: str, url: str) -> None:
         self.name = name
         self.url = url
-        self.max_tokens = max_tokens
         self.client = AsyncOpenAI(base_url=url, api_key="none", timeout=600, max_retries=0)
 
     def table(self, profile: str) -> str:
@@ -55,16 +56,16 @@ class Server:
         return (
             f'[[worker]]\nname = "{self.name}"\nkind = "openai"\nmodel = "m"\nbase_url = "{self.url}"\n'
             f'profile = "{profile}"\ntemperature = 0.0\nextra = {{ cache_prompt = false }}\n'
-            f"limits = {{ max_tokens = {self.max_tokens}, retries = 0, timeout = 600 }}\n\n"
+            f"limits = {{ max_tokens = {STEP_TOKENS}, retries = 0, timeout = 600 }}\n\n"
         )
 
-    async def answer(self, messages: Sequence[Message], **more: Any) -> str:
+    async def answer(self, messages: Sequence[Message], *, max_tokens: int = STEP_TOKENS, **more: Any) -> str:
         """What the model answers, by openai's client alone."""
         reply = await self.client.chat.completions.create(
             model="m",
             messages=[{"role": message.role, "content": message.content} for message in messages],
             temperature=0.0,
-            max_tokens=self.max_tokens,
+            max_tokens=max_tokens,
             extra_body={"cache_prompt": False},
             **more,
         )
@@ -76,11 +77,13 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> float:
     servers = {server.name: server for server in (large, small)}
     names = tuple(profile.name for profile in trace.pool)
     shape = PlanShape(len(names), names, MAX_STEPS, later_round=False, access="lists")
-    schema = {"name": "write_plan", "schema": shape.schema("exact", large.max_tokens), "strict": True}
+    schema = {"name": "write_plan", "schema": shape.schema("exact", PLAN_TOKENS), "strict": True}
     (round_,) = trace.rounds
     began = time.perf_counter()
     written = await large.answer(
-        round_.plan.messages, response_format={"type": "json_schema", "json_schema": schema}
+        round_.plan.messages,
+        max_tokens=PLAN_TOKENS,
+        response_format={"type": "json_schema", "json_schema": schema},
     )
     steps = json.loads(written)["steps"]
     if [step["subtask"].strip() for step in steps] != [span.subtask for span in round_.spans]:
@@ -105,7 +108,9 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> float:
 def write_team(file: Path, large: Server, small: Server) -> Path:
     """Write the team file of the two servers."""
     file.write_text(
-        f'[conductor]\nworker = "{large.name}"\nprompt = {{ style = "short" }}\n\n'
+        f'[conductor]\nbase_url = "{large.url}"\nmodel = "m"\ntemperature = 0.0\nprompt = {{ style = "short" }}\n'
+        f"limits = {{ max_tokens = {PLAN_TOKENS}, retries = 0, timeout = 600 }}\n"
+        "extra = { cache_prompt = false }\n\n"
         + large.table("The strongest: mathematics step by step, and Python programs.")
         + small.table("Easy arithmetic, rewording, and checks of what others found.")
     )
@@ -123,8 +128,6 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
     ):
         for server in (large, small):
             await server.answer([Message(role="user", content="Say hello.")])
-        await waiting.plan("What is 2 plus 2?")  # Finds out which schema the large one obeys.
-        await overlapping.plan("What is 2 plus 2?")
         for number, question in enumerate(QUESTIONS[:questions]):
             trace = await waiting.ask(question, seed="benchmark")
             steps = len(trace.rounds[0].spans)
@@ -185,7 +188,7 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=5)
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    large, small = Server("large", given.large, 400), Server("small", given.small, 300)
+    large, small = Server("large", given.large), Server("small", given.small)
     with TemporaryDirectory() as folder:
         team = write_team(Path(folder) / "team.toml", large, small)
         rows = asyncio.run(measure(team, large, small, given.questions))
