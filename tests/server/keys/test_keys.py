@@ -297,7 +297,9 @@ def test_questions_side_by_side_spend_no_more_than_there_is(start: Start, file: 
     answers = asyncio.run(ask_all())
     answered = [one for one in answers if not isinstance(one, BaseException)]
     assert {one.status_code for one in answers if isinstance(one, openai.APIStatusError)} == {402}
-    assert 4 <= len(answered) <= 14, "each reserves a tenth of a dollar and costs 0.03, however many run at once"
+    assert 4 <= len(answered) <= 14, (
+        "each reserves a tenth of a dollar and costs 0.03, however many run at once"
+    )
 
 
 def test_a_key_is_in_no_file_log_trace_or_figure(
