@@ -80,13 +80,13 @@ def dollars() -> list[str]:
     tasks = list(open_tasks(str(TASKS), "train", size=100))
     for name in POOLS:
         expected = estimate_workers(ScoringSettings(pool=name), open_pool(name, ready=False), tasks)
-        cost = expected.cost_usd.times(PLANS)
+        cost = expected.workload.cost_usd.times(PLANS)
         cells = [name, *(f"${PLANS * usd:,.0f}" for usd in expected.by_steps.values())]
         cells += [
             f"${cost.likely:,.0f}",
             f"${cost.low:,.0f}",
             f"${cost.high:,.0f}",
-            f"{expected.seconds(256):.0f}",
+            f"{expected.workload.seconds(256):.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

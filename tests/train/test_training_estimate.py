@@ -173,19 +173,20 @@ def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
     one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question)
 
     assert told.paid
-    assert told.calls.likely == 1
+    assert told.workload.calls == 1
     # Subtasks of random plans differ by some words.
-    assert told.cost_usd.likely == pytest.approx(one.likely.cost_usd, rel=0.02)
-    assert told.cost_usd.low == pytest.approx(one.low.cost_usd, rel=0.1)
-    assert told.cost_usd.high == pytest.approx(one.high.cost_usd, rel=0.02)
+    cost = told.workload.cost_usd
+    assert cost.likely == pytest.approx(one.likely.cost_usd, rel=0.02)
+    assert cost.low == pytest.approx(one.low.cost_usd, rel=0.1)
+    assert cost.high == pytest.approx(one.high.cost_usd, rel=0.02)
 
 
-def test_the_interval_holds_all_and_the_same_arguments_give_the_same() -> None:
+def test_longer_plans_cost_more_and_the_same_arguments_give_the_same() -> None:
     pool = Pool([Priced()])
     told = estimate_workers(ScoringSettings(), pool, [TASK])
 
     assert told == estimate_workers(ScoringSettings(), pool, [TASK])
-    for figure in (told.calls, told.tokens, told.cost_usd):
+    for figure in (told.workload.tokens, told.workload.cost_usd):
         assert figure.low < figure.likely < figure.high
     assert list(told.by_steps) == [1, 2, 3, 4, 5]
     assert told.by_steps[1] < told.by_steps[5]
@@ -195,8 +196,8 @@ def test_workers_take_as_long_as_the_busiest_is_busy() -> None:
     past = {"priced": PastAnswers((100,) * 9, (8.0,) * 9)}
     told = estimate_workers(ScoringSettings(max_steps=1), Pool([Priced()]), [TASK], past=past)
 
-    assert told.seconds(1) == 8.0
-    assert told.seconds(400) == pytest.approx(400 * 8.0 / 4)
+    assert told.workload.seconds(1) == 8.0
+    assert told.workload.seconds(400) == pytest.approx(400 * 8.0 / 4)
 
 
 def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
@@ -204,8 +205,8 @@ def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
     told = estimate_workers(ScoringSettings(), open_team(), tasks)
 
     assert not told.paid
-    assert told.cost_usd.likely > 0
-    assert told.seconds(1000) == 0
+    assert told.workload.cost_usd.likely > 0
+    assert told.workload.seconds(1000) == 0
 
 
 def test_the_page_on_scaling_shows_what_the_formulas_give(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,7 +104,7 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     unpaid = "" if workers.paid else "; all of them are scripted or recorded, so nothing is paid"
     print_sentence(
         console,
-        f"Workers: about {calls.likely:,.0f} calls ({calls.low:,.0f} to {calls.high:,.0f}), "
+        f"Workers: about {calls:,.0f} calls, "
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
         f"{ranged(dollars, cost.low, cost.likely, cost.high)}{unpaid}.",
     )

@@ -43,8 +43,9 @@ class WorkerForecast:
 
     plans: int
     """Plans of the run: one for each completion, if all can be read."""
-    calls: Range
+    calls: float
     tokens: Range
+    """With their interval from short responses to long ones, as `cost_usd`."""
     cost_usd: Range
     cost_by_steps: Mapping[int, float]
     """Likely dollars if all plans had so many steps."""
@@ -102,11 +103,11 @@ def forecast(settings: TrainSettings, found: Preflight, *, ranks: int = 1) -> Fo
     if (one := found.workers) is not None:
         workers = WorkerForecast(
             plans=plans,
-            calls=one.calls.times(plans),
-            tokens=one.tokens.times(plans),
-            cost_usd=one.cost_usd.times(plans),
+            calls=one.workload.calls * plans,
+            tokens=one.workload.tokens.times(plans),
+            cost_usd=one.workload.cost_usd.times(plans),
             cost_by_steps={steps: usd * plans for steps, usd in one.by_steps.items()},
-            iteration_s=one.seconds(settings.batch),
+            iteration_s=one.workload.seconds(settings.batch),
             paid=one.paid,
         )
     return Forecast(

@@ -270,7 +270,7 @@ def _past() -> Mapping[str, PastAnswers]:
 def _check_budget(found: Preflight, settings: TrainSettings, budget_usd: float) -> None:
     if found.workers is None:
         return
-    first = found.workers.cost_usd.times(settings.batch)
+    first = found.workers.workload.cost_usd.times(settings.batch)
     if first.likely > budget_usd:
         found.refusals.append(
             ConfigError(

@@ -9,17 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.questions import StudyQuestions
-from podium.executor.estimate import SPREAD, Range, estimate_answer
+from podium.executor.estimate import Range, StepEstimate, estimate, estimate_answer
+from podium.executor.workload import Workload
 from podium.tasks import Task
-from podium.types import Price, Usage
-from podium.workers.base import Worker
+from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import real_workers, traits_of
+from podium.workers.traits import real_workers
+from podium.workflow import Access, Step, Workflow
 
 REPEATED = 0.2
 """The share of the questions that every worker answers twice, so that luck can be told from skill."""
@@ -28,7 +28,7 @@ _SAMPLED = 50
 _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
-"""Assumed steps of such a plan. Each reads earlier responses, and so costs half as much again."""
+"""Assumed steps of such a plan."""
 CONDUCTOR_SHARE = 0.3
 """The most of the budget that the Conductors take; the rest is for the answers of the workers."""
 
@@ -90,19 +90,19 @@ def forecast_cost(
         no_conductor: why none can be run; empty: they can.
         pays_for_plans: whether the model that conducts costs money.
     """
-    workers = [pool.named(name) for name in pool.answering]
+    shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
+    answering = Workload.of([_alone(pool, number, task) for task in shown for number in numbers], pool)
     repeats = samples == 1 and most_samples(pool) > 1
-    shown = questions.tasks[:_SAMPLED]
-    guesses = {name: _mean_cost(pool, name, shown) for name in pool.answering}
-    answers = samples + (REPEATED if repeats else 0.0)
-    each = Range.sum(guesses.values()).times(answers)
+    answers = (samples + (REPEATED if repeats else 0.0)) * len(numbers)
+    each = answering.cost_usd.times(answers)
     judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
-        judging = judged * answers * len(workers) * guesses[judge].likely
-        each = Range.sum((each, Range(judging / SPREAD, judging, judging * SPREAD)))
-    step_usd = fmean(guess.likely for guess in guesses.values())
+        judging = Workload.of([_alone(pool, pool.names.index(judge), task) for task in shown], pool)
+        each = Range.sum((each, judging.cost_usd.times(judged * answers)))
+    plans = [_conducted(pool, numbers, first, task) for task in shown for first in range(len(numbers))]
+    conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
-    conducted_usd = conductors * (plan_usd + _PLAN_STEPS * 1.5 * step_usd)
+    conducted_usd = conductors * (plan_usd + conducting.cost_usd.likely)
     count, reason = 0, no_conductor
     if not no_conductor:
         count, reason = _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, each.likely)
@@ -110,15 +110,16 @@ def forecast_cost(
     reached = len(questions.tasks)
     if left is not None and each.likely > 0:
         reached = min(reached, int(left / each.likely))
-    calls = round(reached * answers * len(workers) * (1 + judged))
-    plan_calls = count * conductors * (1 + _PLAN_STEPS)
-    seconds = _seconds(workers, calls / len(workers), plan_calls, concurrency)
+    asked = reached * answers * (1 + judged)
+    # Each plan takes about as long as an answer.
+    planned = count * conductors * (conducting.total_s + answering.total_s) / concurrency
+    seconds = answering.seconds(asked, concurrency=concurrency) + planned if answering.is_timed else None
     real = [worker for worker in real_workers(pool) if not worker.profile.price.is_declared_free]
     pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.is_declared_free
     return StudyCost(
         questions=len(questions.tasks),
         reached=reached,
-        calls=calls,
+        calls=round(asked),
         low_usd=reached * each.low,
         likely_usd=reached * each.likely,
         high_usd=reached * each.high,
@@ -131,19 +132,6 @@ def forecast_cost(
         workers_paid=bool(real),
         unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
     )
-
-
-def _seconds(workers: Sequence[Worker], each: float, plan_calls: float, concurrency: int) -> float | None:
-    """Seconds of `each` calls to every worker, and of the calls of plans; None: they cannot be known.
-
-    A worker takes at least as long as its own limit of calls at once lets it.
-    """
-    latencies = [0.0 if traits_of(one).cost == "nothing" else one.profile.latency_s for one in workers]
-    known = [latency for latency in latencies if latency is not None]
-    if len(known) < len(latencies):
-        return None
-    slowest = max(each * s / one.limits.concurrency for s, one in zip(known, workers, strict=True))
-    return max(slowest, (each + plan_calls / len(known)) * sum(known) / concurrency)
 
 
 def most_samples(pool: Pool) -> float:
@@ -170,8 +158,13 @@ def _conductor_questions(
     return count, ""
 
 
-def _mean_cost(pool: Pool, worker: str, tasks: Sequence[Task]) -> Range:
-    """Dollars of one answer, in the mean over the tasks."""
-    number = pool.names.index(worker)
-    costs = [estimate_answer(pool, number, task.question).dollars for task in tasks]
-    return Range.sum(costs).times(1 / len(costs))
+def _alone(pool: Pool, worker: int, task: Task) -> tuple[StepEstimate, ...]:
+    """One worker that answers the question."""
+    return estimate_answer(pool, worker, task.question).steps
+
+
+def _conducted(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tuple[StepEstimate, ...]:
+    """An assumed plan for the question: the workers in turn, each of which sees all earlier responses."""
+    turns = (workers[(first + place) % len(workers)] for place in range(_PLAN_STEPS))
+    steps = (Step(worker, ANSWER_WHOLE_QUESTION, Access(all=True)) for worker in turns)
+    return estimate(Workflow(tuple(steps)), pool, task.question).steps
