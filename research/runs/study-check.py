@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT.parent / "tests" / "study"))
+sys.path.insert(0, str(ROOT.parent / "tests" / "evals" / "study"))
 
 from simulated_answers import nothing_helps  # noqa: E402
 
@@ -36,8 +36,10 @@ from podium.evals.study.methods import TrainingAnswers, fitted_method, methods_f
 from podium.evals.study.questions import questions_of  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
+from podium.evals.study.table import StudyTable  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
+from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
 
@@ -126,7 +128,9 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     """What all workers answered to the training questions that the study in a folder asked."""
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
-    return WorkerAnswers(folder, pool, questions_of(recording, split="train", pool=pool)).read()
+    questions = questions_of(recording, split="train", pool=pool)
+    table = StudyTable.of_study(TeamSettings(pool=pool_name), pool, questions)
+    return WorkerAnswers(folder, table).read()
 
 
 def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:

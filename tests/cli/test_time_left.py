@@ -87,9 +87,9 @@ def test_a_study_of_slow_workers_is_estimated_from_their_answers(tmp_path: Path)
                 await pool.close()
 
         asyncio.run(measure())
-    asked = [place for place, (what, _, _) in enumerate(shown) if what.startswith("Asking")]
-    assert shown[0] == ("Asking the workers", 0, 14)
-    assert {shown[place][0].split(",")[0] for place in asked[1:]} == {"Asking ada", "Asking bob"}
+    asked = [0, *(place for place, (what, _, _) in enumerate(shown) if what.startswith(("ada: ", "bob: ")))]
+    assert shown[0] == ("Asking", 0, 14)
+    assert {shown[place][0].split(":")[0] for place in asked[1:]} == {"ada", "bob"}
     assert all(shown[place][0].endswith("so far") for place in asked[1:])
     assert [shown[place][1] for place in asked] == list(range(15))
     assert estimates[0][0] is None

@@ -18,9 +18,8 @@ from podium.cli.terminal import open_console, print_sentence
 
 if TYPE_CHECKING:
     from podium.evals.ratings.asking import AskingProgress
+    from podium.evals.suite.run import ShowProgress
 
-ShowProgress = Callable[[str, int, int], None]
-"""Called with (what is done, how many, of how many)."""
 _EVERY_S = 30.0
 _LONGEST_ERROR = 300
 """Longer errors of workers are cut off after this many characters."""

@@ -18,8 +18,8 @@ from podium.evals.evaluation_ledger import TEST
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.page import write_report
 from podium.evals.suite.plan import SUITE, SuiteManifest, SuiteTable
-from podium.evals.suite.results import COMPARISON, AnswerFiles, GradedAnswer
-from podium.evals.suite.run import OnAnswer, answers_left, run_suite
+from podium.evals.suite.results import COMPARISON, AnswerFiles
+from podium.evals.suite.run import accuracy_so_far, answers_left, run_suite
 from podium.evals.suite.settings import SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.tables import comparison_of, evaluations_of
@@ -73,7 +73,7 @@ class SuiteRunner:
         if share or manifest.pays:
             calls = open_calls(paid_workers=manifest.paid_workers, pays=manifest.pays)
         with calls as dispatcher, show_progress() as show:
-            on_answer = _on_answer(show, answers_left(manifest, self.run))
+            on_answer = accuracy_so_far(show, answers_left(manifest, self.run))
             results = await run_suite(
                 manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
             )
@@ -125,23 +125,6 @@ class SuiteRunner:
             table.ledger.count(table.look())
         except StoreError as error:
             print(f"This look is not counted: {error}", file=sys.stderr)
-
-
-def _on_answer(show: Callable[[str, int, int], None], left: int) -> OnAnswer:
-    """Shows after each answer the row, its accuracy so far and all dollars so far."""
-    right: dict[str, list[bool]] = {}
-    dollars = 0.0
-    show("Asking", 0, left)
-
-    def on_answer(label: str, answer: GradedAnswer) -> None:
-        nonlocal dollars
-        dollars += answer.trace.uncached_usd
-        found = right.setdefault(label, [])
-        found.append(answer.grade.correct)
-        said = f"{label}: {sum(found) / len(found):.1%} right, ${dollars:.4f} so far"
-        show(said, sum(map(len, right.values())), left)
-
-    return on_answer
 
 
 def report(*runs: Path) -> int:

@@ -6,8 +6,9 @@ It runs the rollouts and counts. `stats` computes intervals, `comparison` compar
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import zip_longest
 from types import MappingProxyType
 
 from podium.errors import UsageError, flatten_group
@@ -182,6 +183,73 @@ def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
     return f"evaluation/{seed}/{task_id}/{repeat}"
 
 
+@dataclass(eq=False)
+class EvaluationJob:
+    """A planner, the questions that it is to answer, and its rollouts so far; `evaluate` says what the fields mean."""
+
+    runner: Runner
+    tasks: Sequence[Task]
+    pool_for: Callable[[Task], Pool] | None = None
+    repeats: int = 1
+    seed: str = "0"
+    kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
+    on_rollout: Callable[[int, Rollout], None] | None = None
+
+    def __post_init__(self) -> None:
+        if not self.tasks:
+            raise UsageError("There are no tasks to evaluate on: give at least one.")
+        places = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
+        self.rollouts = {place: self.kept.get(place) for place in places}
+        """By task id and repeat; None: still missing."""
+
+    @cached_property
+    def learner(self) -> Learner | None:
+        """The planner, if it learns."""
+        return self.runner.planner if isinstance(self.runner.planner, Learner) else None
+
+    @cached_property
+    def _runners(self) -> Mapping[str, Runner]:
+        runner, pool_for = self.runner, self.pool_for
+        return {
+            task.id: runner if pool_for is None else replace(runner, pool=pool_for(task))
+            for task in self.tasks
+        }
+
+    def missing(self, on_each: Callable[[], None]) -> Iterator[RolloutJob | None]:
+        """The rollouts that are not kept, in the order in which they are made, with None in the place of kept ones."""
+        asked_once = [(task, repeat) for repeat in range(self.repeats) for task in self.tasks]
+        by_question = [(task, repeat) for task in self.tasks for repeat in range(self.repeats)]
+        for index, (task, repeat) in enumerate(asked_once if self.learner else by_question):
+            if self.learner and index % len(self.tasks) == 0:  # A repeat begins.
+                self.learner.forget()
+            kept = self.rollouts[task.id, repeat]
+            if kept is not None:
+                _teach(self.learner, kept)
+                yield None
+                continue
+            seed = rollout_seed(self.seed, task.id, repeat)
+            finished = partial(self._finish, repeat, on_each)
+            yield RolloutJob(self._runners[task.id], task, seed, repeat, finished)
+
+    def _finish(self, repeat: int, on_each: Callable[[], None], rollout: Rollout) -> None:
+        self.rollouts[rollout.task_id, repeat] = rollout
+        _teach(self.learner, rollout)
+        if self.on_rollout:
+            self.on_rollout(repeat, rollout)
+        on_each()
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """All rollouts that were made."""
+        return Evaluation(
+            planner=self.runner.planner.name,
+            pool=tuple(dict.fromkeys(name for each in self._runners.values() for name in each.pool.names)),
+            seed=self.seed,
+            rollouts=tuple(rollout for rollout in self.rollouts.values() if rollout is not None),
+            facts={task.id: task.facts for task in self.tasks},
+        )
+
+
 async def evaluate(
     runner: Runner,
     tasks: Sequence[Task],
@@ -210,51 +278,44 @@ async def evaluate(
         UsageError: no tasks, or questions that the planner cannot take.
         BudgetError: a spend limit refused a call; the same evaluation can be made again.
     """
-    if not tasks:
-        raise UsageError("There are no tasks to evaluate on: give at least one.")
+    job = EvaluationJob(runner, tasks, pool_for, repeats, seed, kept, on_rollout)
+    (found,) = await evaluate_together([job], concurrency=concurrency, on_progress=on_progress)
+    return found
+
+
+async def evaluate_together(
+    jobs: Sequence[EvaluationJob], *, concurrency: int = 16, on_progress: Progress | None = None
+) -> tuple[Evaluation, ...]:
+    """Evaluate several planners question by question, so that a spend limit that ends it leaves all of them with
+    the same questions. The evaluations are those that `evaluate` makes of each.
+
+    Raises:
+        UsageError, BudgetError: as `evaluate`.
+    """
+    repeats = min(job.repeats for job in jobs)
     if repeats < 1 or concurrency < 1:
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
-    jobs = [(task, repeat) for repeat in range(repeats) for task in tasks]
-    runners = {
-        task.id: runner if pool_for is None else replace(runner, pool=pool_for(task)) for task in tasks
-    }
-    rollouts = {place: kept[place] for task, repeat in jobs if (place := (task.id, repeat)) in kept}
-    learner = runner.planner if isinstance(runner.planner, Learner) else None
+    wanted = sum(len(job.rollouts) for job in jobs)
+    done = sum(rollout is not None for job in jobs for rollout in job.rollouts.values())
 
-    def missing() -> Iterator[RolloutJob]:
-        for index, (task, repeat) in enumerate(jobs):
-            if learner and index % len(tasks) == 0:  # A repeat begins.
-                learner.forget()
-            if (task.id, repeat) in rollouts:
-                _teach(learner, rollouts[task.id, repeat])
-                continue
-            yield RolloutJob(runners[task.id], task, rollout_seed(seed, task.id, repeat), repeat)
-
-    def finished(job: RolloutJob, rollout: Rollout) -> None:
-        rollouts[job.task.id, job.sample] = rollout
-        _teach(learner, rollout)
-        if on_rollout:
-            on_rollout(job.sample, rollout)
+    def on_each() -> None:
+        nonlocal done
+        done += 1
         if on_progress:
-            on_progress(len(rollouts), len(jobs))
+            on_progress(done, wanted)
 
+    turns = zip_longest(*(job.missing(on_each) for job in jobs))
+    missing = (rollout for turn in turns for rollout in turn if rollout is not None)
+    learns = any(job.learner is not None for job in jobs)
     try:
-        await roll_all(
-            missing(), concurrency=1 if learner else min(concurrency, len(jobs)), on_rollout=finished
-        )
+        await roll_all(missing, concurrency=1 if learns else min(concurrency, wanted))
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
         usage_errors, _ = errors.split(UsageError)
         if usage_errors is None:
             raise
         raise next(flatten_group(usage_errors)) from None
-    return Evaluation(
-        planner=runner.planner.name,
-        pool=tuple(dict.fromkeys(name for each in runners.values() for name in each.pool.names)),
-        seed=seed,
-        rollouts=tuple(rollouts[task.id, repeat] for task, repeat in jobs),
-        facts={task.id: task.facts for task in tasks},
-    )
+    return tuple(job.evaluation for job in jobs)
 
 
 def accuracy(rollouts: Iterable[Rollout]) -> float | None:

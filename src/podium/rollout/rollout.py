@@ -112,17 +112,16 @@ async def roll(
 
 @dataclass(frozen=True, slots=True)
 class RolloutJob:
-    """A rollout that is to be made: the arguments of `roll`."""
+    """A rollout that is to be made: the arguments of `roll`, and who gets it."""
 
     runner: Runner
     task: Task
     seed: str
-    sample: int = 0
+    sample: int
+    on_rollout: Callable[[Rollout], None]
 
 
-async def roll_all(
-    jobs: Iterable[RolloutJob], *, concurrency: int, on_rollout: Callable[[RolloutJob, Rollout], None]
-) -> None:
+async def roll_all(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
 
     Raises:
@@ -137,7 +136,8 @@ async def roll_all(
             except BudgetError as error:
                 refusals.append(error)
                 return
-            on_rollout(job, rollout)
+            job.on_rollout(rollout)
+            await asyncio.sleep(0)  # Questions that wait for dollars come before the next one.
 
     async with asyncio.TaskGroup() as group:
         for _ in range(concurrency):

@@ -14,9 +14,11 @@ from podium.evals.ratings.asking import AskingProgress
 from podium.evals.ratings.recorded_answers import read_answers
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.questions import StudyQuestions, questions_of
+from podium.evals.study.table import StudyTable
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
+from podium.team.settings import TeamSettings
 from podium.types import Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.replay import ReplayWorker
@@ -28,17 +30,21 @@ def team() -> Pool:
     return Pool([ScriptedWorker(name, {"": "Answer: 3"}) for name in ("ada", "bob")])
 
 
+def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...]) -> WorkerAnswers:
+    questions = StudyQuestions("mine", tasks, "golds")
+    return WorkerAnswers(folder, StudyTable.of_study(TeamSettings(pool="mine"), pool, questions))
+
+
 async def ask(
     folder: Path, pool: Pool, tasks: tuple[Task, ...], *, samples: int = 1, reached: int = 0
 ) -> AskingProgress:
-    questions = StudyQuestions("mine", tasks, "golds")
-    return await WorkerAnswers(folder, pool, questions).ask(
+    return await answers_of(folder, pool, tasks).ask(
         samples=samples,
         reached=reached,
         budget_usd=None,
         dispatcher=Dispatcher(),
         concurrency=4,
-        on_progress=lambda made: None,
+        show=lambda what, done, total: None,
     )
 
 
@@ -56,7 +62,7 @@ async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> No
     )
     assert (await ask(tmp_path, again, changed)).kept == 10
     assert (calls(first), calls(again)) == ([5, 5], [2, 2])
-    found = WorkerAnswers(tmp_path, again, StudyQuestions("mine", changed, "golds")).read()
+    found = answers_of(tmp_path, again, changed).read()
     assert found.answers.score_QW.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
     assert (await ask(tmp_path, more, changed, samples=2)).kept == 20
     assert calls(more) == [5, 5]
@@ -65,7 +71,7 @@ async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> No
 async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:
     pool = team()
     assert (await ask(tmp_path, pool, TASKS, reached=5)).wanted == 12
-    found = WorkerAnswers(tmp_path, pool, StudyQuestions("mine", TASKS, "golds")).read()
+    found = answers_of(tmp_path, pool, TASKS).read()
     assert found.answers.samples == 1
     assert found.repeated.own_samples_QW is not None
     assert found.repeated.own_samples_QW.tolist() == [[2, 2], *[[1, 1]] * 4]
@@ -75,7 +81,7 @@ async def test_a_worker_that_hardly_answers_is_left_out(tmp_path: Path) -> None:
     moody = ScriptedWorker("cy", {TASKS[3].question.text: "Answer: 3"})
     pool = Pool([*team(), moody])
     assert (await ask(tmp_path, pool, TASKS)).failed == 4
-    found = WorkerAnswers(tmp_path, pool, StudyQuestions("mine", TASKS, "golds")).read()
+    found = answers_of(tmp_path, pool, TASKS).read()
     assert found.answers.workers == ("ada", "bob")
     assert len(found.tasks) == 5
     with pytest.raises(UsageError, match="No worker answered"):
@@ -98,7 +104,7 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
     questions = questions_of(str(tmp_path / "r.parquet"), pool=Pool(workers))
     assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
-    found = WorkerAnswers(tmp_path, Pool(workers), questions).read()
+    found = answers_of(tmp_path, Pool(workers), questions.tasks).read()
     expected = await read_answers(list(found.tasks), workers)
     for name in ("answer_QWR", "alone_QWR", "voted_QWR"):
         assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :2]), name

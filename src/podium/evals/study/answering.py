@@ -1,44 +1,31 @@
-"""Has each worker answer every question, within the budget, and reads the answers as arrays.
+"""Has each worker answer every question, by jobs of a suite, within the budget, and reads the answers as arrays.
 
-The answers are kept as a suite keeps its own, in a file for each worker. A study that was killed or ran out of money
-goes on with the same command and asks nothing twice. Questions that some worker has not answered are left out.
+A study that was killed or ran out of money goes on with the same command and asks nothing twice. Questions that some
+worker has not answered are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
-from podium.evals.evaluation import rollout_seed
 from podium.evals.ratings.answers import Answers
 from podium.evals.ratings.asking import AskingProgress, RunBudget
 from podium.evals.study.judging import by_agreement
-from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.spending import REPEATED, most_samples
-from podium.evals.suite.results import (
-    AnswerFiles,
-    GradedAnswer,
-    answer_arrays,
-    answers_key,
-    kept_gold,
-    parse_answers,
-)
-from podium.rollout import Rollout
-from podium.rollout.rollout import RolloutJob, roll_all
+from podium.evals.study.table import StudyTable
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, answer_arrays, answers_key
+from podium.evals.suite.run import ShowProgress, accuracy_so_far
+from podium.evals.suite.settings import PlannerEntry
 from podium.tasks import Task
-from podium.team import Runner
 from podium.types import Budget
-from podium.workers.pool import Pool
 
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
 study."""
-
-Kept = Mapping[tuple[str, int], GradedAnswer]
-"""The answers of one worker, by task and repeat."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +46,7 @@ class WorkerAnswers:
     """The answers of each worker alone, in a study's folder."""
 
     folder: Path
-    pool: Pool
-    questions: StudyQuestions
+    table: StudyTable
 
     async def ask(
         self,
@@ -70,7 +56,7 @@ class WorkerAnswers:
         budget_usd: float | None,
         dispatcher: Dispatcher,
         concurrency: int,
-        on_progress: Callable[[AskingProgress], None],
+        show: ShowProgress,
     ) -> AskingProgress:
         """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
 
@@ -81,41 +67,35 @@ class WorkerAnswers:
         Raises:
             UsageError: no worker answered anything.
         """
-        results, kept = AnswerFiles(self.folder), self._kept()
-        twice = round(REPEATED * reached) if samples == 1 < most_samples(self.pool) else 0
+        tasks, results = self.table.questions.tasks, AnswerFiles(self.folder)
+        twice = round(REPEATED * reached) if samples == 1 < most_samples(self.table.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
-        wanted = [
-            (task, name, repeat)
-            for place, task in enumerate(self.questions.tasks)
-            for name in self.pool.answering
-            for repeat in range(2 if place < twice else samples)
-        ]
-        missing = [one for one in wanted if self._is_missing(kept[one[1]].get((one[0].id, one[2])))]
-        progress = AskingProgress(len(wanted), len(wanted) - len(missing))
-        on_progress(progress)
+        parts = [(self.table.of(tasks[:twice]), 2), (self.table.of(tasks[twice:]), samples)]
+        workers = {
+            self._key(name): PlannerEntry(planner=f"single:{name}", label=name)
+            for name in self.table.pool.answering
+        }
+        wanted = len(workers) * sum(repeats * len(part.questions.tasks) for part, repeats in parts)
+        missing = sum(part.missing(results, key, repeats) for part, repeats in parts for key in workers)
+        progress, so_far = AskingProgress(wanted, wanted - missing), accuracy_so_far(show, missing)
 
-        paid = dispatcher.run_limit
-        before = 0.0 if paid is None else paid.spent_usd
-
-        def answered(job: RolloutJob, rollout: Rollout) -> None:
-            progress.worker = name = job.runner.pool.names[0]
-            # A judge that is a worker of the pool is paid by the run alone.
-            progress.usd = budget.spent_usd if paid is None else paid.spent_usd - before
-            if rollout.trace.answer is None:
-                progress.fail(name, rollout.trace)
+        def answered(label: str, answer: GradedAnswer) -> None:
+            if answer.trace.answer is None:
+                progress.fail(label, answer.trace)
             else:
-                results.append(self._key(name), GradedAnswer.of(job.task, job.sample, rollout).line)
                 progress.kept += 1
-            on_progress(progress)
+            so_far(label, answer)
 
         with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
-            runners = {name: Runner.alone(name, self.pool, budget.dispatcher) for name in self.pool.answering}
-            jobs = (
-                RolloutJob(runners[name], task, rollout_seed("study", task.id, repeat), repeat)
-                for task, name, repeat in missing
-            )
             try:
-                await roll_all(jobs, concurrency=concurrency, on_rollout=answered)
+                for part, repeats in parts:
+                    await part.answer(
+                        workers,
+                        AnswerFiles(self.folder, answered),
+                        budget.dispatcher,
+                        concurrency=concurrency,
+                        repeats=repeats,
+                    )
             except BudgetError as error:
                 progress.refusal = budget.dispatcher.refusal or str(error)
         if not progress.kept:
@@ -133,7 +113,7 @@ class WorkerAnswers:
         Raises:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
         """
-        by_others = self.questions.judged_by == "agreement"
+        by_others = self.table.questions.judged_by == "agreement"
         kept = self._kept()
         counts = {name: len({task for task, _ in answers}) for name, answers in kept.items()}
         enough = _ENOUGH * max(counts.values())
@@ -150,7 +130,9 @@ class WorkerAnswers:
                 if by_others or answer.grade.failure is None:
                     by_task.setdefault(task, []).append(answer)
         tasks = tuple(
-            task for task in self.questions.tasks if all(task.id in by_task for by_task in given.values())
+            task
+            for task in self.table.questions.tasks
+            if all(task.id in by_task for by_task in given.values())
         )
         answered = {task for answers in kept.values() for task, _ in answers}
         if left_out := len(answered) - len(tasks):
@@ -160,7 +142,7 @@ class WorkerAnswers:
             )
         if len(tasks) < 2:
             judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
-                self.questions.judged_by == "judge"
+                self.table.questions.judged_by == "judge"
             )
             raise UsageError(
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
@@ -176,28 +158,16 @@ class WorkerAnswers:
             answers, repeated = by_agreement(answers), by_agreement(repeated)
         return StudyAnswers(answers, repeated, tasks, tuple(notes))
 
-    def _kept(self) -> dict[str, Kept]:
-        """The answers of each worker to the questions as they are now."""
-        results, known = AnswerFiles(self.folder), {task.id: task for task in self.questions.tasks}
+    def _kept(self) -> dict[str, Mapping[tuple[str, int], GradedAnswer]]:
+        """The answers of each worker to the questions as they are now, by task and repeat."""
         return {
-            name: {
-                place: answer
-                for place, answer in parse_answers(results.lines(key), key).items()
-                if (task := known.get(answer.task)) is not None
-                and (answer.trace.question, answer.gold) == (task.question, kept_gold(task))
-            }
-            for name in self.pool.answering
-            for key in (self._key(name),)
+            name: {place: one for place, one in found.items() if one.trace.answer is not None}
+            for name in self.table.pool.answering
+            for found in (self.table.kept(AnswerFiles(self.folder), self._key(name)),)
         }
 
-    def _is_missing(self, answer: GradedAnswer | None) -> bool:
-        """Whether there is no answer, or none with a verdict where there can be one."""
-        return answer is None or (
-            answer.grade.failure is not None and self.questions.judged_by != "agreement"
-        )
-
     def _key(self, name: str) -> str:
-        return answers_key(name, self.pool.named(name).identity)
+        return answers_key(name, self.table.pool.named(name).identity)
 
     @property
     def cost_usd(self) -> float:

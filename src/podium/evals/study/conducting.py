@@ -1,5 +1,5 @@
-"""Measures Conductors by really running their plans: the pool's own without and with ratings in its prompt, and a
-trained one.
+"""Measures Conductors by really running their plans, by jobs of a suite: the pool's own without and with ratings in its
+prompt, and a trained one.
 
 Their plans rewrite subtasks and let workers read one another. So planner and workers are called and paid, within what
 the budget has left; only a step that asks the bare question finds its answer in the response cache. A Conductor's
@@ -8,24 +8,31 @@ ratings of a question come from other questions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 
 from podium.calls import Dispatcher
+from podium.conductor.checkpoint import checkpoint_folder
+from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetError, UsageError
-from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.evaluation import Evaluation
+from podium.evals.fingerprints import fingerprint
 from podium.evals.ratings.answers import select
 from podium.evals.study.answering import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, others
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import TrainingAnswers
+from podium.evals.study.table import StudyTable
+from podium.evals.suite.results import AnswerFiles, answers_key
+from podium.evals.suite.run import ShowProgress, accuracy_so_far
+from podium.evals.suite.settings import PlannerEntry
 from podium.rollout import Rollout
-from podium.tasks import Task
-from podium.team.opened_planner import OpenedPlanner, open_planner
-from podium.team.settings import PlannerChoice, PlanTable, TeamSettings
+from podium.team.opened_planner import checkpoint_of, open_planner
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
@@ -35,9 +42,6 @@ from podium.workers.vote import VOTE, VoteWorker
 PLAIN = "Conductor"
 READING = "Conductor that reads ratings"
 TRAINED = "trained Conductor that reads ratings"
-
-OnConductor = Callable[[str, int, int], None]
-"""Called with (name of the Conductor, questions done, all)."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +56,31 @@ class ConductorResults:
 class _Conductor:
     """A Conductor that is to be measured."""
 
-    name: str
-    opened: OpenedPlanner
-    pool_for: Callable[[Task], Pool]
-    """The workers of a question, with their ratings if its prompt has any."""
-    tasks: Sequence[Task]
+    entry: PlannerEntry
+    table: StudyTable
+    """Its questions, and their workers, with ratings if its prompt has any."""
+    ratings: Sequence[Ratings] = ()
+    """These ratings, one for each fold of the questions."""
     early_stop: bool = False
+
+    @property
+    def name(self) -> str:
+        """What the page calls it."""
+        return self.entry.label
+
+    @property
+    def team(self) -> TeamSettings:
+        """The settings from which it is opened."""
+        return self.table.team.with_planner(self.entry, self.entry.conductor)
+
+    @property
+    def key(self) -> str:
+        """The name of the file of its answers."""
+        source = checkpoint_of(self.team)
+        files = None if source is None else fingerprint(checkpoint_folder(source))
+        ratings = [ratings.model_dump(mode="json") for ratings in self.ratings]
+        described = self.team.conductor.model_dump(mode="json"), files, self.table.pool.names, ratings
+        return answers_key(self.name, described)
 
 
 def with_conductor(team: TeamSettings) -> TeamSettings:
@@ -84,17 +107,19 @@ def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
 class ConductorStudy:
     """Runs Conductors on the questions that the workers answered."""
 
-    team: TeamSettings
-    """Says which Conductor plans."""
-    pool: Pool
+    folder: Path
+    """Of the study."""
+    table: StudyTable
+    """Its team says which Conductor plans."""
     known: StudyAnswers
     """The workers' own answers; ratings of a question are made of the other folds' answers."""
     dispatcher: Dispatcher
     """Its spend limits end the run where the budget does; its cache keeps what was paid."""
     concurrency: int
     seed: str
+    show: ShowProgress
 
-    async def run(self, *, count: int, checkpoint: str | None, on_progress: OnConductor) -> ConductorResults:
+    async def run(self, *, count: int, checkpoint: str | None) -> ConductorResults:
         """Run the pool's Conductor twice, without and with ratings, and then a trained one.
 
         Args:
@@ -107,81 +132,70 @@ class ConductorStudy:
         measured: list[MethodResult] = []
         notes: list[str] = []
         for conductor in self._conductors(count, checkpoint):
-            found = await self._run(conductor, on_progress)
-            runs = len(found.rollouts)
-            if runs < min(FEWEST, len(conductor.tasks)):
-                notes.append(f"The {conductor.name} is left out: the budget ended after {runs} questions.")
+            rollouts = await self._run(conductor)
+            if len(rollouts) < min(FEWEST, len(conductor.table.questions.tasks)):
+                notes.append(
+                    f"The {conductor.name} is left out: the budget ended after {len(rollouts)} questions."
+                )
             else:
-                measured.append(self._measured(conductor, found))
+                measured.append(await self._measured(conductor, rollouts))
         return ConductorResults(tuple(measured), tuple(notes))
 
     def _conductors(self, count: int, checkpoint: str | None) -> Iterator[_Conductor]:
-        """Opens each when its turn comes."""
-        pool, known = self.pool, self.known
+        if not count and checkpoint is None:
+            return
+        pool, known = self.table.pool, self.known
+        folds = folds_of(len(known.tasks), self.seed)
+        by_fold = [TrainingAnswers(select(known.answers, others(folds, fold))).ratings for fold in folds]
+
+        def rated(table: StudyTable) -> StudyTable:
+            """The table with ratings that are made without the question's fold."""
+            pools = [_rated(table.pool, ratings) for ratings in by_fold]
+            pool_of = {known.tasks[q].id: pools[number] for number, fold in enumerate(folds) for q in fold}
+            return replace(table, rated=lambda task: pool_of[task.id])
+
         if count:
             # With ratings of its own, ratings would choose instead of a Conductor.
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
-            pools = {PLAIN: lambda task: voting, READING: self._rated_by_fold(voting)}
-            for name, pool_for in pools.items():
-                opened = open_planner(
-                    with_conductor(self.team), voting, seed="study", dispatcher=self.dispatcher
-                )
-                yield _Conductor(name, opened, pool_for, known.tasks[:count])
+            table = replace(self.table, pool=voting).of(known.tasks[:count])
+            yield _Conductor(PlannerEntry(label=PLAIN), table)
+            yield _Conductor(PlannerEntry(label=READING), rated(table), by_fold)
         if checkpoint is not None:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
-            rated = _rated(own, TrainingAnswers(known.answers).ratings)
-            opened = open_planner(TeamSettings().with_checkpoint(checkpoint), rated, seed="study")
+            table = rated(replace(self.table, pool=own).of(known.tasks))
+            # What it was trained for is checked with the ratings of all questions.
+            table = replace(table, pool=_rated(own, TrainingAnswers(known.answers).ratings))
+            entry = PlannerEntry(label=TRAINED, conductor=ConductorSettings(checkpoint=checkpoint))
             # Votes of a served team stop early, and an untrained Conductor's do not.
-            yield _Conductor(TRAINED, opened, self._rated_by_fold(own), known.tasks, early_stop=True)
+            yield _Conductor(entry, table, by_fold, early_stop=True)
 
-    def _rated_by_fold(self, pool: Pool) -> Callable[[Task], Pool]:
-        """From a task to the pool with ratings that are made without the task's fold."""
-        known = self.known
-        folds = folds_of(len(known.tasks), self.seed)
-        ratings = (TrainingAnswers(select(known.answers, others(folds, fold))).ratings for fold in folds)
-        pools = [_rated(pool, each) for each in ratings]
-        fold_of = {known.tasks[q].id: number for number, fold in enumerate(folds) for q in fold}
-        return lambda task: pools[fold_of[task.id]]
+    async def _run(self, conductor: _Conductor) -> list[Rollout]:
+        """Its answers to as many questions as the budget pays for."""
+        table, key = conductor.table, conductor.key
+        missing = table.missing(AnswerFiles(self.folder), key)
+        results = AnswerFiles(self.folder, accuracy_so_far(self.show, missing))
+        with suppress(BudgetError):
+            await table.answer(
+                {key: conductor.entry},
+                results,
+                self.dispatcher,
+                concurrency=self.concurrency,
+                early_stop=conductor.early_stop,
+            )
+        return [answer.rollout for answer in table.kept(results, key).values()]
 
-    async def _run(self, conductor: _Conductor, on_progress: OnConductor) -> Evaluation:
-        """As many of its tasks as the budget pays for."""
-        opened, tasks = conductor.opened, conductor.tasks
-        settings = TeamSettings(plan=PlanTable(early_stop=conductor.early_stop))
-        runner = replace(
-            opened.runner(settings, conductor.pool_for(tasks[0]), self.dispatcher), plan_fallback=None
-        )
-        done: list[Rollout] = []
-
-        def finished(repeat: int, rollout: Rollout) -> None:
-            done.append(rollout)
-            spent = f", ${usd:.4f} so far" if (usd := sum(one.trace.cost_usd for one in done)) else ""
-            on_progress(f"{conductor.name}{spent}", len(done), len(tasks))
-
-        on_progress(conductor.name, 0, len(tasks))
-        try:
-            with suppress(BudgetError):
-                await evaluate(
-                    runner,
-                    tasks,
-                    pool_for=conductor.pool_for,
-                    seed=f"study/{conductor.name}",
-                    concurrency=self.concurrency,
-                    on_rollout=finished,
-                )
-        finally:
-            await opened.close()
-        return Evaluation(opened.planner.name, (), "study", tuple(done), {})
-
-    def _measured(self, conductor: _Conductor, found: Evaluation) -> MethodResult:
-        questions, runs = len(self.known.tasks), len(found.rollouts)
-        note = f"It is {conductor.opened.description}. Its price includes its own planning."
+    async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
+        questions, runs = len(self.known.tasks), len(rollouts)
+        opened = open_planner(conductor.team, conductor.table.pool, seed="0")
+        await opened.close()
+        note = f"It is {opened.description}. Its price includes its own planning."
         if runs < questions:
             note += f" It was measured on {runs:,} questions, and is compared on these."
-        if share := found.beyond_recording:
+        if share := Evaluation(conductor.name, (), "", tuple(rollouts), {}).beyond_recording:
             note += f" For {share:.0%} of its recorded answers, a live worker would have said something else."
         places = {task.id: place for place, task in enumerate(self.known.tasks)}
         score_Q, cost_Q = np.full(questions, np.nan), np.full(questions, np.nan)
-        for rollout in found.rollouts:
+        for rollout in rollouts:
             place = places[rollout.task_id]
             cost_Q[place] = rollout.trace.uncached_usd
             if rollout.grade.failure is None:

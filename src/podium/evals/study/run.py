@@ -14,7 +14,7 @@ from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import UsageError
 from podium.evals.ratings.asking import AskingProgress
 from podium.evals.study.answering import WorkerAnswers
-from podium.evals.study.conducting import ConductorStudy, OnConductor, why_no_conductor, with_conductor
+from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import MARGIN, decide
 from podium.evals.study.judging import PoolJudge
@@ -24,6 +24,8 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
 from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
+from podium.evals.study.table import StudyTable
+from podium.evals.suite.run import ShowProgress
 from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
@@ -127,7 +129,7 @@ class StudyRun:
         cost: StudyCost,
         *,
         on_asked: Callable[[AskingProgress], None] = lambda progress: None,
-        on_progress: OnConductor = lambda what, done, total: None,
+        on_progress: ShowProgress = lambda what, done, total: None,
     ) -> Study:
         """Ask, decide, and write the result, its page and the files that serve it.
 
@@ -150,24 +152,24 @@ class StudyRun:
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
                 questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
-            worker_answers = WorkerAnswers(self.out, pool, questions)
+            table = StudyTable.of_study(team, pool, questions)
+            worker_answers = WorkerAnswers(self.out, table)
             asked = await worker_answers.ask(
                 samples=settings.samples,
                 reached=cost.reached,
                 budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
                 dispatcher=dispatcher,
                 concurrency=settings.concurrency,
-                on_progress=lambda made: on_progress(str(made), made.ended, made.wanted),
+                show=on_progress,
             )
             on_asked(asked)
             known = worker_answers.read()
             conductors = ConductorStudy(
-                team, pool, known, dispatcher, settings.concurrency, str(settings.seed)
+                self.out, table, known, dispatcher, settings.concurrency, str(settings.seed), on_progress
             )
             conducted = await conductors.run(
                 count=cost.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
-                on_progress=on_progress,
             )
             spent_usd = worker_answers.cost_usd if spend_limit is None else spend_limit.spent_usd
         answers = known.answers

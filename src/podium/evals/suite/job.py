@@ -1,19 +1,19 @@
-"""Runs one job: a planner and its controls answer the questions of one table and seed, and each answer is graded.
+"""Runs a job: a planner and its controls answer the questions of one table and seed, and each answer is graded.
 
-The controls use the plans that the planner wrote, so a plan is written and paid for once. Nothing here writes a file.
+The controls use the plans that the planner wrote, so a plan is written and paid for once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from types import MappingProxyType
 
 from podium.calls import Dispatcher
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
-from podium.evals.evaluation import Evaluation, evaluate
+from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
 from podium.evals.suite.plan import SuiteJob
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
 from podium.evals.suite.setup import TableSetup, untrained_of
@@ -28,8 +28,6 @@ from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
-Emit = Callable[[str, str], None]
-"""Called with (key of a file of answers, line) for each graded answer."""
 _PLANS = 100
 """Training questions whose plans are counted for the most frequent one."""
 
@@ -56,19 +54,19 @@ class CachingPlanner(PlannerWrapper):
         return replace(plan, spent=spent)
 
 
-async def run_job(
-    job: SuiteJob,
+async def run_jobs(
+    jobs: Sequence[SuiteJob],
     results: AnswerFiles,
-    emit: Emit,
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
     given: TableSetup | None = None,
 ) -> None:
-    """Answer and grade what is not kept yet. The same job gives the same lines, but for times and ids.
+    """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
     Args:
-        results: of the run: what was answered before. Nothing is written there.
+        jobs: one, or those of several workers alone on the same questions, which are asked question by question.
+        results: of the run.
         dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
         given: as in `check_suite`.
 
@@ -76,26 +74,36 @@ async def run_job(
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
-    async with TableSetup.open(job.table, given) as setup:
-        training = SuiteTraining.of(setup, job, results, cache)
-        learned = None if training is None else await training.planner()
-        async with setup.open_team(
-            job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
-        ) as team:
-            tasks = {task.id: task for task in setup.tasks(job.seed)}
-            planner = team.planner
-            if isinstance(planner, BatchPlanner):
-                planner.read_ahead([task.question.text for task in tasks.values()])
-            own, *controls = job.keys
-            shared = CachingPlanner(planner) if controls else planner
-            run = _JobRun(job, setup, team, tasks, results, emit, shared, training)
-            if job.entry.best_of > 1:
-                assert isinstance(planner, Conductor)
-                await run.bound(job.keys[own], planner.at_temperature(1.0))
-                return
-            found = await run.evaluate(job.keys[own], shared)
-            for name in controls:
-                await run.control(name, found.cost_usd)
+    async with TableSetup.open(jobs[0].table, given) as setup, AsyncExitStack() as teams:
+        runs = [
+            await teams.enter_async_context(_opened(job, setup, results, cache, dispatcher)) for job in jobs
+        ]
+        if len(runs) == 1:
+            await runs[0].run()
+        else:
+            own = [run.evaluation(run.job.keys[""], run.planner) for run in runs]
+            await evaluate_together(own, concurrency=jobs[0].settings.concurrency)
+
+
+@asynccontextmanager
+async def _opened(
+    job: SuiteJob,
+    setup: TableSetup,
+    results: AnswerFiles,
+    cache: TrainingCache,
+    dispatcher: Dispatcher | None,
+) -> AsyncIterator[_JobRun]:
+    training = SuiteTraining.of(setup, job, results, cache)
+    learned = None if training is None else await training.planner()
+    async with setup.open_team(
+        job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
+    ) as team:
+        tasks = {task.id: task for task in setup.tasks(job.seed)}
+        planner = team.planner
+        if isinstance(planner, BatchPlanner):
+            planner.read_ahead([task.question.text for task in tasks.values()])
+        shared = CachingPlanner(planner) if len(job.keys) > 1 else planner
+        yield _JobRun(job, setup, team, tasks, results, shared, training)
 
 
 @dataclass(frozen=True)
@@ -107,10 +115,20 @@ class _JobRun:
     team: Team
     tasks: Mapping[str, Task]
     results: AnswerFiles
-    emit: Emit
     planner: Planner
     """The team's, which plans once for equal requests."""
     training: SuiteTraining | None
+
+    async def run(self) -> None:
+        """The planner, then its controls."""
+        own, *controls = self.job.keys
+        if self.job.entry.best_of > 1:
+            assert isinstance(self.planner, Conductor)
+            await self.bound(self.job.keys[own], self.planner.at_temperature(1.0))
+            return
+        found = await self.evaluate(self.job.keys[own], self.planner)
+        for name in controls:
+            await self.control(name, found.cost_usd)
 
     async def control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner, which cost so many dollars a question."""
@@ -161,13 +179,19 @@ class _JobRun:
 
     async def evaluate(self, key: str, planner: Planner) -> Evaluation:
         """Give a file of answers all that it lacks."""
-        return await self._evaluate(
-            planner,
-            list(self.tasks.values()),
-            self.job.settings.repeats,
-            kept={key: answer.rollout for key, answer in self._kept(key).items()},
-            on_rollout=partial(self._emit, key),
+        return await self._made(self.evaluation(key, planner))
+
+    def evaluation(self, key: str, planner: Planner) -> EvaluationJob:
+        """What gives a file of answers all that it lacks."""
+        kept = {place: answer.rollout for place, answer in self._kept(key).items()}
+        tasks, repeats = list(self.tasks.values()), self.job.settings.repeats
+        return replace(
+            self._evaluation(planner, tasks, repeats), kept=kept, on_rollout=partial(self._add, key)
         )
+
+    async def _made(self, evaluation: EvaluationJob) -> Evaluation:
+        (found,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
+        return found
 
     async def bound(self, key: str, planner: Planner) -> None:
         """Emit for each question the best of many rollouts."""
@@ -175,47 +199,47 @@ class _JobRun:
         for task in self.tasks.values():
             if all((task.id, repeat) in kept for repeat in range(repeats)):
                 continue
-            found = await self._evaluate(planner, [task], repeats * plans)
+            found = await self._made(self._evaluation(planner, [task], repeats * plans))
             for repeat in range(repeats):
                 tried = found.rollouts[repeat * plans : (repeat + 1) * plans]
                 best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
                 if (task.id, repeat) not in kept:
-                    self._emit(key, repeat, best)
+                    self._add(key, repeat, best)
 
     def _pool_of(self, task: Task) -> Pool:
-        return self.setup.pool_of(task, self._places[task.id])
+        pool, alone = self.setup.pool_of(task, self._places[task.id]), self.job.worker
+        if alone is None or pool.named(alone).fallback is None:
+            return pool
+        # The answer of its fallback would not be its own.
+        return pool.subset([pool.names.index(alone)])
 
     @cached_property
     def _places(self) -> Mapping[str, int]:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
     def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        return parse_answers(self.results.lines(key), key)
+        answers = parse_answers(self.results.lines(key), key).items()
+        return {
+            place: answer
+            for place, answer in answers
+            if answer.task in self.tasks and not self.setup.asks_again(self.tasks[answer.task], answer)
+        }
 
-    def _emit(self, key: str, repeat: int, rollout: Rollout) -> None:
-        self.emit(key, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout).line)
+    def _add(self, key: str, repeat: int, rollout: Rollout) -> None:
+        control = next(name for name, its in self.job.keys.items() if its == key)
+        label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
+        self.results.add(key, label, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout))
 
-    async def _evaluate(
-        self,
-        planner: Planner,
-        tasks: Sequence[Task],
-        repeats: int,
-        *,
-        kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
-        on_rollout: Callable[[int, Rollout], None] | None = None,
-    ) -> Evaluation:
+    def _evaluation(self, planner: Planner, tasks: Sequence[Task], repeats: int) -> EvaluationJob:
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(
             settings.budget.rounds, rounds_of(planner), self.team.opened_planner.trained.rounds
         )
         budget = settings.budget.model_copy(update={"rounds": rounds})
-        return await evaluate(
+        return EvaluationJob(
             replace(self.team.runner, planner=planner, budget=budget, overlap=False),
             tasks,
             pool_for=self._pool_of,
             repeats=repeats,
-            concurrency=settings.concurrency,
             seed=str(self.job.seed),
-            kept=kept,
-            on_rollout=on_rollout,
         )

@@ -252,6 +252,12 @@ class SuiteJob(Value):
     training: dict[str, str] = Field(default_factory=dict)
     """Name of a worker -> key of its answers to training questions; empty: nobody learns on this table."""
 
+    @property
+    def worker(self) -> str | None:
+        """The worker that answers alone; None: another planner, or one with controls, which need the other workers."""
+        kind, _, name = self.entry.planner.partition(":")
+        return name if kind == "single" and len(self.keys) == 1 else None
+
     def to_json(self) -> str:
         """The text from which another process reads it again; as in the manifest, only what is set."""
         return self.model_dump_json(exclude_unset=True)

@@ -17,19 +17,17 @@ from pathlib import Path
 
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
-from podium.evals.suite.job import Emit, run_job
+from podium.evals.suite.job import run_jobs
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import AnswerFiles
+from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.training import TrainingCache
 
 
-async def run_in_children(
-    run: Path, groups: Iterable[Iterable[SuiteJob]], processes: int, emit: Emit
-) -> None:
+async def run_in_children(results: AnswerFiles, groups: Iterable[Iterable[SuiteJob]], processes: int) -> None:
     """Run all jobs, `processes` at a time; those of a group run in one process, one after the other.
 
     Args:
-        run: the run's folder, in which each process reads what was answered before.
+        results: of the run; each process reads there what was answered before.
 
     Raises:
         UsageError: a child raised it.
@@ -40,7 +38,7 @@ async def run_in_children(
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(processes):
-                    group.create_task(_run_child(run, waiting, threads, emit))
+                    group.create_task(_run_child(results, waiting, threads))
         except BaseExceptionGroup as errors:
             own = errors.subgroup(PodiumError)
             if own is None:
@@ -49,11 +47,11 @@ async def run_in_children(
 
 
 async def _run_child(
-    run: Path, waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor, emit: Emit
+    results: AnswerFiles, waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor
 ) -> None:
     """A child that runs jobs until none waits."""
     loop = asyncio.get_running_loop()
-    child = ChildProcess(("-m", __name__, str(run)))
+    child = ChildProcess(("-m", __name__, str(results.folder.parent)))
     try:
         for job in chain.from_iterable(waiting):
             try:
@@ -61,7 +59,7 @@ async def _run_child(
                 while (found := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
                     if "refused" in found:
                         raise UsageError(found["refused"])
-                    emit(found["key"], found["line"])
+                    results.add(found["key"], found["label"], GradedAnswer.model_validate_json(found["line"]))
             except ChildEndedError as error:
                 raise PodiumError(
                     f"A process that ran {job.entry.row} {error}; run the same command again: all answers until "
@@ -84,13 +82,16 @@ def main() -> None:
         except BrokenPipeError:  # The parent has ended.
             os._exit(1)
 
-    def emit(key: str, line: str) -> None:
-        send({"key": key, "line": line})
+    class SentAnswers(AnswerFiles):
+        """Answers that the parent writes."""
 
-    results, cache = AnswerFiles(Path(sys.argv[1])), TrainingCache()
+        def add(self, key: str, label: str, answer: GradedAnswer) -> None:
+            send({"key": key, "label": label, "line": answer.line})
+
+    results, cache = SentAnswers(Path(sys.argv[1])), TrainingCache()
     for text in sys.stdin:
         try:
-            asyncio.run(run_job(SuiteJob.model_validate_json(text), results, emit, cache))
+            asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], results, cache))
         except UsageError as error:
             send({"refused": str(error)})
         send("done")

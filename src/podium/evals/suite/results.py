@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -114,15 +114,29 @@ def answers_key(name: str, described: Any) -> str:
     return f"{written}-{digest(described)}"
 
 
-class AnswerFiles:
-    """The answers of one run."""
+OnAnswer = Callable[[str, GradedAnswer], None]
+"""Called with (label of the row, answer) for each new answer."""
 
-    def __init__(self, run: Path) -> None:
+
+class AnswerFiles:
+    """The answers of one run.
+
+    Args:
+        run: its folder.
+        on_answer: called with each new answer.
+    """
+
+    def __init__(self, run: Path, on_answer: OnAnswer = lambda label, answer: None) -> None:
         self.folder = run / RESULTS
+        self._on_answer = on_answer
         self._begun: set[str] = set()
 
-    def append(self, key: str, line: str) -> None:
-        """Write a line of a file before returning. It survives the end of this process, not that of the machine.
+    def add(self, key: str, label: str, answer: GradedAnswer) -> None:
+        """Write an answer before returning. It survives the end of this process, not that of the machine.
+
+        Args:
+            key: of the file.
+            label: of its row.
 
         Raises:
             StoreError: the disk is full or not writable.
@@ -135,9 +149,10 @@ class AnswerFiles:
                     cut_torn_line(path)
                 self._begun.add(key)
             with path.open("ab") as file:
-                file.write(line.encode() + b"\n")
+                file.write(answer.line.encode() + b"\n")
         except OSError as error:
             raise StoreError.of_file(path, error) from None
+        self._on_answer(label, answer)
 
     def lines(self, key: str) -> tuple[str, ...]:
         """The complete lines of a file; none if it was not begun."""

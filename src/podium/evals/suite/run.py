@@ -11,16 +11,16 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.child_process import usable_cores
-from podium.evals.suite.job import run_job
+from podium.evals.suite.job import run_jobs
 from podium.evals.suite.plan import SuiteJob, SuiteManifest
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.results import AnswerFiles, GradedAnswer
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
 from podium.planners import find_baseline
 
-OnAnswer = Callable[[str, GradedAnswer], None]
-"""Called with (label of the row, answer) for each new answer."""
+ShowProgress = Callable[[str, int, int], None]
+"""Called with (what is done, how many, of how many)."""
 
 
 async def run_suite(
@@ -29,7 +29,7 @@ async def run_suite(
     *,
     dispatcher: Dispatcher | None = None,
     given: TableSetup | None = None,
-    on_answer: OnAnswer | None = None,
+    on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
     """Give every row all of its answers.
 
@@ -43,33 +43,61 @@ async def run_suite(
         UsageError: questions that a planner cannot take.
         BudgetError: a spend limit refused a call; the answers until then are kept.
     """
-    results, sizes, cache = AnswerFiles(run), manifest.answers, TrainingCache()
+    results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, TrainingCache()
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or given or manifest.pays else wanted
 
     async def run_all(jobs: Iterable[SuiteJob]) -> None:
         jobs = [job for job in jobs if any(len(results.lines(key)) < sizes[key] for key in job.keys.values())]
-        labels = {
-            key: f"{job.entry.row}: {control}" if control else job.entry.row
-            for job in jobs
-            for control, key in job.keys.items()
-        }
-
-        def emit(key: str, line: str) -> None:
-            results.append(key, line)
-            if on_answer:
-                on_answer(labels[key], GradedAnswer.model_validate_json(line))
-
         if processes > 1 and len(jobs) > 1:
             groups = _that_share(jobs)
-            await run_in_children(run, groups, min(processes, len(groups)), emit)
-            return
-        for job in jobs:
-            await run_job(job, results, emit, cache, dispatcher=dispatcher, given=given)
+            await run_in_children(results, groups, min(processes, len(groups)))
+        else:
+            await run_here(jobs, results, cache, dispatcher=dispatcher, given=given)
 
     await run_all(manifest.training_jobs)
     await run_all(manifest.jobs)
     return results
+
+
+async def run_here(
+    jobs: Iterable[SuiteJob],
+    results: AnswerFiles,
+    cache: TrainingCache,
+    *,
+    dispatcher: Dispatcher | None = None,
+    given: TableSetup | None = None,
+) -> None:
+    """Run jobs in this process. Workers alone on the same questions are asked together, so that a budget that ends
+    early leaves answers of all of them to the same questions.
+
+    Raises:
+        UsageError, BudgetError: as `run_suite`.
+    """
+    groups: dict[object, list[SuiteJob]] = {}
+    for number, job in enumerate(jobs):
+        groups.setdefault(number if job.worker is None else (job.table, job.seed), []).append(job)
+    for group in groups.values():
+        await run_jobs(group, results, cache, dispatcher=dispatcher, given=given)
+
+
+def accuracy_so_far(show: ShowProgress, left: int) -> OnAnswer:
+    """Shows after each of the answers that are left the row, its accuracy so far and all dollars so far."""
+    graded: dict[str, list[bool]] = {}
+    count, dollars = 0, 0.0
+    show("Asking", 0, left)
+
+    def on_answer(label: str, answer: GradedAnswer) -> None:
+        nonlocal count, dollars
+        count += 1
+        dollars += answer.trace.uncached_usd
+        found = graded.setdefault(label, [])
+        if answer.grade.failure is None:
+            found.append(answer.grade.correct)
+        right = f"{sum(found) / len(found):.1%} right, " if found else ""
+        show(f"{label}: {right}${dollars:.4f} so far", count, left)
+
+    return on_answer
 
 
 def answers_left(manifest: SuiteManifest, run: Path) -> int:

@@ -12,6 +12,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
+from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.planner import Planner
 from podium.planners import VOTE
@@ -83,6 +84,10 @@ class TableSetup:
         """The questions of a seed; `ConfigError` if there are none."""
         table = self.table
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=seed, pool=self.pool)
+
+    def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
+        """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
+        return False
 
     def training(self, questions: int) -> TableSetup:
         """The same workers with so many training questions."""
