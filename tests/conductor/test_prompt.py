@@ -12,7 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.instructions import EXAMPLE_NAMES
-from podium.conductor.prompt import rating_text, second_prompt
+from podium.conductor.prompt import rating_text, second_prompt, thinking_prompt
 from podium.planner import PastRound, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Step, Workflow, parse, topology
@@ -88,10 +88,10 @@ def test_a_model_that_reads_tools_is_told_them_and_who_may_call_them(
 ) -> None:
     (_, told) = build_prompt(_with_tools(), PromptSettings(tools=True))
     (_, plain) = build_prompt(PlanRequest(QUESTION, POOL), PromptSettings(tools=True))
-    before, after = plain.content.split("\n\nDo not answer")
+    before, after = plain.content.split("\n\nThe user's question")
     assert told.content.startswith(before)
     assert told.content.endswith(after)
-    assert told.content.removeprefix(before).removesuffix(f"\n\nDo not answer{after}") == snapshot
+    assert told.content.removeprefix(before).removesuffix(f"\n\nThe user's question{after}") == snapshot
     for choice, words in (("required", "one of them"), ({"function": {"name": "tool_2"}}, "tool_2")):
         (_, forced) = build_prompt(_with_tools(tool_choice=choice), PromptSettings(tools=True))
         assert f"The last step must call {words}." in forced.content
@@ -416,12 +416,51 @@ def test_the_short_style_stays_within_300_tokens(form: str, pool: str, access: s
     assert sum(len(message.content) for message in messages) <= 950
 
 
-def test_the_short_style_shows_the_team_before_what_changes() -> None:
-    history = (Message(role="user", content="Hello."),)
-    request = PlanRequest(Question(text="What now?", history=history), (Profile(name="ada"),))
-    _, user = build_prompt(request, PromptSettings(style="short", form="structured"))
-    places = [user.content.index(part) for part in ("- ada:", "Hello.", "What now?", "Write the plan.")]
-    assert places == sorted(places)
+def _read(request: PlanRequest, **settings: Any) -> str:
+    """All that a model reads, but for the sentence at the end."""
+    messages = build_prompt(request, PromptSettings.model_validate(settings))
+    return "\n\n".join(message.content for message in messages).rpartition("\n\n")[0]
+
+
+@pytest.mark.parametrize("style", ["full", "short"])
+@given(texts=st.lists(st.text(), min_size=2, max_size=2), answer=st.text())
+def test_a_turns_prompt_begins_with_that_of_the_turn_before(
+    style: str, texts: list[str], answer: str
+) -> None:
+    told = (Message(role="user", content=texts[0]), Message(role="assistant", content=answer))
+    options = AnswerOptions(tools=TOOLS)
+    turns = [
+        PlanRequest(Question(text=text, history=past, options=options), POOL)
+        for text, past in zip(texts, ((), told), strict=True)
+    ]
+    first, second = (_read(turn, style=style, form="structured", tools=True) for turn in turns)
+    assert second.startswith(first)
+    assert len(second) > len(first)
+
+
+@pytest.mark.parametrize("style", ["full", "short"])
+def test_a_rounds_prompt_begins_with_that_of_the_round_before(style: str) -> None:
+    rounds = [_read(SITUATIONS[name], style=style) for name in ("first round", "later round", "third round")]
+    assert rounds[1].startswith(rounds[0])
+    assert rounds[2].startswith(rounds[1])
+
+
+@pytest.mark.parametrize("style", ["full", "short"])
+def test_questions_to_one_team_share_all_that_stands_before_them(style: str) -> None:
+    settings = PromptSettings.model_validate({"style": style})
+    prompts = [build_prompt(PlanRequest(Question(text=text), POOL), settings) for text in ("Why?", "How?")]
+    assert prompts[0][0] == prompts[1][0]
+    before = [
+        user.content.partition("question:\n" if style == "full" else "Question:\n")[0] for _, user in prompts
+    ]
+    assert before[0] == before[1]
+    assert all(profile.name in before[0] for profile in POOL)
+
+
+def test_a_thought_and_the_plan_after_it_are_asked_for_in_one_conversation() -> None:
+    messages = build_prompt(SITUATIONS["first round"], PromptSettings(think=True))
+    thinking = thinking_prompt(messages)
+    assert thinking_prompt(messages, "Bob counts.")[: len(thinking)] == thinking
 
 
 @pytest.mark.parametrize("style", ["full", "short"])

@@ -228,6 +228,19 @@ def test_a_turn_is_found_by_its_content_for_its_own_caller(conversations: Cached
     assert conversations.past_turn(turn(4, options=tools).question, EVE) is None
 
 
+def test_the_first_turn_counts_by_the_question_that_begins_its_message(
+    conversations: CachedConversations,
+) -> None:
+    trace = turn(0)
+    sent = (Message(role="user", content=f"{LONG}\n<<<end feed>>>\n\nDo it."),)
+    span = trace.spans[0].model_copy(update={"messages": sent})
+    rounds = (trace.rounds[0].model_copy(update={"spans": (span,)}),)
+    conversations.record(trace.model_copy(update={"rounds": rounds}), EVE)
+    past = conversations.past_turn(turn(2).question, EVE)
+    assert past is not None
+    assert 24_900 < past.cached["large"] < 25_006
+
+
 def test_a_turn_is_forgotten_with_the_providers_cache(
     conversations: CachedConversations, clock: Clock
 ) -> None:

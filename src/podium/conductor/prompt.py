@@ -170,9 +170,12 @@ def second_prompt(
 
 def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -> tuple[Message, ...]:
     """The messages that ask for a thought before the plan; with the `thought`, those that then ask for the plan."""
+    messages = (
+        *messages[:-1],
+        messages[-1].model_copy(update={"content": f"{messages[-1].content}\n\n{_THINK}"}),
+    )
     if thought is None:
-        asked = messages[-1].model_copy(update={"content": f"{messages[-1].content}\n\n{_THINK}"})
-        return (*messages[:-1], asked)
+        return messages
     said = Message(role="assistant", content=thought.strip() or "(no text)")
     return (*messages, said, Message(role="user", content="Now write the plan."))
 
@@ -258,15 +261,16 @@ def shortened(text: str, chars: int | None) -> str:
 
 def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
     question, short = request.question, settings.style == "short"
-    # What changes least comes first, so that a server can use again what it has read.
+    # What changes least comes first, so that a server can use again what it has read. Each message of a conversation
+    # stands as it did when it was the question, so that the prompt of a turn begins with that of the turn before.
     parts = ["Your team:\n" + "\n".join(_team(request.pool, settings))]
-    if question.history:
-        past = "\n\n".join(f"[{message.role}]\n{message.content}" for message in question.history)
-        parts.append(f"The conversation before the question:\n{fence(past)}")
-    title = "Question" if short else "The user's question"
-    parts.append(f"{title}:\n{fence(question.text)}")
     if settings.tools and question.options.tools and question.options.tool_choice != "none":
         parts.append(_tools(question.options))
+    titles = {"user": "Question" if short else "The user's question", "assistant": "The answer"}
+    parts += [
+        f"{titles.get(message.role, message.role.capitalize())}:\n{fence(message.content)}"
+        for message in (*question.history, Message(role="user", content=question.text))
+    ]
     if request.past_rounds:
         parts.append(later_round(settings.form, settings.access, short=short))
         names = [profile.name for profile in request.pool] if settings.pool == "described" else []
@@ -274,7 +278,8 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
             _earlier(number, past_round, settings.form, names)
             for number, past_round in enumerate(request.past_rounds, start=1)
         ]
-    parts.append("Write the plan." if short else "Do not answer the question. Write your plan for the team.")
+    asked = "the last question" if question.history else "the question"
+    parts.append("Write the plan." if short else f"Do not answer {asked}. Write your plan for the team.")
     return parts
 
 

@@ -128,9 +128,12 @@ def _beginnings(question: Question, caller: Caller) -> list[bytes]:
 
 def _shared_tokens(span: Span, conversation: tuple[Message, ...]) -> int:
     """Tokens of the input that the next turn will begin with, by their share of the provider's count."""
-    pairs = zip(span.messages, conversation, strict=False)
-    shared = sum(
-        estimate_tokens(sent.content) for sent, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)
-    )
+    pairs = list(zip(span.messages, conversation, strict=False))
+    same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    shared = sum(estimate_tokens(sent.content) for sent, _ in pairs[:same])
+    # The message with a step's subtask begins with the question, which the next turn has in its history.
+    for sent, said in pairs[same : same + 1]:
+        if sent.role == said.role and sent.content.startswith(said.content):
+            shared += estimate_tokens(said.content)
     total = sum(estimate_tokens(message.content) for message in span.messages)
     return span.usage.input_tokens * shared // max(1, total)

@@ -15,15 +15,14 @@ from dataclasses import dataclass
 
 from podium.types import ANSWER_WHOLE_QUESTION, Message
 
+OWN_SUBTASK = "This last block is your subtask. Do what it says."
+"""Ends a message of the packed style."""
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
 _CHAT_PREVIOUS = "The answer of the round before"
 _CHAT_SUBTASK = "\n\nYour subtask:\n"
-_STEP = re.compile(
-    r"(?P<label>(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9})) (?P<part>subtask|response)",
-    re.ASCII,
-)
+_RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class EarlierStep:
 
     @property
     def label(self) -> str:
-        """The label with which the fences of its subtask and its response begin."""
+        """The label with which the fence of its response begins."""
         step = f"step {self.position}"
         return step if self.round is None else f"round {self.round} {step}"
 
@@ -86,33 +85,26 @@ def read_view(messages: Sequence[Message]) -> WorkerView:
 
 
 def _read_packed(text: str) -> WorkerView | None:
-    # The subtask's block is the last of the message, so the last end line is never forged: what stands
+    # The worker's own subtask is the last block of the message, so the last end line is never forged: what stands
     # inside a block is followed by that block's own end.
     start = text.rfind(_END)
     stop = text.find(">>>", start)
-    if start < 0 or stop < 0:
+    if start < 0 or text[stop:] != f">>>\n\n{OWN_SUBTASK}":
         return None
     token = text[start + len(_END) : stop]
-    question = subtask = previous = None
-    subtasks: dict[str, str] = {}
+    question, _, blocks = text.partition(text[start : stop + len(">>>")])
+    subtask = previous = None
     shown: list[EarlierStep] = []
-    for label, body in _blocks(text, token):
-        if label == "question":
-            question = body
-        elif label == "your subtask":
+    for label, body in _blocks(blocks, token):
+        if label == "subtask":
             subtask = body
         elif label == "previous response":
             previous = body
-        else:
-            step = _STEP.fullmatch(label)
-            if step is not None and step["part"] == "subtask":
-                subtasks[step["label"]] = body
-            elif step is not None:
-                round = None if step["round"] is None else int(step["round"])
-                shown.append(EarlierStep(int(step["position"]), subtasks.get(step["label"], ""), body, round))
-    if subtask is None:
-        return None
-    return WorkerView(subtask if question is None else question, subtask, tuple(shown), previous)
+        elif (step := _RESPONSE.fullmatch(label)) is not None:
+            round = None if step["round"] is None else int(step["round"])
+            shown.append(EarlierStep(int(step["position"]), subtask or "", body, round))
+            subtask = None
+    return None if subtask is None else WorkerView(question, subtask, tuple(shown), previous)
 
 
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:

@@ -16,8 +16,8 @@ from podium_testing.completion import Answer, content_text
 
 _EXACTLY = re.compile(r"\b(?:exactly|only|just)[:,]?\s+[\"'`]?([\w-]+)", re.I)
 _NAMED = re.compile(r"\b(?:my name is|(?:secret |code ?)word(?: is)?[: ]) *([\w-]+)", re.I)
-_FENCED = re.compile(r"<<<question (\w+)>>>\n(.*?)\n<<<end \1>>>", re.S)
-"""The block with the question in Podium's messages to a worker."""
+_FENCED = re.compile(r"(.*?)\n<<<end (\w+)>>>\n.*<<<subtask \2>>>", re.S)
+"""The question, and the end of it, in Podium's messages to a worker."""
 _PROPER = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _NUMBER = re.compile(r"-?\d+")
 _TOKEN = re.compile(r"\s*\S+|\s+")
@@ -28,8 +28,8 @@ _FILLERS = frozenset({"get", "the", "for", "and", "what", "current", "given", "c
 def capable(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
     """The answer to a request. It calls tools that the question seems to be about, or that the request demands."""
     question = next((content_text(m.get("content")) for m in reversed(messages) if m["role"] == "user"), "")
-    if fenced := _FENCED.search(question):
-        question = fenced[2]
+    if fenced := _FENCED.match(question):
+        question = fenced[1]
     calls = () if messages[-1]["role"] == "tool" else _calls(question, body)
     text = "" if calls else _text(messages, question, body)
     for stop in [body["stop"]] if isinstance(body.get("stop"), str) else body.get("stop") or ():

@@ -1,0 +1,260 @@
+"""Whether a prompt is read once: tokens that a real llama.cpp server read, beside those that it had to.
+
+    python benchmarks/prompt_reuse.py URL [--json FILE]
+
+URL is the address of a llama.cpp server with one slot, as `runs/published_models.py serve FILE PORT NAME 1` starts it.
+Its model is the Conductor and both workers, so that all that one step reads could serve another. It reads each prompt
+of the Conductor, and the plan is then a fixed one. What it took from its cache is its own count.
+
+A prompt had to be read but for those of its lines that stand in one earlier prompt, whatever their order; which one,
+is chosen so that the least is left. Its last paragraph had to be read in any case, since it can stand nowhere else. So
+the ratio says what the order of the messages costs, and what the server forgot.
+
+The last column counts the same prompts as a provider with cache prices would: one that keeps prefixes of at least
+1,024 tokens, in blocks of 128, and takes a tenth of the price for what it kept. It is the share of the full price.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.request import Request, urlopen
+
+from rows import Row, report
+
+from podium.calls import Dispatcher, Ledger
+from podium.conductor import PromptSettings
+from podium.conductor.planner import Conductor
+from podium.conductor.policy import Completion, Sampling, WorkerPolicy
+from podium.team.runner import Runner
+from podium.team.team_file import open_pool
+from podium.trace import Trace
+from podium.types import Budget, Message, Question, Usage
+from podium.workers.pool import Pool
+from podium.workflow import Access, Step, Workflow, render
+
+QUESTIONS = (
+    "A baker sells 14 trays of 6 rolls at 0.75 dollars a roll, and gives one tray away. How much does she earn?",
+    "A train leaves at 9:40 and needs 2 hours and 35 minutes, with a stop of 20 minutes. When does it arrive?",
+    "Of 240 pupils a third sing, and a quarter of those who sing also dance. How many sing and do not dance?",
+    "A tank of 900 litres fills at 12 litres a minute and loses 3 litres a minute. After how many minutes is it full?",
+    "Three friends share 84 marbles so that one has twice as many as each of the others. How many has that one?",
+    "A coat of 120 dollars gets 25 percent cheaper and then 10 percent dearer. What does it cost?",
+    "A farmer has 3 fields of 4.5 hectares and sows two thirds of all of it with rye. How many hectares are that?",
+    "A book of 312 pages is read in 8 days, with 9 pages more each day than the day before. How many on the first?",
+    "Two taps fill a bath in 12 and in 18 minutes. How long do both together need, if both are open from the start?",
+    "A cyclist rides 48 km in 2.5 hours, rests for 30 minutes and rides 30 km in 1.5 hours. What is his mean speed?",
+)
+SUBTASKS = (
+    "List the quantities that the question names, with their units, and say what is asked for.",
+    "Compute the result step by step, and write each intermediate value in a line of its own.",
+    "Compute the result in another way than the one before, and compare.",
+    "Look for a mistake in what was computed, and name it if there is one.",
+    "Write the complete answer for the user in two short sentences.",
+)
+LEAST_TOKENS, BLOCK_TOKENS, CACHED_PRICE = 1024, 128, 0.1
+TEAM = """
+[[worker]]
+name = "ada"
+kind = "openai"
+model = "m"
+base_url = "{url}"
+profile = "Careful with numbers."
+temperature = 0.0
+limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
+
+[[worker]]
+name = "bert"
+kind = "openai"
+model = "m"
+base_url = "{url}"
+profile = "Writes well."
+temperature = 0.0
+limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
+"""
+
+
+def plan(steps: int) -> Workflow:
+    """A plan whose first two steps see nothing, and whose others see all before them; the workers take turns."""
+    subtasks = (*SUBTASKS[: steps - 1], SUBTASKS[-1])
+    return Workflow(
+        tuple(Step(k % 2, text, Access(all=k > 1 or k == steps - 1 > 0)) for k, text in enumerate(subtasks))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FixedPolicy:
+    """The model reads each prompt and writes one token; the plan is another."""
+
+    policy: WorkerPolicy
+    plans: list[Workflow]
+    name: str = "fixed"
+
+    async def complete(
+        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+    ) -> Completion:
+        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, shape=None), ledger)
+        written = render(self.plans.pop(0), "structured", names=("ada", "bert"), thought="Both.")
+        return replace(read, text=written, cut=False)
+
+
+class Prompts:
+    """All prompts that the server was sent, and what each had to be read of.
+
+    Args:
+        url: the server's address, which counts tokens too.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url.removesuffix("/v1")
+        self._counted: dict[str, int] = {}
+        self._texts: list[str] = []
+        self._lines: list[Counter[str]] = []
+
+    def needed(self, text: str) -> int:
+        """Tokens that had to be read."""
+        *body, last = text.split("\n\n")
+        lines = Counter(line for paragraph in body for line in paragraph.split("\n"))
+        left = [self._tokens(lines - earlier) for earlier in self._lines] or [self._tokens(lines)]
+        return min(left) + self._tokens(Counter(last.split("\n")))
+
+    def kept(self, text: str) -> int:
+        """Tokens that a provider would have kept."""
+        pairs = (zip(text, earlier, strict=False) for earlier in self._texts)
+        shared = max(
+            (sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], one)) for one in pairs), default=0
+        )
+        tokens = self._tokens(Counter(text[:shared].split("\n")))
+        return tokens // BLOCK_TOKENS * BLOCK_TOKENS if tokens >= LEAST_TOKENS else 0
+
+    def sent(self, text: str) -> int:
+        """All its tokens. From now on it is an earlier prompt."""
+        self._texts.append(text)
+        self._lines.append(Counter(text.split("\n")))
+        return self._tokens(self._lines[-1])
+
+    def _tokens(self, lines: Counter[str]) -> int:
+        return sum(self._count(line) * times for line, times in lines.items())
+
+    def _count(self, line: str) -> int:
+        if line not in self._counted:
+            body = json.dumps({"content": f"{line}\n"}).encode()
+            with urlopen(
+                Request(f"{self._url}/tokenize", body, {"Content-Type": "application/json"})
+            ) as reply:
+                self._counted[line] = len(json.load(reply)["tokens"])
+        return self._counted[line]
+
+
+@dataclass(slots=True)
+class Counts:
+    """The tokens of some prompts."""
+
+    sent: int = 0
+    read: int = 0
+    needed: float = 0.0
+    kept: float = 0.0
+
+    def add(self, messages: Sequence[Message], usage: Usage, prompts: Prompts) -> None:
+        """Count one prompt."""
+        text = "\n\n".join(f"<|im_start|>{one.role}\n{one.content}<|im_end|>" for one in messages)
+        text += "\n<|im_start|>assistant\n"
+        needed, kept = prompts.needed(text), prompts.kept(text)
+        # The sum of the lines' tokens is not quite that of the whole text.
+        scale = usage.input_tokens / prompts.sent(text)
+        self.sent += usage.input_tokens
+        self.read += usage.input_tokens - usage.cached_tokens
+        self.needed += scale * needed
+        self.kept += scale * kept
+
+    @property
+    def share_of_price(self) -> float:
+        """What a provider takes for them, by the price of as many tokens that are not kept."""
+        return 1 - (1 - CACHED_PRICE) * self.kept / self.sent
+
+
+class Experiment:
+    """Asks questions of one team and counts what is read for them."""
+
+    def __init__(self, url: str, pool: Pool) -> None:
+        self._prompts = Prompts(url)
+        self._pool = pool
+        self._dispatcher = Dispatcher()
+        self._policy = WorkerPolicy(pool.named("ada"), self._dispatcher)
+        self.counts: dict[str, tuple[Counts, Counts]] = {}
+        """Of each kind of work those of the Conductor's prompts and of the workers'."""
+
+    async def ask(self, work: str, question: Question, *plans: Workflow) -> Trace:
+        """Answer a question by these plans, one for each round."""
+        policy = FixedPolicy(self._policy, list(plans))
+        conductor = Conductor(policy, PromptSettings(form="structured"))
+        runner = Runner(conductor, self._pool, budget=Budget(rounds=len(plans)), dispatcher=self._dispatcher)
+        trace = await runner.answer(question, seed=question.text)
+        assert trace.status == "ok", trace.error
+        planning, working = self.counts.setdefault(work, (Counts(), Counts()))
+        for round_ in trace.rounds:
+            planning.add(round_.plan.messages, round_.plan.spent.usage, self._prompts)
+            for span in sorted(round_.spans, key=lambda span: span.started_s or 0.0):
+                working.add(span.messages, span.usage, self._prompts)
+        return trace
+
+    async def run(self) -> None:
+        """Ask all."""
+        for steps in range(1, 6):
+            await self.ask(f"plan of {steps} steps", Question(text=f"{QUESTIONS[0]} ({steps})"), plan(steps))
+        for text in QUESTIONS:
+            await self.ask("ten questions, 2 steps each", Question(text=text), plan(2))
+        history: tuple[Message, ...] = ()
+        for text in QUESTIONS[:6]:
+            asked = Question(text=f"And now: {text}", history=history)
+            trace = await self.ask("conversation of six turns, 2 steps each", asked, plan(2))
+            turn = Message(role="user", content=asked.text), Message(role="assistant", content=trace.answer)
+            history = (*history, *turn)
+        await self.ask("three rounds of 3 steps", Question(text=f"Again: {QUESTIONS[0]}"), *[plan(3)] * 3)
+
+
+def rows(counts: dict[str, tuple[Counts, Counts]]) -> Iterator[Row]:
+    """What was read, beside what had to be."""
+    for work, parts in counts.items():
+        for who, part in zip(("Conductor", "workers"), parts, strict=True):
+            peer = f"had to be read of {part.sent:,}; price {part.share_of_price:.2f}"
+            yield Row(
+                f"{work}: {who}",
+                part.read,
+                "tokens",
+                peer,
+                round(part.needed),
+                "ratio ≤ 1.1",
+                higher_is_better=False,
+            )
+
+
+async def measure(url: str, pool: Pool) -> Sequence[Row]:
+    """Ask all, and give what was counted."""
+    experiment = Experiment(url, pool)
+    await experiment.run()
+    await pool.close()
+    return list(rows(experiment.counts))
+
+
+def main(url: str, file: Path | None) -> None:
+    """Measure and print."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "team.toml")
+        path.write_text(TEAM.format(url=url))
+        report(asyncio.run(measure(url, open_pool(str(path)))), file)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("url")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    main(given.url, given.json)
