@@ -51,6 +51,8 @@ class PlanRequest:
     """Rounds that are left, this one included."""
     seed: str = "0"
     """Seeds all randomness of this plan."""
+    must_load: tuple[str, ...] = ()
+    """Names of workers whose machine would first have to load their models, in place of others."""
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
     """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
     each took, also one that failed. The default has no limits."""

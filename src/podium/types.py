@@ -297,6 +297,13 @@ class Limits(Value):
     """Failures in a row that start a cooldown; fewer, if no call has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
     """Seconds of cooldown before one call probes whether the worker is back."""
+    host: str | None = None
+    """A name for the machine whose memory the worker's model shares with those of other workers. Calls are then ordered
+    so that it seldom changes models. None: its model is always loaded."""
+    loaded_at_once: int = Field(default=1, ge=1)
+    """How many models that machine holds at once; all its workers say the same."""
+    load_s: float = Field(default=0.0, ge=0)
+    """Seconds that it takes to load the model there, for estimates."""
 
 
 class Budget(Value):

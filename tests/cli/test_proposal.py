@@ -76,3 +76,15 @@ def test_a_model_that_thinks_may_write_more() -> None:
     workers = propose([thinker, local("b", 1, context_tokens=32768)], isolates=False).tables["worker"]
     assert [worker["limits"]["max_tokens"] for worker in workers[:2]] == [8192, 4096]
     assert "thinks first" in workers[0]["profile"]
+
+
+def test_models_that_do_not_fit_together_name_the_machine_that_they_share() -> None:
+    found = [local("a", 9, loaded_at_once=1), local("b", 8, loaded_at_once=1), paid("gpt")]
+    workers = {
+        worker["name"]: worker["limits"] for worker in propose(found, isolates=False).tables["worker"][:3]
+    }
+    for name in "ab":
+        assert (workers[name]["host"], workers[name]["loaded_at_once"]) == ("127.0.0.1:11434", 1)
+    assert "host" not in workers["gpt"]
+    fitting = propose([local("a", 9, loaded_at_once=2), local("b", 8, loaded_at_once=2)], isolates=False)
+    assert all("host" not in worker["limits"] for worker in fitting.tables["worker"][:2])

@@ -1,6 +1,7 @@
 """The prompts, word for word, and what holds for all of them."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -455,6 +456,17 @@ def test_questions_to_one_team_share_all_that_stands_before_them(style: str) -> 
     ]
     assert before[0] == before[1]
     assert all(profile.name in before[0] for profile in POOL)
+
+
+@pytest.mark.parametrize("style", ["full", "short"])
+def test_models_that_are_not_in_memory_are_named_behind_the_question(style: str) -> None:
+    asked = SITUATIONS["first round"]
+    told = replace(asked, must_load=("ada", "cy"))
+    assert build_prompt(told, PromptSettings()) == build_prompt(asked, PromptSettings()), (
+        "trained without them"
+    )
+    _, user = build_prompt(told, PromptSettings.model_validate({"style": style, "tools": True}))
+    assert user.content.index(QUESTION.text) < user.content.index("ada, cy")
 
 
 def test_a_thought_and_the_plan_after_it_are_asked_for_in_one_conversation() -> None:

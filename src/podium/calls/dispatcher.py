@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown, State
+from podium.calls.host import Host, model_of
 from podium.calls.input_bound import InputBound
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
@@ -68,13 +69,17 @@ class WorkerChannel:
     Args:
         worker: the worker that it calls.
         on_change: as `Breaker`'s.
+        host: as `RateLimiter`'s.
     """
 
     def __init__(
-        self, worker: Worker, on_change: Callable[[Cooldown | None], None] = lambda cooldown: None
+        self,
+        worker: Worker,
+        on_change: Callable[[Cooldown | None], None] = lambda cooldown: None,
+        host: Host | None = None,
     ) -> None:
         self.worker = worker
-        self.rate_limiter = RateLimiter(worker.limits)
+        self.rate_limiter = RateLimiter(worker.limits, host, model_of(worker))
         self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.input_bound = InputBound(worker)
@@ -146,6 +151,7 @@ class _LoopState:
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
+        self.hosts: dict[str, Host] = {}
         self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -153,7 +159,7 @@ class _LoopState:
         """This state, emptied first if another event loop runs than at the last call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop.
-            self.channels, self.first_call_lock, self._loop = {}, asyncio.Lock(), loop
+            self.channels, self.hosts, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
         return self
 
 
@@ -214,6 +220,16 @@ class Dispatcher:
             channel = channels[worker.profile.name] = self._open(worker)
         return channel
 
+    def must_load(self, workers: Iterable[Worker]) -> tuple[str, ...]:
+        """The names of the workers whose machine has loaded other models, and would first have to load theirs."""
+        hosts = self._loop_state.of_running_loop().hosts
+        return tuple(
+            worker.profile.name
+            for worker in workers
+            if (host := hosts.get(worker.limits.host or "")) is not None
+            and model_of(worker) not in host.loaded
+        )
+
     @property
     def first_call_lock(self) -> asyncio.Lock:
         """Held by the one call that may go on although it could cost more than it reserves (`WorkerCall`)."""
@@ -225,9 +241,12 @@ class Dispatcher:
         return tuple(channel.status for channel in self._loop_state.channels.values())
 
     def _open(self, worker: Worker) -> WorkerChannel:
-        cooldowns = self._cooldowns
+        cooldowns, limits = self._cooldowns, worker.limits
+        host = None
+        if limits.host is not None:
+            host = self._loop_state.hosts.setdefault(limits.host, Host(limits.loaded_at_once))
         if cooldowns is None or worker.identity is None:
-            return WorkerChannel(worker)
+            return WorkerChannel(worker, host=host)
         clock_offset = asyncio.get_running_loop().time() - time.time()
 
         def note(cooldown: Cooldown | None) -> None:
@@ -242,7 +261,7 @@ class Dispatcher:
                     error=cooldown.error,
                 )
 
-        channel = WorkerChannel(worker, note)
+        channel = WorkerChannel(worker, note, host)
         known = cooldowns.get(worker)
         if known is not None:
             channel.breaker.open_from(

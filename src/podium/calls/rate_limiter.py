@@ -1,4 +1,4 @@
-"""The limits of one worker: concurrent calls, requests a minute, tokens a minute, and retries.
+"""The limits of one worker: concurrent calls, requests a minute, tokens a minute, turns of its model, and retries.
 
 Calls that wait take turns by their queue key. The limits apply within one process: if two processes use the same API
 key, give each of them half of the limits.
@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
+from podium.calls.host import Host
 from podium.types import Limits
 
 
@@ -89,15 +90,24 @@ class Permit:
 class _Waiter:
     tokens: int
     turn: asyncio.Future[Permit]
+    since: float
 
 
 class RateLimiter:
     """Limits the concurrent calls, requests a minute and tokens a minute of one worker. For one event loop.
 
     Each queue key has a queue, and the queues take turns: a question with many calls does not delay the others.
+
+    Args:
+        host: the machine whose memory the worker's model shares with others; None: it shares none.
+        model: what of the machine's models it is.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, host: Host | None = None, model: str = "") -> None:
+        self._host = host
+        self._model = model
+        if host is not None:
+            host.add(model, self)
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
@@ -117,15 +127,21 @@ class RateLimiter:
         """Calls that wait for a permit."""
         return sum(not waiter.turn.done() for queue in self._waiting.values() for waiter in queue)
 
+    @property
+    def waiting_since(self) -> float | None:
+        """When the call came that has waited longest; None: none waits."""
+        waits = (w.since for queue in self._waiting.values() for w in queue if not w.turn.done())
+        return min(waits, default=None)
+
     async def acquire(self, queue_key: str, tokens: int) -> Permit:
         """Wait until one more call of at most `tokens` is within all limits."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if not self._waiting and self._free and self._wait(tokens, now) <= 0:
+        if not self._waiting and self._free and self._wait(tokens, now) <= 0 and self._has_turn():
             return self._permit(tokens, now)
-        waiter = _Waiter(tokens, loop.create_future())
+        waiter = _Waiter(tokens, loop.create_future(), now)
         self._waiting.setdefault(queue_key, deque()).append(waiter)
-        self._grant()
+        self.grant()
         try:
             return await waiter.turn
         except asyncio.CancelledError:
@@ -133,7 +149,7 @@ class RateLimiter:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self.cancel(waiter.turn.result())
             else:
-                self._grant()  # Others may have waited behind it.
+                self._changed()  # Others may have waited behind it.
             raise
 
     def release(self, permit: Permit, tokens: int) -> None:
@@ -141,7 +157,7 @@ class RateLimiter:
         self._free += 1
         if self._tokens is not None and permit.tokens is not None:
             self._tokens.correct(permit.tokens, tokens)
-        self._grant()
+        self._changed()
 
     def cancel(self, permit: Permit) -> None:
         """Return the permit of a call that was not made; it counts towards no limit."""
@@ -153,7 +169,16 @@ class RateLimiter:
         """Permit no call for `seconds`, because the worker requested a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
 
-    def _grant(self) -> None:
+    def _changed(self) -> None:
+        if self._host is None:
+            self.grant()
+        else:
+            self._host.changed()
+
+    def _has_turn(self) -> bool:
+        return self._host is None or self._host.admits(self._model)
+
+    def grant(self) -> None:
         """Give permits to the calls that are within the limits, queue by queue."""
         if not self._waiting:
             return
@@ -165,6 +190,8 @@ class RateLimiter:
                 wait = self._wait(waiter.tokens, now)
                 if wait > 0:
                     self._schedule_grant(wait)
+                    return
+                if not self._has_turn():
                     return
                 waiter.turn.set_result(self._permit(waiter.tokens, now))
             queue.popleft()
@@ -187,7 +214,7 @@ class RateLimiter:
     def _schedule_grant(self, seconds: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant)
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self.grant)
 
 
 def _windows(per_minute: float) -> tuple[SlidingWindow, SlidingWindow]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from podium.workers.discovery import FoundModel
 
@@ -95,6 +96,9 @@ class Proposal:
         answer = _THOUGHTFUL_ANSWER if model.thinks else _ANSWER
         # Half of the context is for what is asked.
         limits["max_tokens"] = min(answer, (model.context_tokens or 2 * answer) // 2)
+        neighbours = sum(other.base_url == model.base_url for other in self.models)
+        if model.loaded_at_once is not None and model.loaded_at_once < neighbours:
+            limits |= {"host": urlsplit(model.base_url).netloc, "loaded_at_once": model.loaded_at_once}
         table: dict[str, Any] = {
             "name": self.names[position],
             "kind": "openai",

@@ -35,6 +35,7 @@ The user's program brought tools, which it runs itself. Only the model of the la
 can call them. If it calls one, it alone goes on with the result: you are not asked for another plan. So plan what \
 needs these tools for the last step, and for earlier steps only what needs none.{must} The tools:
 {tools}"""
+_MUST_LOAD = "These models are not in memory now, and would take time to load: {names}."
 _MOST_TOOLS, _TOOL_CHARS = 32, 120
 """Tools that are listed, and characters of each tool's description."""
 
@@ -75,8 +76,8 @@ class PromptSettings(Settings):
     guide: str = ""
     """What guides the policy's writing, by name (`podium.conductor.guide`); empty: it is not guided."""
     tools: bool | None = None
-    """Whether the full style names the tools that the caller brought. None: only for a model that conducts untrained,
-    since a trained policy never read of tools in its training."""
+    """Whether the full style names the tools that the caller brought, and the full and the short one models that are
+    not in memory. None: only for a model that conducts untrained, since no trained policy has read of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +279,8 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
             _earlier(number, past_round, settings.form, names)
             for number, past_round in enumerate(request.past_rounds, start=1)
         ]
+    if settings.tools and request.must_load:
+        parts.append(_MUST_LOAD.format(names=", ".join(request.must_load)))
     asked = "the last question" if question.history else "the question"
     parts.append("Write the plan." if short else f"Do not answer {asked}. Write your plan for the team.")
     return parts

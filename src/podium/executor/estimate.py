@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
 
+from podium.calls.host import model_of
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages
@@ -225,14 +226,34 @@ def _guesses(
 ) -> dict[int, StepForecast]:
     """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
     forecasts: dict[int, StepForecast] = {}
+    loads = _loads(workers)
     for position, worker in workers.items():
         usage = Usage(
             input_tokens=sent_tokens(*_sent(workflow, position, workers, question, lengths)),
             output_tokens=round(lengths[position].tokens),
             estimated=True,
         )
-        forecasts[position] = StepForecast(usage, worker.profile.price.cost(usage), lengths[position].seconds)
+        seconds = lengths[position].seconds
+        if seconds is not None:
+            seconds += worker.limits.load_s * (position in loads)
+        forecasts[position] = StepForecast(usage, worker.profile.price.cost(usage), seconds)
     return forecasts
+
+
+def _loads(workers: Mapping[int, Worker]) -> set[int]:
+    """The steps before which a machine loads a model, if it has none at first and the steps take turns."""
+    loaded: dict[str, list[str]] = {}
+    found = set()
+    for position, worker in workers.items():
+        if worker.limits.host is not None:
+            models, model = loaded.setdefault(worker.limits.host, []), model_of(worker)
+            if model in models:
+                models.remove(model)
+            else:
+                found.add(position)
+            models.append(model)
+            del models[: -worker.limits.loaded_at_once]
+    return found
 
 
 def _sent(

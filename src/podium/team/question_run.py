@@ -243,6 +243,7 @@ class QuestionRun:
             max_steps=self._max_steps,
             rounds=context.ledger.budget.rounds - number,
             seed=f"{context.seed}/{number}/plan",
+            must_load=context.dispatcher.must_load(context.pool),
             ledger=context.ledger,
             on_steps=None if overlapped is None else overlapped.execution.extend,
         )

@@ -350,6 +350,19 @@ class PoolSpec(Settings):
     """The ratings file (`podium rate`), relative to the folder of the file."""
     worker: tuple[AnySpec, ...] = ()
 
+    @model_validator(mode="after")
+    def _hold_as_many(self) -> Self:
+        """A machine holds as many models for each of its workers."""
+        holds: dict[str, int] = {}
+        for spec in self.worker:
+            host, models = spec.limits.host, spec.limits.loaded_at_once
+            if host is not None and holds.setdefault(host, models) != models:
+                raise ValueError(
+                    f"{spec.name} says that {host} holds {models} models at once, and another worker {holds[host]}; "
+                    "write the same loaded_at_once for both."
+                )
+        return self
+
 
 P = TypeVar("P", bound=PoolSpec)
 

@@ -10,6 +10,7 @@ from podium_testing.exchange import Minute, Received, most_at_once, worst_minute
 from podium_testing.faults import *  # noqa: F403 - those that `faults` lists
 from podium_testing.rule import Rule
 from podium_testing.server import FaultServer
+from podium_testing.swapped_models import SwappedModels
 
 __all__ = [
     "Answer",
@@ -18,6 +19,7 @@ __all__ = [
     "PromptCache",
     "Received",
     "Rule",
+    "SwappedModels",
     "capable",
     "most_at_once",
     "worst_minute",

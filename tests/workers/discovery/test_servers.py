@@ -1,5 +1,6 @@
 import socket
 import time
+from typing import Any
 
 import pytest
 
@@ -182,3 +183,38 @@ async def test_an_address_that_is_none_is_refused(url: str) -> None:
 )
 def test_ollama_host_has_many_forms(host: str, address: str) -> None:
     assert ollama_address(host) == address
+
+
+LLAMA_SWAP = {
+    "/v1/models": {"data": [{"id": name, "object": "model", "owned_by": "llama-swap"} for name in ("a", "b")]}
+}
+ROUTER = {
+    "/v1/models": {
+        "data": [
+            {"id": name, "object": "model", "status": {"value": value}}
+            for name, value in {"a": "loaded", "b": "loaded", "c": "unloaded"}.items()
+        ]
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("lists", "environ", "held"),
+    [
+        (OLLAMA, {}, 1),
+        (OLLAMA, {"OLLAMA_MAX_LOADED_MODELS": "3"}, 3),
+        (LM_STUDIO, {}, 1),
+        (OLD_LM_STUDIO, {}, 1),
+        (LLAMA_SWAP, {}, 1),
+        (ROUTER, {}, 2),
+        (LLAMA_CPP, {}, None),
+        (VLLM, {}, None),
+    ],
+    ids=["ollama", "ollama, set", "lm studio", "old lm studio", "llama-swap", "router", "llama.cpp", "vllm"],
+)
+async def test_a_server_that_loads_by_itself_says_how_many_models_it_holds(
+    lists: dict[str, Any], environ: dict[str, str], held: int | None
+) -> None:
+    with ModelServer(lists) as server:
+        found = await found_at(server, environ)
+    assert {model.loaded_at_once for model in found.models} == {held}

@@ -27,7 +27,8 @@ _DEFAULT_CONTEXT = 4096
 _BATCHED = 32
 """Questions at once for servers that batch without a fixed number of slots."""
 _THINKERS = re.compile(r"(?<![a-z])(?:r1|qwq|qwen3|gpt-oss|magistral)(?![a-z])")
-_OWNERS = {"vllm": "vLLM", "sglang": "SGLang"}
+_SWAPS = "llama-swap"
+_OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
 
 
 def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
@@ -59,16 +60,34 @@ def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | N
         models = (_of_list(row, kind, base_url) for row in listed)
     else:
         return None
-    return _server(kind, root, models)
+    found = _server(kind, root, models)
+    held = _held(studio or old_studio or listed or ()) or (1 if kind == _SWAPS else None)
+    return replace(found, models=tuple(replace(model, loaded_at_once=held) for model in found.models))
+
+
+def _held(rows: Iterable[Mapping[str, Any]]) -> int | None:
+    """How many models are in memory, at least one; None: their rows do not say which are."""
+    told = [
+        bool(row.get("loaded_instances"))
+        or "loaded" in (row.get("state"), _object(row.get("status")).get("value"))
+        for row in rows
+        if not row.keys().isdisjoint(("loaded_instances", "state", "status"))
+    ]
+    return max(1, sum(told)) if told else None
 
 
 def with_show(
-    model: FoundModel, show: Mapping[str, Any], loaded: Mapping[str, Any], default: int | None
+    model: FoundModel,
+    show: Mapping[str, Any],
+    loaded: Mapping[str, Any],
+    default: int | None,
+    most_loaded: int | None,
 ) -> FoundModel | None:
     """A model of Ollama with what /api/show and /api/ps say of it; None: it does not chat.
 
     Args:
         default: the context of the server for models that set none; None: Ollama's own default.
+        most_loaded: models that the server is set to hold; None: as many as fit, so at least those that it holds now.
     """
     can = show.get("capabilities")
     if isinstance(can, list) and "completion" not in can:
@@ -88,6 +107,7 @@ def with_show(
         context_tokens=context,
         assumed=assumed,
         largest_context=largest,
+        loaded_at_once=most_loaded or max(1, len(running)),
         sees=isinstance(can, list) and "vision" in can,
         calls_tools=not isinstance(can, list) or "tools" in can,
         thinks=(isinstance(can, list) and "thinking" in can) or model.thinks,

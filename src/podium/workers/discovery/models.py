@@ -35,6 +35,8 @@ class FoundModel:
     """What the model was made for."""
     concurrency: int = 1
     """How many questions the server answers at once."""
+    loaded_at_once: int | None = None
+    """How many of its models the server is known to hold in memory at once; None: it holds all that it lists."""
     sees: bool = False
     calls_tools: bool = True
     thinks: bool = False

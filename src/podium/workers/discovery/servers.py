@@ -39,7 +39,8 @@ async def find_servers(
 
     Args:
         urls: addresses with or without /v1, as "http://127.0.0.1:18080/v1" or "gpu-1:8000".
-        environ: OLLAMA_HOST says where Ollama listens, OLLAMA_CONTEXT_LENGTH which context it gives a model.
+        environ: OLLAMA_HOST says where Ollama listens, OLLAMA_CONTEXT_LENGTH which context it gives a model,
+            and OLLAMA_MAX_LOADED_MODELS how many it holds at once.
 
     Raises:
         UsageError: one of `urls` is not an address.
@@ -165,9 +166,12 @@ async def _with_details(server: _Server, found: FoundServer, environ: Mapping[st
             async with asyncio.TaskGroup() as group:
                 for position, model in enumerate(found.models):
                     group.create_task(show(position, model.id))
-    default = environ.get("OLLAMA_CONTEXT_LENGTH", "")
+    default, most_loaded = (
+        int(value) if (value := environ.get(name, "")).isdecimal() else None
+        for name in ("OLLAMA_CONTEXT_LENGTH", "OLLAMA_MAX_LOADED_MODELS")
+    )
     details = [
-        lists.with_show(model, show, loaded, int(default) if default.isdecimal() else None)
+        lists.with_show(model, show, loaded, default, most_loaded)
         for model, show in zip(found.models, shown, strict=True)
     ]
     chats = tuple(model for model in details if model is not None)

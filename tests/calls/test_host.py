@@ -1,0 +1,167 @@
+"""Models that share a machine's memory: whose turn it is, and what a machine that loads them sees of that."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from podium.calls import Dispatcher, host
+from podium.calls.host import Host
+from podium.calls.rate_limiter import RateLimiter
+from podium.errors import UsageError
+from podium.executor.estimate import estimate
+from podium.planner import PlanRequest, WrittenPlans
+from podium.team.runner import Runner
+from podium.team.team_file import open_pool
+from podium.trace import Plan
+from podium.types import Limits, Profile, Question
+from podium.workers.pool import Pool
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step, Workflow
+from podium_testing import Answer, FaultServer, SwappedModels
+
+CHAIN = Workflow((Step(0, "Draft."), Step(1, "Check.", Access(all=True)), Step(2, "Join.", Access(all=True))))
+
+
+def write_team(path: Path, url: str, *, shared: str, more: str = "") -> str:
+    path.write_text(
+        "".join(
+            f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}-1"\nbase_url = "{url}"\n'
+            f"limits = {{ concurrency = 2{shared}{more if name == 'c' else ''} }}\n"
+            for name in "abc"
+        )
+    )
+    return str(path)
+
+
+async def loads(path: Path, *, shared: str, loaded_at_once: int = 1) -> list[str]:
+    """The models that a machine loads for eight questions at once, each with a chain of three steps."""
+    models = SwappedModels(Answer("4"), load_s=0.01, loaded_at_once=loaded_at_once)
+    async with FaultServer(models) as server:
+        pool = open_pool(write_team(path / "team.toml", server.url, shared=shared))
+        runner = Runner(WrittenPlans((Plan("", CHAIN),)), pool)
+        asked = (runner.answer(Question(text="2 + 2?"), seed=str(number)) for number in range(8))
+        traces = await asyncio.gather(*asked)
+        await pool.close()
+    assert {trace.status for trace in traces} == {"ok"}
+    return models.loads
+
+
+async def test_calls_of_all_questions_are_grouped_by_model(tmp_path: Path) -> None:
+    assert await loads(tmp_path, shared=', host = "here"') == ["a-1", "b-1", "c-1"]
+    assert len(await loads(tmp_path, shared="")) > 3, "what a machine does without it"
+
+
+async def test_as_many_models_are_used_at_once_as_the_machine_holds(tmp_path: Path) -> None:
+    shared = ', host = "here", loaded_at_once = 2'
+    assert await loads(tmp_path, shared=shared, loaded_at_once=2) == ["a-1", "b-1", "c-1"]
+
+
+def test_workers_of_one_machine_agree_on_what_it_holds(tmp_path: Path) -> None:
+    path = write_team(
+        tmp_path / "team.toml", "http://x/v1", shared=', host = "here"', more=", loaded_at_once = 2"
+    )
+    with pytest.raises(UsageError, match="c says that here holds 2 models at once"):
+        open_pool(path)
+
+
+async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host, "LONGEST_TURN_S", 0.1)
+    shared = Host(1)
+    first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
+    order: list[str] = []
+
+    async def call(limiter: RateLimiter, name: str, seconds: float) -> None:
+        permit = await limiter.acquire(name, 1)
+        await asyncio.sleep(seconds)
+        order.append(name)
+        limiter.release(permit, 1)
+
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for _ in range(30):
+            group.create_task(call(first, "a", 0.02))
+        await asyncio.sleep(0)
+        group.create_task(call(second, "b", 0.02))
+    assert 1 < order.index("b") < 29
+    assert len(order) == 31
+
+
+async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None:
+    shared = Host(1)
+    first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
+    permit = await first.acquire("q", 1)
+    other = asyncio.create_task(second.acquire("r", 1))
+    await asyncio.sleep(0)
+    first.release(permit, 1)
+    await asyncio.sleep(0)
+    permit = await first.acquire("q", 1)
+    assert shared.loaded == {"a"}
+    first.release(permit, 1)
+    second.release(await other, 1)
+    assert shared.loaded == {"b"}
+
+
+@given(seed=st.integers(0, 10_000), models=st.integers(1, 4), holds=st.integers(1, 3))
+@settings(deadline=None, max_examples=40)
+def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int, holds: int) -> None:
+    async def play() -> None:
+        rng, shared = Random(f"host/{seed}"), Host(holds)
+        limiters = [RateLimiter(Limits(concurrency=rng.randint(1, 3)), shared, str(k)) for k in range(models)]
+
+        async def call(number: int) -> None:
+            limiter = rng.choice(limiters)
+            await asyncio.sleep(rng.choice([0, 0, 0.001, 0.003]))
+            permit = await limiter.acquire(str(number % 5), 1)
+            try:
+                assert sum(one.in_flight > 0 for one in limiters) <= holds
+                await asyncio.sleep(rng.choice([0, 0.001]))
+            finally:
+                limiter.release(permit, 1)
+
+        async with asyncio.timeout(30):
+            tasks = [asyncio.create_task(call(number)) for number in range(25)]
+            for task in rng.sample(tasks, 5):
+                await asyncio.sleep(0.0005)
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+        assert all(one is None or isinstance(one, asyncio.CancelledError) for one in ended)
+        assert not any(one.in_flight or one.waiting for one in limiters)
+
+    linger, host._LINGER_S = host._LINGER_S, 0.0
+    try:
+        asyncio.run(play())
+    finally:
+        host._LINGER_S = linger
+
+
+def local(name: str, *, holds: int = 1) -> ScriptedWorker:
+    limits = Limits(host="here", loaded_at_once=holds, load_s=5.0)
+    return ScriptedWorker(name, ["4"] * 9, profile=Profile(name=name, latency_s=1.0), limits=limits)
+
+
+@pytest.mark.parametrize(("holds", "seconds"), [(1, 3 * 6.0), (2, 2 * 6.0 + 1.0)])
+def test_an_estimate_has_the_seconds_of_loading(holds: int, seconds: float) -> None:
+    pool = Pool([local("a", holds=holds), local("b", holds=holds)])
+    steps = (Step(0, "Draft."), Step(1, "Check.", Access(all=True)), Step(0, "Join.", Access(all=True)))
+    assert estimate(Workflow(steps), pool, Question(text="2 + 2?")).latency_s == seconds
+
+
+async def test_a_planner_is_told_which_models_would_have_to_be_loaded() -> None:
+    told: list[tuple[str, ...]] = []
+
+    class Asked:
+        name = "asked"
+
+        async def plan(self, request: PlanRequest) -> Plan:
+            told.append(request.must_load)
+            return Plan("", Workflow((Step(0, "Answer."),)))
+
+    runner = Runner(
+        Asked(), Pool([local("a"), local("b"), ScriptedWorker("c", ["4"])]), dispatcher=Dispatcher()
+    )
+    for seed in "12":
+        await runner.answer(Question(text="2 + 2?"), seed=seed)
+    assert told == [(), ("b",)]
