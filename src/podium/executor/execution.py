@@ -13,6 +13,7 @@ from typing import Any
 
 from podium.calls.worker_call import Listeners
 from podium.executor.early_stopping import answering_steps, find_early_stops
+from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
@@ -282,10 +283,16 @@ class Execution:
         ):
             return None
 
-        def listener(attempt: int, reasoning: bool) -> Callable[[str], None]:
-            return lambda text: observe(StepText(self._round, position, text, attempt, reasoning))
+        def listeners(attempt: int) -> tuple[Callable[[str], None], Callable[[str], None]]:
+            fences = FenceFilter(self._question_context.fence_mark)
 
-        return lambda attempt: (listener(attempt, False), listener(attempt, True))
+            def on_text(text: str) -> None:
+                if text := fences.add(text):
+                    observe(StepText(self._round, position, text, attempt))
+
+            return on_text, lambda text: observe(StepText(self._round, position, text, attempt, True))
+
+        return listeners
 
     def _repeat(self, position: int) -> int:
         worker = self._schedule.workflow.steps[position].worker

@@ -12,6 +12,7 @@ from itertools import count
 
 from podium.calls.worker_call import Listeners, WorkerCall
 from podium.errors import RefusalError, WorkerError
+from podium.executor.echoed_fences import remove_fences
 from podium.executor.question_context import QuestionContext
 from podium.trace import Attempt, Reply
 from podium.types import Price, Profile, Spent
@@ -68,6 +69,7 @@ async def call_with_fallbacks(
             worker_call.stream_to(stream, tries)
         try:
             reply = await context.dispatcher.cached(chosen, request, worker_call.reply)
+            reply = replace(reply, text=remove_fences(reply.text, request.fence_mark))
         except RefusalError as refusal:
             if cut is None:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
