@@ -129,8 +129,7 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
     questions = questions_of(recording, split="train", pool=pool)
-    table = StudyTable.of_study(TeamSettings(pool=pool_name), pool, questions)
-    return WorkerAnswers(folder, table).read()
+    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool=pool_name), pool, questions)).read()
 
 
 def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:

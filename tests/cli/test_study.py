@@ -220,7 +220,8 @@ def test_a_budget_that_ends_early_leaves_a_study_of_fewer_questions(
 
 
 def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpoint: FaultServer) -> None:
-    done = podium(*(("0.2" if token == "0.005" else token) for token in STUDY), "--yes", "--questions", "20")
+    study = (*(("0.2" if token == "0.005" else token) for token in STUDY), "--yes", "--questions", "20")
+    done = podium(*study)
     assert done.status == 0, done.err
     result = Study.load(Path("found/study.json"))
     conductors = {row.label: row for row in result.rows if row.planner is None}
@@ -231,6 +232,11 @@ def test_the_conductors_are_run_and_their_planning_is_paid(podium: Podium, endpo
     assert 20 <= len(reading) < len(plans)
     single = result.reference
     assert all(row.cost_usd > single.cost_usd for row in conductors.values())
+    # Their answers are kept like those of the workers, also without the response cache.
+    asked = len(endpoint.requests)
+    Path("found/responses.sqlite").unlink()
+    assert podium(*study).out == done.out
+    assert len(endpoint.requests) == asked
 
 
 def test_without_right_answers_a_judge_or_agreement_counts(podium: Podium, endpoint: FaultServer) -> None:

@@ -7,6 +7,7 @@ from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate
 from podium.evals.comparison import row
+from podium.evals.evaluation import EvaluationJob, evaluate_together
 from podium.planners import Constant, RandomPlans, Single
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
@@ -153,6 +154,23 @@ async def test_a_wrong_name_of_a_baseline_is_one_plain_error():
 async def test_nothing_to_do_is_refused(tasks, settings, says):
     with pytest.raises(UsageError, match=says):
         await evaluate(Runner(Single("w"), Pool([scripted("w")])), tasks, **settings)
+
+
+async def test_planners_that_are_evaluated_together_are_at_the_same_question():
+    pool, order = Pool([scripted("w"), scripted("v", "Answer: 2")]), list[tuple[str, str]]()
+
+    def job(name, kept=None):
+        def on_rollout(repeat, rollout):
+            order.append((name, rollout.task_id))
+
+        return EvaluationJob(Runner(Single(name), pool), TASKS, kept=kept or {}, on_rollout=on_rollout)
+
+    first = await evaluate(Runner(Single("w"), pool), TASKS)
+    kept = {("t/1", 0): first.rollouts[1]}
+    found = await evaluate_together([job("w", kept), job("v")], concurrency=1)
+    assert order == [("w", "t/0"), ("v", "t/0"), ("v", "t/1"), *((n, f"t/{k}") for k in (2, 3) for n in "wv")]
+    assert found[0].rollouts[1] is kept["t/1", 0]
+    assert [one.right for one in found] == [first.right, (await evaluate(job("v").runner, TASKS)).right]
 
 
 async def test_progress_ends_at_the_number_of_rollouts():

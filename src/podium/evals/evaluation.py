@@ -217,9 +217,10 @@ class EvaluationJob:
 
     def missing(self, on_each: Callable[[], None]) -> Iterator[RolloutJob | None]:
         """The rollouts that are not kept, in the order in which they are made, with None in the place of kept ones."""
-        asked_once = [(task, repeat) for repeat in range(self.repeats) for task in self.tasks]
-        by_question = [(task, repeat) for task in self.tasks for repeat in range(self.repeats)]
-        for index, (task, repeat) in enumerate(asked_once if self.learner else by_question):
+        repeats = range(self.repeats)
+        by_repeat = ((task, repeat) for repeat in repeats for task in self.tasks)
+        by_question = ((task, repeat) for task in self.tasks for repeat in repeats)
+        for index, (task, repeat) in enumerate(by_repeat if self.learner else by_question):
             if self.learner and index % len(self.tasks) == 0:  # A repeat begins.
                 self.learner.forget()
             kept = self.rollouts[task.id, repeat]

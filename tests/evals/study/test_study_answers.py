@@ -32,7 +32,7 @@ def team() -> Pool:
 
 def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...]) -> WorkerAnswers:
     questions = StudyQuestions("mine", tasks, "golds")
-    return WorkerAnswers(folder, StudyTable.of_study(TeamSettings(pool="mine"), pool, questions))
+    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool="mine"), pool, questions))
 
 
 async def ask(
@@ -43,7 +43,6 @@ async def ask(
         reached=reached,
         budget_usd=None,
         dispatcher=Dispatcher(),
-        concurrency=4,
         show=lambda what, done, total: None,
     )
 

@@ -41,6 +41,20 @@ SMALL: dict[str, Any] = {
 }
 
 
+def test_a_worker_alone_in_a_suite_has_no_fallback(tmp_path: Path) -> None:
+    file = tmp_path / "two.toml"
+    file.write_text(
+        '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = {}\nfallback = "bob"\n'
+        '[[worker]]\nname = "bob"\nkind = "scripted"\nreplies = { "" = "Answer: 1" }\n'
+    )
+    few: dict[str, Any] = {"questions": 2, "pool": [{"name": str(file)}], "processes": 1}
+    found = run(tmp_path / "r", **few, planner=[{"planner": "single:*"}])
+    answered = {
+        key.split("-")[0]: [line["trace"].get("answer") for line in lines] for key, lines in found.items()
+    }
+    assert answered == {"single_ada": [None, None], "single_bob": ["Answer: 1", "Answer: 1"]}
+
+
 def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_path: Path) -> None:
     whole = run(tmp_path / "one", **SMALL, processes=1)
     assert {len(found) for key, found in whole.items()} == {4, 5}

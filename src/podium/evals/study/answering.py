@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
@@ -17,7 +16,7 @@ from podium.evals.ratings.asking import AskingProgress, RunBudget
 from podium.evals.study.judging import by_agreement
 from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.study.table import StudyTable
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, answer_arrays, answers_key
+from podium.evals.suite.results import GradedAnswer, answer_arrays, answers_key
 from podium.evals.suite.run import ShowProgress, accuracy_so_far
 from podium.evals.suite.settings import PlannerEntry
 from podium.tasks import Task
@@ -43,9 +42,8 @@ class StudyAnswers:
 
 @dataclass(frozen=True)
 class WorkerAnswers:
-    """The answers of each worker alone, in a study's folder."""
+    """The answers of each worker alone."""
 
-    folder: Path
     table: StudyTable
 
     async def ask(
@@ -55,7 +53,6 @@ class WorkerAnswers:
         reached: int,
         budget_usd: float | None,
         dispatcher: Dispatcher,
-        concurrency: int,
         show: ShowProgress,
     ) -> AskingProgress:
         """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
@@ -67,7 +64,7 @@ class WorkerAnswers:
         Raises:
             UsageError: no worker answered anything.
         """
-        tasks, results = self.table.questions.tasks, AnswerFiles(self.folder)
+        tasks = self.table.questions.tasks
         twice = round(REPEATED * reached) if samples == 1 < most_samples(self.table.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
         parts = [(self.table.of(tasks[:twice]), 2), (self.table.of(tasks[twice:]), samples)]
@@ -76,7 +73,7 @@ class WorkerAnswers:
             for name in self.table.pool.answering
         }
         wanted = len(workers) * sum(repeats * len(part.questions.tasks) for part, repeats in parts)
-        missing = sum(part.missing(results, key, repeats) for part, repeats in parts for key in workers)
+        missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
         progress, so_far = AskingProgress(wanted, wanted - missing), accuracy_so_far(show, missing)
 
         def answered(label: str, answer: GradedAnswer) -> None:
@@ -89,13 +86,7 @@ class WorkerAnswers:
         with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
             try:
                 for part, repeats in parts:
-                    await part.answer(
-                        workers,
-                        AnswerFiles(self.folder, answered),
-                        budget.dispatcher,
-                        concurrency=concurrency,
-                        repeats=repeats,
-                    )
+                    await part.answer(workers, budget.dispatcher, answered, repeats=repeats)
             except BudgetError as error:
                 progress.refusal = budget.dispatcher.refusal or str(error)
         if not progress.kept:
@@ -163,7 +154,7 @@ class WorkerAnswers:
         return {
             name: {place: one for place, one in found.items() if one.trace.answer is not None}
             for name in self.table.pool.answering
-            for found in (self.table.kept(AnswerFiles(self.folder), self._key(name)),)
+            for found in (self.table.kept(self._key(name)),)
         }
 
     def _key(self, name: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -27,7 +26,7 @@ from podium.evals.study.crossfit import MethodResult, folds_of, others
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import TrainingAnswers
 from podium.evals.study.table import StudyTable
-from podium.evals.suite.results import AnswerFiles, answers_key
+from podium.evals.suite.results import answers_key
 from podium.evals.suite.run import ShowProgress, accuracy_so_far
 from podium.evals.suite.settings import PlannerEntry
 from podium.rollout import Rollout
@@ -107,15 +106,12 @@ def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
 class ConductorStudy:
     """Runs Conductors on the questions that the workers answered."""
 
-    folder: Path
-    """Of the study."""
     table: StudyTable
     """Its team says which Conductor plans."""
     known: StudyAnswers
     """The workers' own answers; ratings of a question are made of the other folds' answers."""
     dispatcher: Dispatcher
     """Its spend limits end the run where the budget does; its cache keeps what was paid."""
-    concurrency: int
     seed: str
     show: ShowProgress
 
@@ -172,17 +168,12 @@ class ConductorStudy:
     async def _run(self, conductor: _Conductor) -> list[Rollout]:
         """Its answers to as many questions as the budget pays for."""
         table, key = conductor.table, conductor.key
-        missing = table.missing(AnswerFiles(self.folder), key)
-        results = AnswerFiles(self.folder, accuracy_so_far(self.show, missing))
+        on_answer = accuracy_so_far(self.show, table.missing(key))
         with suppress(BudgetError):
             await table.answer(
-                {key: conductor.entry},
-                results,
-                self.dispatcher,
-                concurrency=self.concurrency,
-                early_stop=conductor.early_stop,
+                {key: conductor.entry}, self.dispatcher, on_answer, early_stop=conductor.early_stop
             )
-        return [answer.rollout for answer in table.kept(results, key).values()]
+        return [answer.rollout for answer in table.kept(key).values()]
 
     async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
         questions, runs = len(self.known.tasks), len(rollouts)

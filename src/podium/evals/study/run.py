@@ -152,21 +152,18 @@ class StudyRun:
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
                 questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
-            table = StudyTable.of_study(team, pool, questions)
-            worker_answers = WorkerAnswers(self.out, table)
+            table = StudyTable.of_study(self.out, team, pool, questions, settings.concurrency)
+            worker_answers = WorkerAnswers(table)
             asked = await worker_answers.ask(
                 samples=settings.samples,
                 reached=cost.reached,
                 budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
                 dispatcher=dispatcher,
-                concurrency=settings.concurrency,
                 show=on_progress,
             )
             on_asked(asked)
             known = worker_answers.read()
-            conductors = ConductorStudy(
-                self.out, table, known, dispatcher, settings.concurrency, str(settings.seed), on_progress
-            )
+            conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
             conducted = await conductors.run(
                 count=cost.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,

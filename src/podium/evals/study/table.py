@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Self
 
 from podium.calls import Dispatcher
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, kept_gold, parse_answers
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer, kept_gold, parse_answers
 from podium.evals.suite.run import run_here
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.evals.suite.setup import TableSetup
@@ -28,16 +29,22 @@ from podium.workers.pool import Pool
 class StudyTable(TableSetup):
     """Workers that are open, and questions that were read."""
 
+    folder: Path
+    """Of the study, which keeps the answers."""
     questions: StudyQuestions
     rated: Callable[[Task], Pool] | None = None
     """The workers of a question with their ratings; None: `pool` answers every question."""
+    concurrency: int = 16
+    """The most calls at once."""
 
     @classmethod
-    def of_study(cls, team: TeamSettings, pool: Pool, questions: StudyQuestions) -> Self:
+    def of_study(
+        cls, folder: Path, team: TeamSettings, pool: Pool, questions: StudyQuestions, concurrency: int = 16
+    ) -> Self:
         """The table of these questions and workers."""
         tasks, workers = TasksEntry(name=questions.name), PoolEntry(name=team.workers_file)
         table = TableSettings(tasks=tasks, pool=workers, split="study", questions=len(questions.tasks))
-        return cls(table, pool, team, questions=questions)
+        return cls(table, pool, team, folder=folder, questions=questions, concurrency=concurrency)
 
     def of(self, tasks: Sequence[Task]) -> Self:
         """The same with some of its questions."""
@@ -52,22 +59,22 @@ class StudyTable(TableSetup):
         return self.pool if self.rated is None else self.rated(task)
 
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
-        """Whether the answer is of another question, there is none, or it lacks a verdict where there can be one."""
+        """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
         unjudged = answer.grade.failure is not None and self.questions.judged_by != "agreement"
-        return _is_of_another(task, answer) or answer.trace.answer is None or unjudged
+        return _is_of_another(task, answer) or answer.rollout.worker_failed or unjudged
 
-    def kept(self, results: AnswerFiles, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+    def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
         """What a file has of the questions as they are now, by task and repeat."""
         known = {task.id: task for task in self.questions.tasks}
         return {
             place: answer
-            for place, answer in parse_answers(results.lines(key), key).items()
+            for place, answer in parse_answers(AnswerFiles(self.folder).lines(key), key).items()
             if answer.task in known and not _is_of_another(known[answer.task], answer)
         }
 
-    def missing(self, results: AnswerFiles, key: str, repeats: int = 1) -> int:
+    def missing(self, key: str, repeats: int = 1) -> int:
         """How many answers a file lacks."""
-        kept = self.kept(results, key)
+        kept = self.kept(key)
         return sum(
             (task.id, repeat) not in kept or self.asks_again(task, kept[task.id, repeat])
             for task in self.questions.tasks
@@ -77,10 +84,9 @@ class StudyTable(TableSetup):
     async def answer(
         self,
         planners: Mapping[str, PlannerEntry],
-        results: AnswerFiles,
         dispatcher: Dispatcher,
+        on_answer: OnAnswer,
         *,
-        concurrency: int,
         repeats: int = 1,
         early_stop: bool = False,
     ) -> None:
@@ -95,14 +101,15 @@ class StudyTable(TableSetup):
             tasks=(self.table.tasks,),
             pool=(self.table.pool,),
             repeats=repeats,
-            concurrency=concurrency,
+            concurrency=self.concurrency,
             early_stop=early_stop,
         )
         jobs = [
             SuiteJob(settings=settings, table=self.table, entry=entry, seed=0, keys={"": key})
             for key, entry in planners.items()
-            if self.missing(results, key, repeats)
+            if self.missing(key, repeats)
         ]
+        results = AnswerFiles(self.folder, on_answer)
         await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)
 
 

@@ -81,7 +81,9 @@ async def run_jobs(
         if len(runs) == 1:
             await runs[0].run()
         else:
-            own = [run.evaluation(run.job.keys[""], run.planner) for run in runs]
+            own = [
+                run.evaluation(run.planner, list(run.tasks.values()), key=run.job.keys[""]) for run in runs
+            ]
             await evaluate_together(own, concurrency=jobs[0].settings.concurrency)
 
 
@@ -179,15 +181,7 @@ class _JobRun:
 
     async def evaluate(self, key: str, planner: Planner) -> Evaluation:
         """Give a file of answers all that it lacks."""
-        return await self._made(self.evaluation(key, planner))
-
-    def evaluation(self, key: str, planner: Planner) -> EvaluationJob:
-        """What gives a file of answers all that it lacks."""
-        kept = {place: answer.rollout for place, answer in self._kept(key).items()}
-        tasks, repeats = list(self.tasks.values()), self.job.settings.repeats
-        return replace(
-            self._evaluation(planner, tasks, repeats), kept=kept, on_rollout=partial(self._add, key)
-        )
+        return await self._made(self.evaluation(planner, list(self.tasks.values()), key=key))
 
     async def _made(self, evaluation: EvaluationJob) -> Evaluation:
         (found,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
@@ -199,7 +193,7 @@ class _JobRun:
         for task in self.tasks.values():
             if all((task.id, repeat) in kept for repeat in range(repeats)):
                 continue
-            found = await self._made(self._evaluation(planner, [task], repeats * plans))
+            found = await self._made(self.evaluation(planner, [task], repeats=repeats * plans))
             for repeat in range(repeats):
                 tried = found.rollouts[repeat * plans : (repeat + 1) * plans]
                 best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
@@ -230,7 +224,15 @@ class _JobRun:
         label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
         self.results.add(key, label, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout))
 
-    def _evaluation(self, planner: Planner, tasks: Sequence[Task], repeats: int) -> EvaluationJob:
+    def evaluation(
+        self, planner: Planner, tasks: Sequence[Task], *, key: str | None = None, repeats: int | None = None
+    ) -> EvaluationJob:
+        """What answers some of the questions.
+
+        Args:
+            key: of the file that keeps the answers; None: the caller keeps them.
+            repeats: answers to each question; None: as many as the suite says.
+        """
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(
             settings.budget.rounds, rounds_of(planner), self.team.opened_planner.trained.rounds
@@ -240,6 +242,8 @@ class _JobRun:
             replace(self.team.runner, planner=planner, budget=budget, overlap=False),
             tasks,
             pool_for=self._pool_of,
-            repeats=repeats,
+            repeats=repeats or settings.repeats,
             seed=str(self.job.seed),
+            kept={} if key is None else {at: one.rollout for at, one in self._kept(key).items()},
+            on_rollout=None if key is None else partial(self._add, key),
         )
