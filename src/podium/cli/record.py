@@ -8,7 +8,9 @@ import json as json_
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from podium.calls.dispatcher import open_dispatcher
 from podium.calls.spend_limits import UNLIMITED_USD
@@ -56,6 +58,7 @@ def record(
     split: str | None = None,
     questions: int = 100,
     samples: int = 1,
+    worker: Annotated[list[str] | None, Parameter(name="--worker", negative="")] = None,
     name: str | None = None,
     concurrency: int = 16,
     budget_calls: int | None = None,
@@ -63,7 +66,7 @@ def record(
     seed: int = 0,
     json: Flag = False,
 ) -> int:
-    """Record what every worker of a pool answers. The same command resumes a recording that was stopped.
+    """Record what the workers of a pool answer. The same command resumes a recording that was stopped.
 
     Args:
         out: The recording, NAME.parquet; its header NAME.json is written into the same folder.
@@ -72,6 +75,7 @@ def record(
             task set has these splits.
         questions: How many questions, of all splits together.
         samples: How many answers of each worker to each question.
+        worker: A worker to record. May be given several times. Default: all that are no tools.
         name: The recording's name. Default: that of the file.
         concurrency: The most calls at once.
         budget_calls: The most calls of this start of the command.
@@ -93,7 +97,7 @@ def record(
     spending = out.with_suffix(".spending")
     parts = _open_splits(tasks, split, size=questions, seed=seed)
     # Workers do not see ratings, and a recording must not depend on them.
-    workers = open_pool(settings, rated=False)
+    workers = _named(open_pool(settings, rated=False), worker or ())
     _refuse_recorded(workers)
     with parent_folder(out), RecordingWriter(unfinished) as writer:
         writer.identify(
@@ -145,6 +149,12 @@ def record(
         spending.unlink(missing_ok=True)
     _report(progress, header, out, json=json)
     return 1 if still_missing else 0
+
+
+def _named(pool: Pool, names: Iterable[str]) -> Pool:
+    """The workers of these names, in the order of the pool; all if there are none. `ConfigError` for another name."""
+    wanted = {pool.named(name) for name in names} or {*pool}
+    return pool.subset([number for number, worker in enumerate(pool) if worker in wanted])
 
 
 def _refuse_recorded(pool: Pool) -> None:

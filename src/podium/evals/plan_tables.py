@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from podium.evals.charts import colour, curve, shares
@@ -30,6 +30,11 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("steps", "Steps a question", "{:g}".format, 0.0),
     ("cost_usd", "Dollars per thousand questions", lambda usd: f"{1000 * usd:.3g}", 0.0),
     ("entropy", "Entropy of the policy, nats a token", "{:g}".format, 0.0),
+    ("accuracy_readable", "Accuracy of plans that can be read", _share, None),
+    ("first_worker_entropy", "Entropy of first workers, nats", "{:g}".format, 0.0),
+    ("topology_entropy", "Entropy of topologies, nats", "{:g}".format, 0.0),
+    ("plan_information", "Information of the question's kind in the plan, nats", "{:g}".format, 0.0),
+    ("commonest_plan", "Share of the commonest workers and topology", _share, 0.0),
 )
 """(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
 COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
@@ -92,9 +97,13 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     )
 
 
-def collapse_section(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
-    """The same figures of each planner whose plans a model writes, and what its training ruined if the planner before
-    training has a row, which is then called "LABEL: untrained"."""
+def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collection[str] = ()) -> SafeHtml:
+    """The same figures of each planner whose plans a model writes, and what its training ruined: beside the planner
+    before training, if that has a row, which is then called "LABEL: untrained", and beside models without training.
+
+    Args:
+        untrained: the labels of models that conduct and were not trained for it.
+    """
     if not evaluations:
         return SafeHtml("")
     figures = {label: collapse_figures(list(_plans(each))) for label, each in evaluations.items()}
@@ -102,15 +111,17 @@ def collapse_section(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
         table_row(label, *(show(found[key]) for key, _, show in COLLAPSE), data_row=label)
         for label, found in figures.items()
     )
-    signs = [
+    signs = (
         f"{label}: {sign}"
         for label, found in figures.items()
-        if (start := figures.get(f"{label}: untrained")) is not None
-        for sign in collapses(found, start)
-    ]
+        if label not in untrained and not label.endswith(": untrained")
+        for other, before in ((f"{label}: untrained", "the start"), *((each, each) for each in untrained))
+        if other in figures
+        for sign in collapses(found, figures[other], before=before)
+    )
     return fragment(
         tag("h3", "Collapse"),
-        (tag("p", sign) for sign in signs),
+        (tag("p", sign) for sign in dict.fromkeys(signs)),
         data_table(("planner", *(caption for _, caption, _ in COLLAPSE)), lines),
     )
 

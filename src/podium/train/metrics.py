@@ -96,7 +96,7 @@ def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequenc
     """Let the first batch pass, or refuse it before anything is learned from it.
 
     Args:
-        workers: names of the pool's workers.
+        workers: names of the workers that questions are offered.
         samples: of all ranks.
 
     Raises:
@@ -126,3 +126,8 @@ def _faults(
         found = {sample.score.steps for sample in samples if sample.score is not None and sample.score.valid}
         if missing_counts := sorted(set(range(1, settings.max_steps + 1)) - found):
             yield f"no plan has {', '.join(map(str, missing_counts))} steps"
+    topologies = {
+        sample.score.topology for sample in samples if sample.score is not None and sample.score.valid
+    }
+    if len(topologies) < gate.topologies:
+        yield f"plans have {len(topologies)} topologies, and topologies = {gate.topologies}"

@@ -114,7 +114,8 @@ def make_job(
     recorder: Recorder,
 ) -> TrainingJob:
     """What an engine needs to train on this rank. The loop that runs now is the one that runs the plans."""
-    gate = partial(check_gate, settings, prepared.pool.names)
+    offered = [name for name in prepared.pool.names if name not in settings.pool_draw.without]
+    gate = partial(check_gate, settings, offered)
     rollouts = Rollouts(
         scored.scoring,
         asyncio.get_running_loop(),

@@ -46,6 +46,8 @@ class GateSettings(Settings):
     """Whether every worker of the pool must be named by some plan."""
     all_steps: bool = False
     """Whether plans of each number of steps, from 1 to `max_steps`, must occur."""
+    topologies: int = Field(default=0, ge=0)
+    """The fewest different topologies: which earlier steps each step of a plan reads."""
 
 
 class GRPOSettings(Settings):

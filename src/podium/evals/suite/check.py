@@ -5,14 +5,16 @@ It opens task sets, pools and planners, expands `single:*`, and finds which cont
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from podium.errors import UsageError
 from podium.evals.evaluation_ledger import TRAIN, ledger_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
-from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable, tables_of
-from podium.evals.suite.settings import PlannerEntry, SuiteSettings
+from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable, TableSettings, tables_of
+from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings
 from podium.evals.suite.setup import TableSetup
 from podium.planners import find_baseline
 from podium.planners.plan_controls import PLAN_CONTROLS
@@ -43,8 +45,14 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
     problems: list[str] = []
     for table in tables:
         try:
-            async with TableSetup.open(table, given) as setup:
-                checked.append(await _checked(setup, settings, run))
+            async with AsyncExitStack() as opened:
+                setups: dict[PoolEntry | None, TableSetup] = {}
+                setups[None] = await opened.enter_async_context(TableSetup.open(table, given))
+                for entry in _entries(settings, table):
+                    if entry.pool not in setups:
+                        of_row = TableSetup.open(table.of_row(entry))
+                        setups[entry.pool] = await opened.enter_async_context(of_row)
+                checked.append(await _checked(setups, settings, run))
         except UsageError as error:
             problems += str(error).split("\n")
     if problems:
@@ -52,38 +60,63 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
     return SuiteManifest(settings=settings, tables=tuple(checked))
 
 
-async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> SuiteTable:
-    """The table of one task set and pool; `UsageError` with a line for each thing that cannot run."""
-    table, answers = setup.table, {}
+def _entries(settings: SuiteSettings, table: TableSettings) -> list[PlannerEntry]:
+    """The planners of a table."""
+    return [entry for entry in settings.planner if entry.is_evaluated_on(table.tasks)]
+
+
+async def _checked(
+    setups: Mapping[PoolEntry | None, TableSetup], settings: SuiteSettings, run: Path
+) -> SuiteTable:
+    """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
+
+    Args:
+        setups: by the pool that a row names; None: that of the table.
+    """
+    answers = {}
     for seed in settings.all_seeds:
-        tasks = setup.tasks(seed)
+        tasks = setups[None].tasks(seed)
         answers[seed] = len(tasks) * settings.repeats
-    problems: list[str] = []
+    table, problems = setups[None].table, list[str]()
     misfits: set[str | None] = set()
     rows: list[SuiteRow] = []
-    chooses = pays = False
-    for entry in setup.entries(settings):
-        if entry.checkpoint is not None and entry.checkpoint in misfits:
-            continue  # The same policy at another level is refused once.
-        of_seeds = [entry.of_seed(seed) for seed in answers]
-        different = [one for place, one in enumerate(of_seeds) if one not in of_seeds[:place]]
-        found = [problem for one in different for problem in await _problems(setup, one, settings)]
-        if found:
-            problems += found
-            misfits.add(entry.checkpoint)
-            continue
-        controls = setup.controls(entry)
-        pays |= setup.pays(entry)
-        chooses |= _chooses(entry, controls)
-        rows += setup.rows(settings, entry, controls, answers)
-    if chooses and table.split == TRAIN:
+    training: dict[PoolEntry | None, list[SuiteRow]] = {}
+    pays = False
+    for entry in _entries(settings, table):
+        setup = setups[entry.pool]
+        for each in setup.entries(entry):
+            if each.checkpoint is not None and each.checkpoint in misfits:
+                continue  # The same policy at another level is refused once.
+            of_seeds = [each.of_seed(seed) for seed in answers]
+            different = [one for place, one in enumerate(of_seeds) if one not in of_seeds[:place]]
+            found = [problem for one in different for problem in await _problems(setup, one, settings)]
+            if found:
+                problems += found
+                misfits.add(each.checkpoint)
+                continue
+            controls = setup.controls(each)
+            pays |= setup.pays(each)
+            if _chooses(each, controls) and entry.pool not in training:
+                of_training = setup.training(settings.training)
+                training[entry.pool] = list(_training(of_training, settings, entry.pool))
+            rows += setup.rows(settings, each, controls, answers)
+    if training and table.split == TRAIN:
         problems.append(
             f"Planners or controls of {table.label} make their choices on training questions; "
             "evaluate on another split."
         )
+    labels = Counter(row.label for row in rows)
+    problems += (
+        f"{table.label} has {count} rows {label!r}; give one of the pools other names of workers."
+        for label, count in labels.items()
+        if count > 1
+    )
+    if not rows and not problems:
+        problems.append(f"No [[planner]] is evaluated on {table.label}; leave the task set out.")
     if problems:
         raise UsageError("\n".join(problems))
-    replayed = [worker for worker in setup.pool if isinstance(worker, ReplayWorker)]
+    pools = [setup.pool for setup in setups.values()]
+    replayed = [worker for pool in pools for worker in pool if isinstance(worker, ReplayWorker)]
     unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
     ledger = None if table.split == TRAIN else ledger_file(table.tasks.name, run)
@@ -91,19 +124,19 @@ async def _checked(setup: TableSetup, settings: SuiteSettings, run: Path) -> Sui
         table=table,
         ledger_file=None if ledger is None else str(ledger.absolute()),
         notes=tuple(filter(None, notes)),
-        conditioned=replays_conditioned(setup.pool),
+        conditioned=any(map(replays_conditioned, pools)),
         pays=pays,
-        paid_workers=has_paid_workers(setup.pool),
+        paid_workers=any(map(has_paid_workers, pools)),
         rows=tuple(rows),
-        training=tuple(_training(setup.training(settings.training), settings)) if chooses else (),
+        training=tuple(row for found in training.values() for row in found),
     )
 
 
-def _training(setup: TableSetup, settings: SuiteSettings) -> Iterator[SuiteRow]:
-    """Each worker alone on the training questions."""
+def _training(setup: TableSetup, settings: SuiteSettings, pool: PoolEntry | None) -> Iterator[SuiteRow]:
+    """Each worker of a pool alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
     for name in setup.pool.answering:
-        yield from setup.rows(once, PlannerEntry(planner=f"single:{name}"), (), answers)
+        yield from setup.rows(once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
 async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:

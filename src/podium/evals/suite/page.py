@@ -85,7 +85,7 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
     }
     first, before = next(iter(evaluations)), f"{next(iter(evaluations))}: untrained"
     best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
-    written = [row.label for row in table.rows if row.entry.conducts]
+    written = [row.label for row in table.rows if row.entry.conducts and row.control in (None, "untrained")]
     line = "The line joins the planners that no cheaper planner beats; point at a dot to read it."
     return tag(
         "section",
@@ -102,7 +102,10 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
         _controls(table, comparison),
         examples(first, before, evaluations) if before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
-        collapse_section({label: evaluations[label] for label in written if label in evaluations}),
+        collapse_section(
+            {label: evaluations[label] for label in written if label in evaluations},
+            [row.label for row in table.rows if row.entry.conducts_untrained],
+        ),
         topologies(first, evaluations[first]),
         failures(evaluations),
         _looks(table),

@@ -30,8 +30,8 @@ _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
 """Settings of the suite on which a single answer depends."""
 _ON_ANSWERS = {"draw", "decline", "keys"}
 """Settings of a pool, beside its name, on which a single answer depends."""
-_UNKEYED = {"label", "controls"}
-"""Settings of a planner that stand in no key."""
+_UNKEYED = {"label", "controls", "pool", "tasks", "seeds"}
+"""Settings of a planner that stand in no key, or stand there as those of its table."""
 
 
 class TableSettings(Value):
@@ -52,6 +52,10 @@ class TableSettings(Value):
         pool = self.pool.model_copy(update={"decline": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
+    def of_row(self, entry: PlannerEntry) -> TableSettings:
+        """The same with the workers of a row."""
+        return self if entry.pool is None else self.model_copy(update={"pool": entry.pool})
+
     def key(
         self,
         settings: SuiteSettings,
@@ -69,7 +73,7 @@ class TableSettings(Value):
         described = {
             "settings": settings.model_dump(mode="json", include=_SHARED),
             "training": settings.training,
-            "tasks": [self.tasks.name, self.split, self.questions],
+            "tasks": [self.tasks.name, self.split, self.questions, *self._drawn_by],
             "pool": self.pool.name,
             "planner": entry.model_dump(mode="json", exclude=_UNKEYED),
             "control": control,
@@ -80,6 +84,10 @@ class TableSettings(Value):
         unlabelled = entry.model_copy(update={"label": ""})
         name = "-".join(filter(None, (unlabelled.row, control, f"seed {seed}")))
         return answers_key(name, described)
+
+    @property
+    def _drawn_by(self) -> tuple[int, ...]:
+        return () if self.tasks.seed is None else (self.tasks.seed,)
 
 
 def tables_of(settings: SuiteSettings) -> Iterator[TableSettings]:
@@ -164,7 +172,7 @@ class SuiteTable(Value):
     """Whether workers do: answers then repeat from a response cache."""
     rows: tuple[SuiteRow, ...]
     training: tuple[SuiteRow, ...] = ()
-    """Each worker alone on the training questions; empty: nobody learns."""
+    """Each worker alone on the training questions, of each pool over which somebody learns."""
 
     @property
     def label(self) -> str:
@@ -220,22 +228,14 @@ class SuiteManifest(JsonFile):
     @property
     def jobs(self) -> list[SuiteJob]:
         """For each planner and seed a job."""
-        return [
-            job
-            for table in self.tables
-            for job in _jobs(self.settings, table.table, table.rows, table.training)
-        ]
+        return [job for table in self.tables for job in _jobs(self.settings, table)]
 
     @property
     def training_jobs(self) -> list[SuiteJob]:
         """The jobs of workers alone on training questions, each once: tables that differ in what happens during the
         test alone share them."""
-        once, questions = self.settings.model_copy(update={"repeats": 1}), self.settings.training
-        jobs = (
-            job
-            for table in self.tables
-            for job in _jobs(once, table.table.training(questions), table.training)
-        )
+        once = self.settings.model_copy(update={"repeats": 1})
+        jobs = (job for table in self.tables for job in _jobs(once, table, training=True))
         return list({tuple(job.keys.values()): job for job in jobs}.values())
 
 
@@ -263,19 +263,22 @@ class SuiteJob(Value):
         return self.model_dump_json(exclude_unset=True)
 
 
-def _jobs(
-    settings: SuiteSettings, table: TableSettings, rows: Sequence[SuiteRow], training: Sequence[SuiteRow] = ()
-) -> Iterator[SuiteJob]:
-    learned = {row.entry.planner.partition(":")[2]: row.files[0].key for row in training}
+def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False) -> Iterator[SuiteJob]:
+    """The jobs of a table; with `training` those on training questions."""
+    rows = table.training if training else table.rows
     for row in rows:
-        if row.control is None:
-            own = [row, *(other for other in rows if other.control and other.entry == row.entry)]
-            for place, file in enumerate(row.files):
-                yield SuiteJob(
-                    settings=settings,
-                    table=table,
-                    entry=row.entry.of_seed(file.seed),
-                    seed=file.seed,
-                    keys={each.control or "": each.files[place].key for each in own},
-                    training=learned,
-                )
+        if row.control is not None:
+            continue
+        own = [row, *(other for other in rows if other.control and other.entry == row.entry)]
+        known = (each for each in table.training if each.entry.pool == row.entry.pool)
+        learned = {each.entry.planner.partition(":")[2]: each.files[0].key for each in known}
+        of_row = table.table.of_row(row.entry)
+        for place, file in enumerate(row.files):
+            yield SuiteJob(
+                settings=settings,
+                table=of_row.training(settings.training) if training else of_row,
+                entry=row.entry.of_seed(file.seed),
+                seed=file.seed,
+                keys={each.control or "": each.files[place].key for each in own},
+                training={} if training else learned,
+            )

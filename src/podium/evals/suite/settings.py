@@ -24,95 +24,6 @@ _SEED = "{seed}"
 """In the path of a checkpoint it stands for the number of the suite's seed."""
 
 
-class PlannerEntry(PlannerChoice):
-    """A planner, with its controls. `single:*` is a row for each worker alone.
-
-    "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So the seeds of a training are
-    one row, in which each policy answers the questions of its own seed.
-    """
-
-    conductor: ConductorSettings | None = None
-    """Which Conductor plans; None: that of the pool."""
-    label: str = ""
-    """Its row's label. Default: its name; for a Conductor also the checkpoint."""
-    controls: tuple[str, ...] | Literal["all"] = ()
-    """Controls of this planner, each with a row of its own; "all": all that can be run here."""
-    best_of: int = Field(default=1, ge=1)
-    """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
-    run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
-    rounds: int | None = Field(default=None, ge=1)
-    """The most plans for a question in this row. None: as many as the suite's budget allows, the Conductor was trained
-    with, or the method needs, whichever is most."""
-    untrained: str | None = None
-    """The checkpoint before training, for the control "untrained"."""
-
-    @field_validator("controls")
-    @classmethod
-    def _known(cls, controls: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
-        for name in () if controls == "all" else controls:
-            try:
-                find_control(name)
-            except ConfigError as error:
-                raise ValueError(str(error)) from None
-        return controls
-
-    @property
-    def checkpoint(self) -> str | None:
-        """The trained Conductor that it names."""
-        return None if self.conductor is None else self.conductor.checkpoint
-
-    def of_seed(self, seed: int) -> Self:
-        """This planner with the checkpoints of a seed, in the same row."""
-        named: dict[str, Any] = {}
-        if self.untrained is not None and _SEED in self.untrained:
-            named["untrained"] = self.untrained.replace(_SEED, str(seed))
-        if self.conductor is not None and self.checkpoint is not None and _SEED in self.checkpoint:
-            own = {"checkpoint": self.checkpoint.replace(_SEED, str(seed))}
-            named["conductor"] = self.conductor.model_copy(update=own)
-        return self.model_copy(update={**named, "label": self.row}) if named else self
-
-    @property
-    def row(self) -> str:
-        """The label of its row."""
-        if self.label:
-            return self.label
-        if self.planner != "conductor":
-            return f"{self.planner}{self._bound}"
-        table = self.conductor
-        source = None if table is None else table.checkpoint or table.worker or table.model
-        level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
-        leaves = ", leaves who fails" if self.quarantine_failing else ""
-        rounds = "" if self.rounds is None else f", {self.rounds} round{'s' * (self.rounds > 1)}"
-        return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
-
-    @property
-    def _bound(self) -> str:
-        return f", best of {self.best_of} plans (a bound)" if self.best_of > 1 else ""
-
-    @model_validator(mode="after")
-    def _can_learn(self) -> Self:
-        if self.quarantine_failing and self.controls:
-            raise ValueError("quarantine_failing learns from outcomes, so its row has no controls")
-        return self
-
-    @model_validator(mode="after")
-    def _samples_plans(self) -> Self:
-        if self.best_of > 1 and (not self.conducts or self.controls):
-            raise ValueError("best_of is for a planner whose plans a model writes, in a row without controls")
-        return self
-
-
-class TasksEntry(Settings):
-    """A task set. What it leaves out, the suite says."""
-
-    name: str
-    """A task set, a task file, a table or a recording."""
-    split: str | None = None
-    questions: int | None = Field(default=None, ge=1)
-    pools: tuple[str, ...] = ()
-    """The pools, by name, with which this set is used; empty: all."""
-
-
 class WorkerDegradation(Settings):
     """A worker that turns bad during the test, and does not say so."""
 
@@ -151,13 +62,125 @@ class PoolEntry(Settings):
         return self
 
 
+class PlannerEntry(PlannerChoice):
+    """A planner, with its controls. `single:*` is a row for each worker alone.
+
+    "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So the seeds of a training are
+    one row, in which each policy answers the questions of its own seed.
+    """
+
+    conductor: ConductorSettings | None = None
+    """Which Conductor plans; None: that of the pool."""
+    label: str = ""
+    """Its row's label. Default: its name; for a Conductor also the checkpoint."""
+    controls: tuple[str, ...] | Literal["all"] = ()
+    """Controls of this planner, each with a row of its own; "all": all that can be run here."""
+    best_of: int = Field(default=1, ge=1)
+    """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
+    run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
+    rounds: int | None = Field(default=None, ge=1)
+    """The most plans for a question in this row. None: as many as the suite's budget allows, the Conductor was trained
+    with, or the method needs, whichever is most."""
+    untrained: str | None = None
+    """The checkpoint before training, for the control "untrained"."""
+    pool: PoolEntry | None = None
+    """The workers of this row and its controls, if they are others than those of its table. The questions are the same,
+    so the row is compared with the others."""
+    tasks: tuple[str, ...] = ()
+    """The task sets, by name, on which it is evaluated; empty: all."""
+    seeds: int | None = Field(default=None, ge=1)
+    """It is evaluated with so many of the suite's first seeds; None: with all. For a row that no training made, where
+    each seed has the same questions."""
+
+    @field_validator("controls")
+    @classmethod
+    def _known(cls, controls: tuple[str, ...] | Literal["all"]) -> tuple[str, ...] | Literal["all"]:
+        for name in () if controls == "all" else controls:
+            try:
+                find_control(name)
+            except ConfigError as error:
+                raise ValueError(str(error)) from None
+        return controls
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The trained Conductor that it names."""
+        return None if self.conductor is None else self.conductor.checkpoint
+
+    @property
+    def conducts_untrained(self) -> bool:
+        """Whether it names a model that conducts without a training for it: a worker, or an endpoint."""
+        table = self.conductor
+        named = table is not None and (table.worker or (table.base_url and table.settings is None))
+        return self.conducts and (self.conducting_worker is not None or bool(named))
+
+    def of_seed(self, seed: int) -> Self:
+        """This planner with the checkpoints of a seed, in the same row."""
+        named: dict[str, Any] = {}
+        if self.untrained is not None and _SEED in self.untrained:
+            named["untrained"] = self.untrained.replace(_SEED, str(seed))
+        if self.conductor is not None and self.checkpoint is not None and _SEED in self.checkpoint:
+            own = {"checkpoint": self.checkpoint.replace(_SEED, str(seed))}
+            named["conductor"] = self.conductor.model_copy(update=own)
+        return self.model_copy(update={**named, "label": self.row}) if named else self
+
+    @property
+    def row(self) -> str:
+        """The label of its row."""
+        if self.label:
+            return self.label
+        if self.planner == EACH_WORKER and self.pool is not None:
+            return f"{EACH_WORKER} of {self.pool.title}"
+        if self.planner != "conductor":
+            return f"{self.planner}{self._bound}"
+        table = self.conductor
+        source = None if table is None else table.checkpoint or table.worker or table.model
+        level = "" if self.cost_sensitivity is None else f", cost sensitivity {self.cost_sensitivity:g}"
+        leaves = ", leaves who fails" if self.quarantine_failing else ""
+        rounds = "" if self.rounds is None else f", {self.rounds} round{'s' * (self.rounds > 1)}"
+        return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
+
+    def is_evaluated_on(self, tasks: TasksEntry) -> bool:
+        """Whether it has a row in the tables of a task set."""
+        return not self.tasks or tasks.name in self.tasks
+
+    @property
+    def _bound(self) -> str:
+        return f", best of {self.best_of} plans (a bound)" if self.best_of > 1 else ""
+
+    @model_validator(mode="after")
+    def _can_learn(self) -> Self:
+        if self.quarantine_failing and self.controls:
+            raise ValueError("quarantine_failing learns from outcomes, so its row has no controls")
+        return self
+
+    @model_validator(mode="after")
+    def _samples_plans(self) -> Self:
+        if self.best_of > 1 and (not self.conducts or self.controls):
+            raise ValueError("best_of is for a planner whose plans a model writes, in a row without controls")
+        return self
+
+
+class TasksEntry(Settings):
+    """A task set. What it leaves out, the suite says."""
+
+    name: str
+    """A task set, a task file, a table or a recording."""
+    split: str | None = None
+    questions: int | None = Field(default=None, ge=1)
+    pools: tuple[str, ...] = ()
+    """The pools, by name, with which this set is used; empty: all."""
+    seed: int | None = None
+    """Draws the questions, the same for each seed of the suite. None: each seed draws its own."""
+
+
 class SuiteSettings(Settings):
     """All settings of a suite. The same settings give the same results, in one process or in many."""
 
     title: str = ""
     """The heading of the report."""
     seed: int = 0
-    """The first seed. A seed draws the questions and all else that is random."""
+    """The first seed. A seed draws the questions, unless their set has one, and all else that is random."""
     seeds: int = Field(default=1, ge=1)
     """How many seeds, one after the other."""
     split: str = "test"
@@ -187,15 +210,28 @@ class SuiteSettings(Settings):
     def _agree(self) -> SuiteSettings:
         if not (self.planner and self.tasks and self.pool):
             raise ValueError("a suite needs a [[planner]], [[tasks]] and a [[pool]] or more")
-        labels = [entry.row for entry in self.planner]
-        for label in labels:
-            if labels.count(label) > 1:
-                raise ValueError(f"two planners have the row {label!r}; give one of them a label")
+        for entry in self.tasks:
+            labels = [planner.row for planner in self.planner if planner.is_evaluated_on(entry)]
+            for label in labels:
+                if labels.count(label) > 1:
+                    raise ValueError(f"two planners have the row {label!r}; give one of them a label")
         pools = [entry.name for entry in self.pool]
         for entry in self.tasks:
             for name in entry.pools:
                 if name not in pools:
                     raise ValueError(f"the tasks {entry.name} name the pool {name!r}, which no [[pool]] has")
+        sets = [entry.name for entry in self.tasks]
+        for planner in self.planner:
+            for name in planner.tasks:
+                if name not in sets:
+                    raise ValueError(
+                        f"the planner {planner.row} names the tasks {name!r}, which no [[tasks]] has"
+                    )
+            if planner.seeds is not None and any(entry.seed is None for entry in self.tasks):
+                raise ValueError(
+                    f"the planner {planner.row} has seeds, and each seed draws other questions; give each [[tasks]] a "
+                    "seed, or leave seeds out"
+                )
         return self
 
     @property

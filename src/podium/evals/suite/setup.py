@@ -83,7 +83,8 @@ class TableSetup:
     def tasks(self, seed: int) -> TaskSet:
         """The questions of a seed; `ConfigError` if there are none."""
         table = self.table
-        return open_tasks(table.tasks.name, table.split, size=table.questions, seed=seed, pool=self.pool)
+        drawn_by = seed if table.tasks.seed is None else table.tasks.seed
+        return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
 
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
@@ -98,14 +99,13 @@ class TableSetup:
         """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
         return replays_bare_questions(self.pool)
 
-    def entries(self, settings: SuiteSettings) -> Iterator[PlannerEntry]:
-        """The planners, with a row for each worker in the place of `single:*`."""
-        for entry in settings.planner:
-            if entry.planner != EACH_WORKER:
-                yield entry
-                continue
-            for name in self.pool.answering:
-                yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
+    def entries(self, entry: PlannerEntry) -> Iterator[PlannerEntry]:
+        """The planner; in the place of `single:*`, each worker alone."""
+        if entry.planner != EACH_WORKER:
+            yield entry
+            return
+        for name in self.pool.answering:
+            yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
 
     def rows(
         self,
@@ -119,6 +119,7 @@ class TableSetup:
         Args:
             answers: by seed, how many answers a file has when it is complete.
         """
+        answers = dict(list(answers.items())[: entry.seeds])
         of_seeds = {seed: entry.of_seed(seed) for seed in answers}
         read = {seed: self._fingerprints(each) for seed, each in of_seeds.items()}
         for control in (None, *controls):
