@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, UsageError
-from podium.tasks.graders.text_graders import Exact
+from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.open import ALL, open_tasks, splits_of
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
@@ -379,7 +379,29 @@ def test_a_table_with_question_and_answer_is_a_task_set(tmp_path: Path, kind: st
     assert sum(map(len, found.values())) == len(QUESTIONS)
     assert len({task.id for tasks in found.values() for task in tasks}) == len(QUESTIONS)
     assert {tasks.name for tasks in found.values()} == {"mine/train", "mine/validation", "mine/test"}
-    assert all(isinstance(task.grader, Exact) for task in found["train"])
+    assert all(isinstance(task.grader, Numeric) for task in found["train"])
+
+
+@pytest.mark.parametrize(
+    ("golds", "response", "right"),
+    [
+        pytest.param(["63", "4"], "Therefore 100 - 37 is 63.", True, id="numbers in a sentence"),
+        pytest.param(["63", "4"], "It is 63 or 64.", False, id="two values"),
+        pytest.param(["63", "Lima"], "Therefore 100 - 37 is 63.", False, id="not all are numbers"),
+        pytest.param(["63", "Lima"], "63", True, id="the text itself"),
+        pytest.param([63, 4.5], "$63.00", True, id="numbers of JSON"),
+    ],
+)
+async def test_a_table_of_numbers_is_judged_by_number(
+    tmp_path: Path, golds: list[object], response: str, right: bool
+) -> None:
+    file = tmp_path / "mine.jsonl"
+    write(
+        file,
+        [{"question": f"Question {n}?", "answer": gold, "split": "test"} for n, gold in enumerate(golds)],
+    )
+    task = next(task for task in open_tasks(str(file), "test") if task.gold == "63")
+    assert (await task.grade(response)).correct is right
 
 
 async def test_a_table_says_the_split_and_the_grader_of_each_row(tmp_path: Path) -> None:

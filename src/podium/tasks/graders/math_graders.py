@@ -27,7 +27,7 @@ class Numeric(PureGrader):
     """1 when the answer is one number, close enough to the gold one.
 
     `1,234.50`, `$12`, `-3e4`, `45 %`, `3 apples` and `x = 3` are one number; `3 or 4`, `about 3`, `3 dozen` and `1/2`
-    are not.
+    are not. With `sentences` the last number of a sentence counts, too: `4 boxes of 3 are 12 apples` is 12.
     """
 
     kind: Literal["numeric"] = "numeric"
@@ -37,6 +37,8 @@ class Numeric(PureGrader):
     """The largest absolute difference from the gold number."""
     relative: float = Field(default=0.0, ge=0)
     """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
+    sentences: bool = False
+    """Whether a number in a sentence counts, read as `math` reads it."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
@@ -46,6 +48,8 @@ class Numeric(PureGrader):
         if found is None:
             return Grade(0.0)
         given, wanted = number(found, fractions=False), number(gold, fractions=False)
+        if given is None and self.sentences and (value := expression(found)) is not None:
+            given = number(value.text, fractions=False)
         hedges = is_false(found.strip(" $"), found) or not settles(found, gold)
         if given is None or wanted is None or hedges or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, found)

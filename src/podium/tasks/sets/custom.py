@@ -21,6 +21,7 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from podium.config import Settings, build
 from podium.errors import ConfigError
+from podium.reading.numerals import number
 from podium.recordings import SPLIT_NAMES, split_by_hash
 from podium.rows import (
     cell_equals,
@@ -32,6 +33,7 @@ from podium.rows import (
     template_columns,
 )
 from podium.tasks.graders.base import GraderSettings
+from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.registry import AnyGrader
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.overlap import question_key
@@ -98,20 +100,28 @@ class CustomSet(TaskSetSpec):
     def of_table(cls, file: Path) -> Self:
         """The set of a table with the columns question and answer, and split and grader where it has them.
 
+        If every right answer is a number, rows that name no grader are judged by `numeric`, also where the number
+        stands in a sentence; else by `exact`.
+
         Raises:
             UsageError: the table cannot be read.
             ConfigError: it has no such columns.
         """
-        columns = {column for row in read_rows(file) for column in row.values}
+        columns, numbers = set[str](), True
+        for row in read_rows(file):
+            columns.update(row.values)
+            gold = row.values.get("answer")
+            numbers = numbers and (is_empty(gold) or number(str(gold), fractions=False) is not None)
         if lacking := [column for column in ("question", "answer") if column not in columns]:
             raise ConfigError(
                 f"{file} has no column {lacking[0]!r}; it has {', '.join(sorted(columns)) or 'none'}. Rename one, or "
                 'say which it is in a task file, NAME.toml, with set = "own".'
             )
         optional = {"split": "split", "grader_column": "grader"}
-        return cls.model_validate(
-            {"file": file} | {key: column for key, column in optional.items() if column in columns}
-        )
+        table: dict[str, Any] = {key: column for key, column in optional.items() if column in columns}
+        if numbers:
+            table["grader"] = Numeric(answer="stated", sentences=True)
+        return cls.model_validate({"file": file} | table)
 
     @field_validator("question")
     @classmethod
