@@ -16,9 +16,8 @@ from podium.evals.ratings.asking import AskingProgress, RunBudget
 from podium.evals.study.judging import by_agreement
 from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.study.table import StudyTable
-from podium.evals.suite.results import GradedAnswer, answer_arrays, answers_key
+from podium.evals.suite.results import GradedAnswer, answer_arrays
 from podium.evals.suite.run import ShowProgress, accuracy_so_far
-from podium.evals.suite.settings import PlannerEntry
 from podium.tasks import Task
 from podium.types import Budget
 
@@ -68,10 +67,7 @@ class WorkerAnswers:
         twice = round(REPEATED * reached) if samples == 1 < most_samples(self.table.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
         parts = [(self.table.of(tasks[:twice]), 2), (self.table.of(tasks[twice:]), samples)]
-        workers = {
-            self._key(name): PlannerEntry(planner=f"single:{name}", label=name)
-            for name in self.table.pool.answering
-        }
+        workers = dict(map(self.table.alone, self.table.pool.answering))
         wanted = len(workers) * sum(repeats * len(part.questions.tasks) for part, repeats in parts)
         missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
         progress, so_far = AskingProgress(wanted, wanted - missing), accuracy_so_far(show, missing)
@@ -154,11 +150,8 @@ class WorkerAnswers:
         return {
             name: {place: one for place, one in found.items() if one.trace.answer is not None}
             for name in self.table.pool.answering
-            for found in (self.table.kept(self._key(name)),)
+            for found in (self.table.kept(self.table.alone(name)[0]),)
         }
-
-    def _key(self, name: str) -> str:
-        return answers_key(name, self.table.pool.named(name).identity)
 
     @property
     def cost_usd(self) -> float:

@@ -5,8 +5,8 @@ The questions are grouped into kinds, and each candidate is asked some of each, 
 the weights of the kinds that it passed and that no chosen worker covers yet. It is chosen if it is worth enough for
 each of its dollars. How much is enough rises with the share of the budget that chosen candidates take.
 
-Every call goes through the executor, so limits, retries, the response cache and budgets hold as everywhere. A candidate
-that gives no answer is broken, and is asked nothing more.
+Each test is a job of a suite, so answers are kept, and limits, retries and budgets hold as everywhere. A candidate that
+gives no answer is broken, and is asked nothing more.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import asyncio
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from podium.calls import Dispatcher
@@ -23,9 +23,8 @@ from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
 from podium.evals.ratings.asking import failure_of
 from podium.evals.ratings.rating import find_clusters
-from podium.rollout.rollout import roll
+from podium.evals.study.table import StudyTable
 from podium.tasks import Task
-from podium.team import Runner
 from podium.types import Value
 from podium.workers.pool import Pool
 from podium.workers.ratings import ClusterWords, Ratings, Tally
@@ -63,12 +62,6 @@ class QuestionKinds:
             tests={kind: tuple(found[:TESTS]) for kind, found in members.items()},
             weights={kind: len(found) / smallest for kind, found in members.items()},
         )
-
-    def graded_by(self, tasks: Sequence[Task]) -> QuestionKinds:
-        """The same kinds; each test has the grader that it has among `tasks`."""
-        known = {task.id: task for task in tasks}
-        tests = {kind: tuple(known[task.id] for task in own) for kind, own in self.tests.items()}
-        return replace(self, tests=tests)
 
 
 def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
@@ -117,52 +110,55 @@ def order_of_tests(pool: Pool) -> tuple[int, ...]:
 
 
 async def ask_candidates(
-    pool: Pool,
+    table: StudyTable,
     kinds: QuestionKinds,
     dispatcher: Dispatcher,
     *,
-    concurrency: int,
     on_tested: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Candidate, ...]:
-    """Test all workers of `pool` that are no tools. Returns the results, the cheapest candidate first.
+    """Test all workers of the table that are no tools. Returns the results, the cheapest candidate first.
 
-    After the budget has refused a call, answers that the response cache has still count; no other call is made.
+    After the budget has refused a call, kept answers still count; no other call is made.
 
     Args:
-        concurrency: how many candidates are tested at a time. Each is asked one question after another.
+        table: its questions contain the tests. So many candidates are tested at a time as it allows calls at once: each
+            is asked one question after another.
         on_tested: called with (candidates done, all) after each.
     """
-    order = order_of_tests(pool)
+    order = order_of_tests(table.pool)
     waiting = iter(order)
     found: dict[int, Candidate] = {}
 
     async def work() -> None:
         for number in waiting:
-            found[number] = await _ask(pool.names[number], pool, kinds, dispatcher)
+            found[number] = await _ask(table.pool.names[number], table, kinds, dispatcher)
             on_tested(len(found), len(order))
 
     async with asyncio.TaskGroup() as group:
-        for _ in range(min(concurrency, len(order))):
+        for _ in range(min(table.concurrency, len(order))):
             group.create_task(work())
     return tuple(found[number] for number in order)
 
 
-async def _ask(name: str, pool: Pool, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
-    runner = Runner.alone(name, pool, dispatcher)
+async def _ask(name: str, table: StudyTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+    graded = {task.id: task for task in table.questions.tasks}
+    key, alone = table.alone(name)
     tallies: dict[str, Tally] = {}
-    for kind, tasks in kinds.tests.items():
-        for task in tasks:
+    for kind, tests in kinds.tests.items():
+        for test in tests:
+            asked = table.of([graded[test.id]])
             try:
-                rollout = await roll(runner, task, seed=f"compose/{task.id}/{name}")
+                await asked.answer({key: alone}, dispatcher)
             except BudgetError:
                 return Candidate(worker=name, tallies=tallies, complete=False, reason=OUT_OF_BUDGET)
-            if rollout.trace.answer is None:
-                failure = failure_of(rollout.trace).removeprefix(f"{name}: ")
+            answer = asked.kept(key)[test.id, 0]
+            if answer.trace.answer is None:
+                failure = failure_of(answer.trace).removeprefix(f"{name}: ")
                 return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")
             one = Tally(
-                right=float(rollout.correct),
-                questions=int(rollout.grade.failure is None),
-                cost_usd=rollout.trace.uncached_usd,
+                right=float(answer.grade.correct),
+                questions=int(answer.grade.failure is None),
+                cost_usd=answer.trace.uncached_usd,
             )
             tallies[kind] = tallies[kind] + one if kind in tallies else one
     return Candidate(worker=name, tallies=tallies)

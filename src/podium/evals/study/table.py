@@ -14,7 +14,14 @@ from typing import Self
 from podium.calls import Dispatcher
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer, kept_gold, parse_answers
+from podium.evals.suite.results import (
+    AnswerFiles,
+    GradedAnswer,
+    OnAnswer,
+    answers_key,
+    kept_gold,
+    parse_answers,
+)
 from podium.evals.suite.run import run_here
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.evals.suite.setup import TableSetup
@@ -49,6 +56,11 @@ class StudyTable(TableSetup):
     def of(self, tasks: Sequence[Task]) -> Self:
         """The same with some of its questions."""
         return replace(self, questions=replace(self.questions, tasks=tuple(tasks)))
+
+    def alone(self, name: str) -> tuple[str, PlannerEntry]:
+        """A worker that answers alone: the key of the file of its answers, and the planner."""
+        key = answers_key(name, self.pool.named(name).identity)
+        return key, PlannerEntry(planner=f"single:{name}", label=name)
 
     def tasks(self, seed: int) -> TaskList:
         """The questions, whatever the seed."""
@@ -85,7 +97,7 @@ class StudyTable(TableSetup):
         self,
         planners: Mapping[str, PlannerEntry],
         dispatcher: Dispatcher,
-        on_answer: OnAnswer,
+        on_answer: OnAnswer = lambda label, answer: None,
         *,
         repeats: int = 1,
         early_stop: bool = False,
