@@ -74,7 +74,7 @@ def test_what_another_process_gathers_is_refused_until_it_has_ended(tmp_path: Pa
         )
         other.kill()
     with RecordingWriter(file) as writer:
-        assert writer.has("0000", "ada", 0)
+        assert writer.find("0000", "ada", 0)
 
 
 def test_of_many_that_open_a_new_file_at_once_one_alone_has_it(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ def test_on_a_full_disk_what_was_committed_stays_and_the_rest_is_reported(tmp_pa
     assert sentence.startswith("r.partial cannot be written (")
     assert sentence.endswith("); make room there, and give the same command again.")
     with RecordingWriter(tmp_path / "r.partial") as writer:
-        assert all(writer.has(f"{kept:04}", "ada", 0) for kept in range(number))
+        assert all(writer.find(f"{kept:04}", "ada", 0) for kept in range(number))
         assert writer.write(tmp_path / "r.parquet", name="r").responses == number
 
 

@@ -108,8 +108,7 @@ def record(
                 "split": split,
                 "seed": seed,
                 "grader": value_digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
-            },
-            adopted=("grader",),
+            }
         )
         writer.grow({"questions": questions, "samples": samples})
         writer.commit()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import astuple
 from pathlib import Path
@@ -31,34 +31,25 @@ _TABLES = (
     "create table if not exists made_by (configuration text)",
     "create table if not exists asked (name text primary key, count integer) without rowid",
     "create table if not exists question (id text primary key, text text, gold text, family text, split text)",
+    # `seen` is empty where the worker was asked the bare question: a key with null would not be unique.
     """create table if not exists response (
-      question text, worker text, sample integer, text text, answer text, score real,
-      input_tokens integer, output_tokens integer, estimated integer, seconds real,
-      primary key (question, worker, sample)
-    ) without rowid""",
-    # A table of its own: an unfinished recording of an earlier Podium then continues as it is.
-    """create table if not exists conditioned (
       question text, worker text, sample integer, text text, answer text, score real,
       input_tokens integer, output_tokens integer, estimated integer, seconds real, seen text, shown text,
       primary key (question, worker, seen, sample)
     ) without rowid""",
 )
-_NAMES = {"made_by", "asked", "question", "response", "conditioned"}
-_VALUES = "question, worker, sample, text, answer, score, input_tokens, output_tokens, estimated, seconds"
-_ALL = f"""
-(select {_VALUES}, null as seen, null as shown from response
-  union all select {_VALUES}, seen, shown from conditioned)
-"""
-_ROWS = f"""
+_NAMES = {"made_by", "asked", "question", "response"}
+_ONE = "question = ? and worker = ? and sample = ? and seen = ?"
+_ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
   row_number() over (partition by r.question, r.worker, r.seen order by r.sample) - 1, r.text, r.answer, r.score,
-  r.input_tokens, r.output_tokens, r.estimated, r.seconds, r.seen, r.shown
-from question q join {_ALL} r on r.question = q.id order by q.id, r.worker, r.seen, r.sample
+  r.input_tokens, r.output_tokens, r.estimated, r.seconds, nullif(r.seen, ''), r.shown
+from question q join response r on r.question = q.id order by q.id, r.worker, r.seen, r.sample
 """
-_KNOWN = f"""
-select worker, count(*), count(seen), count(case when seen is null then score end),
-  avg(case when seen is null and score is not null then score >= 0.999 end)
-from {_ALL} r join question on question.id = r.question group by worker order by worker
+_KNOWN = """
+select worker, count(*), count(nullif(seen, '')), count(case when seen = '' then score end),
+  avg(case when seen = '' and score is not null then score >= 0.999 end)
+from response r join question on question.id = r.question group by worker order by worker
 """
 
 
@@ -95,11 +86,8 @@ class RecordingWriter:
     ) -> None:
         self._db.close()
 
-    def identify(self, configuration: Mapping[str, Any], *, adopted: Collection[str] = ()) -> None:
+    def identify(self, configuration: Mapping[str, Any]) -> None:
         """Save the configuration that the responses come from. Later runs must have the same one.
-
-        Args:
-            adopted: keys that are saved now where the recording was begun without them.
 
         Raises:
             RunMismatchError: the recording was begun with another configuration.
@@ -110,15 +98,6 @@ class RecordingWriter:
             self._execute("insert into made_by values (?)", (wanted,))
         elif found[0] != wanted:
             before = json.loads(found[0])
-            before |= {key: configuration[key] for key in adopted if key not in before}
-            if before == json.loads(wanted):
-                self._execute("update made_by set configuration = ?", (wanted,))
-                return
-            if unknown := sorted(configuration.keys() - before.keys()):
-                raise RunMismatchError(
-                    f"The unfinished recording does not say its {', '.join(unknown)}, because an earlier Podium wrote "
-                    "it; take another name for the recording."
-                )
             keys = before.keys() | configuration.keys()
             differing = sorted(key for key in keys if before.get(key) != configuration.get(key))
             raise RunMismatchError(
@@ -173,16 +152,11 @@ class RecordingWriter:
             seen: what the worker saw besides the question; None: nothing, it was asked the bare question.
         """
         worker, number, *rest = astuple(response)
-        values = (question_id, worker, number if sample is None else sample, *rest)
-        if seen is None:
-            done = self._execute(
-                "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
-            )
-        else:
-            done = self._execute(
-                "insert or ignore into conditioned values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (*values, seen.key, seen.document),
-            )
+        context = ("", None) if seen is None else (seen.key, seen.document)
+        done = self._execute(
+            "insert or ignore into response values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (question_id, worker, number if sample is None else sample, *rest, *context),
+        )
         return done.rowcount > 0
 
     def find(
@@ -190,45 +164,21 @@ class RecordingWriter:
     ) -> RecordedResponse | None:
         """The response that was saved; None: there is none."""
         row = self._execute(
-            f"select {_VALUES} from {_ALL} where question = ? and worker = ? and sample = ? and seen is ?",
-            (question_id, worker, sample, None if seen is None else seen.key),
+            f"select * from response where {_ONE}", (question_id, worker, sample, seen.key if seen else "")
         ).fetchone()
         if row is None:
             return None
-        _, name, number, text, answer, score, sent, made, estimated, seconds = row
+        _, name, number, text, answer, score, sent, made, estimated, seconds, *_ = row
         return RecordedResponse(name, number, text, answer, score, sent, made, bool(estimated), seconds)
 
     def judge(
         self, question_id: str, response: RecordedResponse, score: float, seen: ShownContext | None = None
     ) -> None:
         """Give a saved response its score, and the answer of `response`, which the grader found."""
-        table = "response" if seen is None else "conditioned"
-        condition = () if seen is None else (seen.key,)
+        key = question_id, response.worker, response.sample, seen.key if seen else ""
         self._execute(
-            f"update {table} set score = ?, answer = ? where question = ? and worker = ? and sample = ?"
-            + (" and seen = ?" if condition else ""),
-            (
-                score,
-                *_storable((response.answer,)),
-                question_id,
-                response.worker,
-                response.sample,
-                *condition,
-            ),
+            f"update response set score = ?, answer = ? where {_ONE}", (score, response.answer, *key)
         )
-
-    def has(self, question_id: str, worker: str, sample: int) -> bool:
-        """Whether this response is saved."""
-        found = self._execute(
-            "select 1 from response where question = ? and worker = ? and sample = ?",
-            (question_id, worker, sample),
-        )
-        return found.fetchone() is not None
-
-    @property
-    def workers(self) -> frozenset[str]:
-        """Workers with a response."""
-        return frozenset(worker for (worker,) in self._execute(f"select distinct worker from {_ALL}"))
 
     def commit(self) -> None:
         """Write everything that was added to disk before returning."""
@@ -244,14 +194,13 @@ class RecordingWriter:
             "select id from question where id not in (select min(id) from question group by bare(text))"
         )
         count: int = self._execute(f"select count(*) from ({repeated})").fetchone()[0]
-        for table in ("response", "conditioned"):
-            self._execute(f"delete from {table} where question in ({repeated})")
+        self._execute(f"delete from response where question in ({repeated})")
         self._execute(f"delete from question where id in ({repeated})")
         return count
 
     def drop_unanswered(self) -> int:
         """Remove questions without a response. Returns their number."""
-        done = self._execute(f"delete from question where id not in (select question from {_ALL})")
+        done = self._execute("delete from question where id not in (select question from response)")
         return done.rowcount
 
     def write(

@@ -320,7 +320,7 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget() -> No
         progress = await record(
             Pool([*down, dear("Answer: 4")]), TASKS, writer, budget=Budget(usd=20.0), concurrency=16
         )
-        assert not any(writer.has(task.id, "down0", 0) for task in TASKS)
+        assert not any(writer.find(task.id, "down0", 0) for task in TASKS)
     assert progress.usd <= 20.0
 
 
@@ -383,7 +383,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
         with pytest.raises(asyncio.CancelledError):
             await job
     with RecordingWriter(tmp_path / "g") as writer:
-        assert sum(writer.has(task.id, "dear", 0) for task in TASKS) == told[-1] < 8
+        assert sum(writer.find(task.id, "dear", 0) is not None for task in TASKS) == told[-1] < 8
         assert (await record(Pool([worker]), TASKS, writer)).kept == 8
 
 

@@ -159,6 +159,10 @@ class AnswerFiles:
         path = self._path(key)
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
+    def missing(self, key: str, answers: int) -> int:
+        """How many answers a file lacks that has so many when it is complete."""
+        return max(0, answers - len(self.lines(key)))
+
     def evaluation(self, keys: Iterable[str]) -> Evaluation:
         """The files of one row, with all seeds, as an evaluation. It has at least one answer.
 

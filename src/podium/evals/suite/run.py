@@ -48,7 +48,7 @@ async def run_suite(
     processes = 1 if dispatcher or given or manifest.pays else wanted
 
     async def run_all(jobs: Iterable[SuiteJob]) -> None:
-        jobs = [job for job in jobs if any(len(results.lines(key)) < sizes[key] for key in job.keys.values())]
+        jobs = [job for job in jobs if any(results.missing(key, sizes[key]) for key in job.keys.values())]
         if processes > 1 and len(jobs) > 1:
             groups = _that_share(jobs)
             await run_in_children(results, groups, min(processes, len(groups)))
@@ -103,7 +103,7 @@ def accuracy_so_far(show: ShowProgress, left: int) -> OnAnswer:
 def answers_left(manifest: SuiteManifest, run: Path) -> int:
     """How many answers a run still lacks, those to training questions included."""
     results = AnswerFiles(run)
-    return sum(max(0, size - len(results.lines(key))) for key, size in manifest.answers.items())
+    return sum(results.missing(key, answers) for key, answers in manifest.answers.items())
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:

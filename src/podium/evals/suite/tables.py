@@ -17,20 +17,19 @@ from podium.rollout import Rollout
 
 def evaluations_of(table: SuiteTable, results: AnswerFiles) -> dict[str, Evaluation]:
     """The evaluation of each row that has all of its answers, by label."""
+    lacking = unfinished(table, results)
     with without_garbage_collection():
         return {
             row.label: results.evaluation([file.key for file in row.files])
             for row in table.rows
-            if all(len(results.lines(file.key)) >= file.answers for file in row.files)
+            if row.label not in lacking
         }
 
 
 def unfinished(table: SuiteTable, results: AnswerFiles) -> list[str]:
     """The labels of the rows that lack answers."""
     return [
-        row.label
-        for row in table.rows
-        if any(len(results.lines(file.key)) < file.answers for file in row.files)
+        row.label for row in table.rows if any(results.missing(file.key, file.answers) for file in row.files)
     ]
 
 
