@@ -27,7 +27,7 @@ from podium.evals.study.page import HTML, MARKDOWN
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import Study
 from podium.evals.study.run import StudyRun, StudySettings
-from podium.evals.study.sentences import headline, summary
+from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.spending import StudyCost
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
@@ -145,7 +145,7 @@ def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
         return
     console = open_console()
     console.print(printable(headline(result)), style="bold", soft_wrap=True)
-    for sentence in summary(result):
+    for sentence in (*misjudged(result), *summary(result)):
         print_sentence(console, sentence)
     print_sentence(console, f"\nThe page: {out / HTML} and {out / MARKDOWN}")
     for file in result.files:

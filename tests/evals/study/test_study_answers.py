@@ -16,7 +16,7 @@ from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.questions import StudyQuestions, questions_of
 from podium.evals.study.table import StudyTable
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
-from podium.tasks.graders.text_graders import Exact
+from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
 from podium.types import Price, Profile, Question
@@ -65,6 +65,28 @@ async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> No
     assert found.answers.score_QW.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
     assert (await ask(tmp_path, more, changed, samples=2)).kept == 20
     assert calls(more) == [5, 5]
+
+
+async def test_wrong_answers_with_the_words_of_the_right_one_are_counted(tmp_path: Path) -> None:
+    capitals = tuple(
+        Task(f"t/{n}", Question(text=f"{n}. Which capital?"), gold, Exact())
+        for n, gold in enumerate(("Paris", "Rome", "Paris."))
+    )
+    pool = Pool([ScriptedWorker("ada", {"": "It is Paris."}), ScriptedWorker("bob", {"": "Paris"})])
+    await ask(tmp_path, pool, capitals)
+    found = answers_of(tmp_path, pool, capitals).read()
+    assert found.answers.score_QW.tolist() == [[0, 1], [0, 0], [0, 1]]
+    assert (found.misjudged.wrong, found.misjudged.with_words) == (4, 2)
+
+
+async def test_another_grader_judges_the_kept_answers_anew(tmp_path: Path) -> None:
+    pool = team()
+    await ask(tmp_path, pool, TASKS)
+    lenient = tuple(replace(task, grader=Normalised()) for task in TASKS)
+    with pytest.raises(UsageError, match="Too few questions"):
+        answers_of(tmp_path, pool, lenient).read()
+    await ask(tmp_path, pool, lenient)
+    assert len(answers_of(tmp_path, pool, lenient).read().tasks) == 5
 
 
 async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 from podium.evals.ratings.answers import Answers
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
+from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
 from podium.evals.study.page import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
@@ -58,6 +59,22 @@ def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
         f"{cheap.more_questions:,} more questions ({120 + cheap.more_questions:,} in all) would decide this"
     )
     assert wanted in page
+
+
+def test_so_few_questions_that_no_gain_could_be_found_show_no_figure() -> None:
+    few = study_of(nothing_helps(0, questions=3))
+    assert few.detectable is not None
+    assert few.detectable > 1
+    page = study_markdown(few)
+    assert "is not likely to find any gain of a team, however large" in page
+    assert "likely (80 %)" not in page
+
+
+def test_a_grader_that_seems_to_judge_right_answers_wrong_is_doubted() -> None:
+    answers = votes_help(0, questions=40)
+    for with_words, doubted in ((3, True), (2, False), (0, False)):
+        study = study_of(answers, misjudged=NearMisses(wrong=12, with_words=with_words))
+        assert ("name another grader in a column grader" in study_markdown(study)) == doubted
 
 
 def test_what_stands_for_right_answers_is_said() -> None:

@@ -13,7 +13,7 @@ from podium.calls import Dispatcher
 from podium.errors import BudgetError, UsageError
 from podium.evals.ratings.answers import Answers
 from podium.evals.ratings.asking import AskingProgress, RunBudget
-from podium.evals.study.judging import by_agreement
+from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.study.table import StudyTable
 from podium.evals.suite.results import GradedAnswer, answer_arrays
@@ -37,6 +37,7 @@ class StudyAnswers:
     tasks: tuple[Task, ...]
     """These questions, in the same order."""
     notes: tuple[str, ...]
+    misjudged: NearMisses
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ class WorkerAnswers:
             )
         if by_others:
             answers, repeated = by_agreement(answers), by_agreement(repeated)
-        return StudyAnswers(answers, repeated, tasks, tuple(notes))
+        misjudged = near_misses((task, by_task[task.id]) for by_task in given.values() for task in tasks)
+        return StudyAnswers(answers, repeated, tasks, tuple(notes), misjudged)
 
     def _kept(self) -> dict[str, Mapping[tuple[str, int], GradedAnswer]]:
         """The answers of each worker to the questions as they are now, by task and repeat."""

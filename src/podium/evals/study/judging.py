@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -17,16 +17,18 @@ import numpy as np
 from podium.calls import Dispatcher
 from podium.errors import BudgetError, GraderError
 from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
+from podium.evals.suite.results import GradedAnswer
 from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key
+from podium.reading.same_answer import answer_key, normalised_words
+from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
-from podium.tasks.task import Grade
+from podium.tasks.task import Grade, Task
 from podium.team import Runner
-from podium.types import Message, Question
+from podium.types import Message, Question, Value
 from podium.workers.pool import Pool
 
 _LONGEST = 8_000
-"""Most characters of an answer that the judge sees."""
+"""Most characters of an answer that are looked at."""
 
 
 @dataclass
@@ -122,6 +124,25 @@ class OutcomeGrader:
         if self.right:
             return Grade(float(found is not None and answer_key(found) in self.right), found)
         return await self.otherwise(response, gold)
+
+
+class NearMisses(Value):
+    """Answers that a grader of texts judged wrong, and how many of them have the words of the right answer."""
+
+    wrong: int = 0
+    with_words: int = 0
+
+
+def near_misses(given: Iterable[tuple[Task, Sequence[GradedAnswer]]]) -> NearMisses:
+    """Those among the answers to these tasks."""
+    wrong = [
+        f" {normalised_words(task.gold)} " in f" {normalised_words((answer.trace.answer or '')[-_LONGEST:])} "
+        for task, answers in given
+        if isinstance(task.grader, Exact | Normalised)
+        for answer in answers
+        if not answer.grade.correct
+    ]
+    return NearMisses(wrong=len(wrong), with_words=sum(wrong))
 
 
 def by_agreement(answers: Answers) -> Answers:

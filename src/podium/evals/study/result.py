@@ -10,6 +10,7 @@ from podium.evals.json_file import JsonFile
 from podium.evals.ratings.answers import Answers, Floats, select
 from podium.evals.stats import Interval, accuracy_interval
 from podium.evals.study.decision import StudyDecision
+from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import best_single
 from podium.evals.study.questions import JudgedBy
 from podium.types import Value
@@ -83,6 +84,8 @@ class Study(StudyDecision, JsonFile):
     """The worker that judged."""
     workers: tuple[str, ...]
     bounds: Bounds
+    misjudged: NearMisses = NearMisses()
+    """What graders of texts may have judged wrong by mistake."""
     spent_usd: float = 0.0
     recorded: bool = False
     """Whether workers answered from a recording or a script, so that the dollars are not paid."""

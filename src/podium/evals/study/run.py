@@ -187,6 +187,7 @@ class StudyRun:
             judge=settings.judge if questions.judged_by == "judge" else None,
             workers=answers.workers,
             bounds=Bounds.of(known.repeated),
+            misjudged=known.misjudged,
             spent_usd=spent_usd,
             recorded=any(isinstance(worker, ReplayWorker) for worker in pool) or not has_real_workers(pool),
             notes=tuple(filter(None, notes)),

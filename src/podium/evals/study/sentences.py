@@ -18,6 +18,8 @@ _VERDICTS = {
     "not better": "gains too little to matter",
     "open": "open",
 }
+_MANY = 0.25
+"""The share of the wrong answers with the words of the right one from which on the grader is doubted."""
 _REPLAYED = "The workers answered from a recording, in which each answered the bare question."
 
 
@@ -77,10 +79,16 @@ def summary(study: Study) -> Iterator[str]:
             f"for 1,000 questions, which is {_saving(study, cheaper)} less than {_worker(single)} alone."
         )
     if best is single and study.detectable is not None:
-        yield (
-            f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if it "
-            f"is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
-        )
+        if study.detectable > 1 - single.accuracy.mean:
+            yield (
+                f"With {study.questions:,} questions, this study is not likely to find any gain of a team, however "
+                "large. Ask more."
+            )
+        else:
+            yield (
+                f"With {study.questions:,} questions, this study is likely (80 %) to find a gain of the best team if "
+                f"it is {_points(study.detectable)} or more. It cannot exclude a smaller gain."
+            )
     if best is single:
         yield from _perhaps_cheaper(study)
     opened = [row for row in study.rows if row.verdict == "open" and row.is_team and row.more_questions]
@@ -135,8 +143,20 @@ def bounds(study: Study) -> Iterator[str]:
         yield f"{best}, so there is no sign that choosing workers by the question can gain anything."
 
 
+def misjudged(study: Study) -> Iterator[str]:
+    """What to do where the grader seems to judge right answers wrong."""
+    found = study.misjudged
+    if found.with_words and found.with_words >= _MANY * found.wrong:
+        yield (
+            f"In {found.with_words:,} of the {found.wrong:,} answers that were judged wrong stand the words of the "
+            "right answer: the grader compares whole answers as texts. If they are right, name another grader in a "
+            "column grader of the questions (docs/graders.md), and give the same command again."
+        )
+
+
 def caveats(study: Study) -> Iterator[str]:
     """What a reader has to know before believing a figure."""
+    yield from misjudged(study)
     if study.recorded:
         yield _REPLAYED
     if study.judged_by == "judge":

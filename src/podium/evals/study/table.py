@@ -26,6 +26,7 @@ from podium.evals.suite.run import run_here
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
+from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import Task
 from podium.tasks.task import TaskList
 from podium.team.settings import TeamSettings
@@ -39,6 +40,8 @@ class StudyTable(TableSetup):
     folder: Path
     """Of the study, which keeps the answers."""
     questions: StudyQuestions
+    graders: tuple[str, ...]
+    """What tells the graders from others: under other ones the workers' answers are judged anew."""
     rated: Callable[[Task], Pool] | None = None
     """The workers of a question with their ratings; None: `pool` answers every question."""
     concurrency: int = 16
@@ -51,7 +54,16 @@ class StudyTable(TableSetup):
         """The table of these questions and workers."""
         tasks, workers = TasksEntry(name=questions.name), PoolEntry(name=team.workers_file)
         table = TableSettings(tasks=tasks, pool=workers, split="study", questions=len(questions.tasks))
-        return cls(table, pool, team, folder=folder, questions=questions, concurrency=concurrency)
+        graders = {value_digest(grader_settings(task.grader)) for task in questions.tasks}
+        return cls(
+            table,
+            pool,
+            team,
+            folder=folder,
+            questions=questions,
+            graders=tuple(sorted(graders)),
+            concurrency=concurrency,
+        )
 
     def of(self, tasks: Sequence[Task]) -> Self:
         """The same with some of its questions."""
@@ -59,7 +71,7 @@ class StudyTable(TableSetup):
 
     def alone(self, name: str) -> tuple[str, PlannerEntry]:
         """A worker that answers alone: the key of the file of its answers, and the planner."""
-        key = answers_key(name, self.pool.named(name).identity)
+        key = answers_key(name, (self.pool.named(name).identity, self.graders))
         return key, PlannerEntry(planner=f"single:{name}", label=name)
 
     def tasks(self, seed: int) -> TaskList:
