@@ -6,9 +6,10 @@ URL is the address of a llama.cpp server with one slot, as `runs/published_model
 Its model is the Conductor and both workers, so that all that one step reads could serve another. It reads each prompt
 of the Conductor, and the plan is then a fixed one. What it took from its cache is its own count.
 
-A prompt had to be read but for those of its lines that stand in one earlier prompt, whatever their order; which one,
-is chosen so that the least is left. Its last paragraph had to be read in any case, since it can stand nowhere else. So
-the ratio says what the order of the messages costs, and what the server forgot.
+A prompt had to be read but for those of its lines that stand in one earlier prompt, whatever their order, or but for
+its beginning, if that leaves less; which earlier one, is chosen so that the least is left. Its last paragraph had to be
+read in any case, since it can stand nowhere else. So the ratio says what the order of the messages costs, and what the
+server forgot.
 
 The last column counts the same prompts as a provider with cache prices would: one that keeps prefixes of at least
 1,024 tokens, in blocks of 128, and takes a tenth of the price for what it kept. It is the share of the full price.
@@ -81,9 +82,13 @@ limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
 """
 
 
-def plan(steps: int) -> Workflow:
-    """A plan whose first two steps see nothing, and whose others see all before them; the workers take turns."""
-    subtasks = (*SUBTASKS[: steps - 1], SUBTASKS[-1])
+def plan(steps: int, begins: str = "") -> Workflow:
+    """A plan whose first two steps see nothing, and whose others see all before them; the workers take turns.
+
+    Args:
+        begins: how each subtask begins.
+    """
+    subtasks = [f"{begins}{text}" for text in (*SUBTASKS[: steps - 1], SUBTASKS[-1])]
     return Workflow(
         tuple(Step(k % 2, text, Access(all=k > 1 or k == steps - 1 > 0)) for k, text in enumerate(subtasks))
     )
@@ -123,16 +128,19 @@ class Prompts:
         *body, last = text.split("\n\n")
         lines = Counter(line for paragraph in body for line in paragraph.split("\n"))
         left = [self._tokens(lines - earlier) for earlier in self._lines] or [self._tokens(lines)]
-        return min(left) + self._tokens(Counter(last.split("\n")))
+        anew = self._tokens(Counter(text.split("\n"))) - self._begun(text)
+        return min(min(left) + self._tokens(Counter(last.split("\n"))), anew)
 
     def kept(self, text: str) -> int:
         """Tokens that a provider would have kept."""
-        pairs = (zip(text, earlier, strict=False) for earlier in self._texts)
-        shared = max(
-            (sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], one)) for one in pairs), default=0
-        )
-        tokens = self._tokens(Counter(text[:shared].split("\n")))
+        tokens = self._begun(text)
         return tokens // BLOCK_TOKENS * BLOCK_TOKENS if tokens >= LEAST_TOKENS else 0
+
+    def _begun(self, text: str) -> int:
+        """Tokens of the longest beginning that an earlier prompt has too."""
+        pairs = (zip(text, earlier, strict=False) for earlier in self._texts)
+        shared = (sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], one)) for one in pairs)
+        return self._tokens(Counter(text[: max(shared, default=0)].split("\n")))
 
     def sent(self, text: str) -> int:
         """All its tokens. From now on it is an earlier prompt."""
@@ -208,7 +216,8 @@ class Experiment:
     async def run(self) -> None:
         """Ask all."""
         for steps in range(1, 6):
-            await self.ask(f"plan of {steps} steps", Question(text=f"{QUESTIONS[0]} ({steps})"), plan(steps))
+            asked = Question(text=f"First, {QUESTIONS[steps]}")
+            await self.ask(f"a plan of {steps} steps", asked, plan(steps))
         for text in QUESTIONS:
             await self.ask("ten questions, 2 steps each", Question(text=text), plan(2))
         history: tuple[Message, ...] = ()
@@ -217,7 +226,8 @@ class Experiment:
             trace = await self.ask("conversation of six turns, 2 steps each", asked, plan(2))
             turn = Message(role="user", content=asked.text), Message(role="assistant", content=trace.answer)
             history = (*history, *turn)
-        await self.ask("three rounds of 3 steps", Question(text=f"Again: {QUESTIONS[0]}"), *[plan(3)] * 3)
+        rounds = [plan(3, begins) for begins in ("", "Once more: ", "For the last time: ")]
+        await self.ask("three rounds of 3 steps", Question(text=f"At last, {QUESTIONS[6]}"), *rounds)
 
 
 def rows(counts: dict[str, tuple[Counts, Counts]]) -> Iterator[Row]:

@@ -50,14 +50,15 @@ def test_a_streamed_text_is_the_beginning_of_the_whole_one(written: list[str]) -
 
 
 class Echoing:
-    """A worker that ends its answer with the last line that it was sent, as small models do, and streams by the
+    """A worker that ends its answer with the last fence that it was sent, as small models do, and streams by the
     character."""
 
     def __init__(self) -> None:
         self.profile, self.limits, self.fallback, self.identity = Profile(name="a"), Limits(), None, None
 
     async def answer(self, request: Request) -> Reply:
-        text = "It is 4.\n" + request.messages[-1].content.splitlines()[-1]
+        fences = [line for line in request.messages[-1].content.splitlines() if line.startswith("<<<")]
+        text = f"It is 4.\n{fences[-1]}"
         for piece in text if request.on_text is not None else ():
             request.on_text(piece)
         return Reply(text, Usage(input_tokens=2, output_tokens=1))
