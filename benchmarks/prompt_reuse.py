@@ -6,10 +6,10 @@ URL is the address of a llama.cpp server with one slot, as `runs/published_model
 Its model is the Conductor and both workers, so that all that one step reads could serve another. It reads each prompt
 of the Conductor, and the plan is then a fixed one. What it took from its cache is its own count.
 
-A prompt had to be read but for those of its lines that stand in one earlier prompt, whatever their order, or but for
-its beginning, if that leaves less; which earlier one, is chosen so that the least is left. Its last paragraph had to be
-read in any case, since it can stand nowhere else. So the ratio says what the order of the messages costs, and what the
-server forgot.
+A prompt had to be read but for those of its lines that stand in one earlier prompt of the Conductor, or of a worker,
+whatever their order, or but for its beginning, if that leaves less; which earlier one, is chosen so that the least is
+left. Its last paragraph had to be read in any case, since it can stand nowhere else. So the ratio says what the order
+of the messages costs, and what the server forgot.
 
 The last column counts the same prompts as a provider with cache prices would: one that keeps prefixes of at least
 1,024 tokens, in blocks of 128, and takes a tenth of the price for what it kept. It is the share of the full price.
@@ -111,7 +111,7 @@ class FixedPolicy:
 
 
 class Prompts:
-    """All prompts that the server was sent, and what each had to be read of.
+    """The prompts of the Conductor, or of the workers, that the server was sent, and what each had to be read of.
 
     Args:
         url: the server's address, which counts tokens too.
@@ -192,7 +192,7 @@ class Experiment:
     """Asks questions of one team and counts what is read for them."""
 
     def __init__(self, url: str, pool: Pool) -> None:
-        self._prompts = Prompts(url)
+        self._planning, self._working = Prompts(url), Prompts(url)
         self._pool = pool
         self._dispatcher = Dispatcher()
         self._policy = WorkerPolicy(pool.named("ada"), self._dispatcher)
@@ -208,9 +208,9 @@ class Experiment:
         assert trace.status == "ok", trace.error
         planning, working = self.counts.setdefault(work, (Counts(), Counts()))
         for round_ in trace.rounds:
-            planning.add(round_.plan.messages, round_.plan.spent.usage, self._prompts)
+            planning.add(round_.plan.messages, round_.plan.spent.usage, self._planning)
             for span in sorted(round_.spans, key=lambda span: span.started_s or 0.0):
-                working.add(span.messages, span.usage, self._prompts)
+                working.add(span.messages, span.usage, self._working)
         return trace
 
     async def run(self) -> None:
