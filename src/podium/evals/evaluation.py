@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import zip_longest
-from types import MappingProxyType
+from itertools import count, zip_longest
 
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
@@ -185,15 +184,18 @@ def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
 
 @dataclass(eq=False)
 class EvaluationJob:
-    """A planner, the questions that it is to answer, and its rollouts so far; `evaluate` says what the fields mean."""
+    """A planner, the questions that it is to answer, and its rollouts so far."""
 
     runner: Runner
     tasks: Sequence[Task]
     pool_for: Callable[[Task], Pool] | None = None
+    """Gives the pool of each question; None: that of the runner."""
     repeats: int = 1
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
+    """Rollouts that were made before, by task id and repeat; they are not made again."""
     on_rollout: Callable[[int, Rollout], None] | None = None
+    """Called with (repeat, rollout) after each new one."""
 
     def __post_init__(self) -> None:
         if not self.tasks:
@@ -215,7 +217,7 @@ class EvaluationJob:
             for task in self.tasks
         }
 
-    def missing(self, on_each: Callable[[], None]) -> Iterator[RolloutJob | None]:
+    def missing(self) -> Iterator[RolloutJob | None]:
         """The rollouts that are not kept, in the order in which they are made, with None in the place of kept ones."""
         repeats = range(self.repeats)
         by_repeat = ((task, repeat) for repeat in repeats for task in self.tasks)
@@ -229,15 +231,13 @@ class EvaluationJob:
                 yield None
                 continue
             seed = rollout_seed(self.seed, task.id, repeat)
-            finished = partial(self._finish, repeat, on_each)
-            yield RolloutJob(self._runners[task.id], task, seed, repeat, finished)
+            yield RolloutJob(self._runners[task.id], task, seed, repeat, partial(self._finish, repeat))
 
-    def _finish(self, repeat: int, on_each: Callable[[], None], rollout: Rollout) -> None:
+    def _finish(self, repeat: int, rollout: Rollout) -> None:
         self.rollouts[rollout.task_id, repeat] = rollout
         _teach(self.learner, rollout)
         if self.on_rollout:
             self.on_rollout(repeat, rollout)
-        on_each()
 
     @property
     def evaluation(self) -> Evaluation:
@@ -260,14 +260,11 @@ async def evaluate(
     concurrency: int = 16,
     seed: str = "0",
     on_progress: Progress | None = None,
-    kept: Mapping[tuple[str, int], Rollout] = MappingProxyType({}),
-    on_rollout: Callable[[int, Rollout], None] | None = None,
 ) -> Evaluation:
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
     `pool_for` gives the pool of each question; None: that of the runner. Evaluations over the same workers may share
-    the runner's dispatcher. `kept` has rollouts that were made before, by task id and repeat; they are not made again.
-    `on_rollout` is called with (repeat, rollout) after each new one.
+    the runner's dispatcher.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
@@ -279,14 +276,18 @@ async def evaluate(
         UsageError: no tasks, or questions that the planner cannot take.
         BudgetError: a spend limit refused a call; the same evaluation can be made again.
     """
-    job = EvaluationJob(runner, tasks, pool_for, repeats, seed, kept, on_rollout)
-    (found,) = await evaluate_together([job], concurrency=concurrency, on_progress=on_progress)
+    done = count(1)
+
+    def on_rollout(repeat: int, rollout: Rollout) -> None:
+        if on_progress:
+            on_progress(next(done), len(tasks) * repeats)
+
+    job = EvaluationJob(runner, tasks, pool_for, repeats, seed, on_rollout=on_rollout)
+    (found,) = await evaluate_together([job], concurrency=concurrency)
     return found
 
 
-async def evaluate_together(
-    jobs: Sequence[EvaluationJob], *, concurrency: int = 16, on_progress: Progress | None = None
-) -> tuple[Evaluation, ...]:
+async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) -> tuple[Evaluation, ...]:
     """Evaluate several planners question by question, so that a spend limit that ends it leaves all of them with
     the same questions. The evaluations are those that `evaluate` makes of each.
 
@@ -296,20 +297,11 @@ async def evaluate_together(
     repeats = min(job.repeats for job in jobs)
     if repeats < 1 or concurrency < 1:
         raise UsageError(f"Repeats ({repeats}) and concurrency ({concurrency}) must be at least 1.")
-    wanted = sum(len(job.rollouts) for job in jobs)
-    done = sum(rollout is not None for job in jobs for rollout in job.rollouts.values())
-
-    def on_each() -> None:
-        nonlocal done
-        done += 1
-        if on_progress:
-            on_progress(done, wanted)
-
-    turns = zip_longest(*(job.missing(on_each) for job in jobs))
+    turns = zip_longest(*(job.missing() for job in jobs))
     missing = (rollout for turn in turns for rollout in turn if rollout is not None)
     learns = any(job.learner is not None for job in jobs)
     try:
-        await roll_all(missing, concurrency=1 if learns else min(concurrency, wanted))
+        await roll_all(missing, concurrency=1 if learns else concurrency)
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
         usage_errors, _ = errors.split(UsageError)
