@@ -223,6 +223,8 @@ class Dispatcher:
     def must_load(self, workers: Iterable[Worker]) -> tuple[str, ...]:
         """The names of the workers whose machine has loaded other models, and would first have to load theirs."""
         hosts = self._loop_state.of_running_loop().hosts
+        if not hosts:
+            return ()
         return tuple(
             worker.profile.name
             for worker in workers

@@ -106,6 +106,7 @@ class RateLimiter:
     def __init__(self, limits: Limits, host: Host | None = None, model: str = "") -> None:
         self._host = host
         self._model = model
+        self._grant_next = self.grant if host is None else host.changed
         if host is not None:
             host.add(model, self)
         self._free = limits.concurrency
@@ -137,7 +138,8 @@ class RateLimiter:
         """Wait until one more call of at most `tokens` is within all limits."""
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if not self._waiting and self._free and self._wait(tokens, now) <= 0 and self._has_turn():
+        now_free = not self._waiting and self._free and self._wait(tokens, now) <= 0
+        if now_free and (self._host is None or self._host.admits(self._model)):
             return self._permit(tokens, now)
         waiter = _Waiter(tokens, loop.create_future(), now)
         self._waiting.setdefault(queue_key, deque()).append(waiter)
@@ -149,7 +151,7 @@ class RateLimiter:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self.cancel(waiter.turn.result())
             else:
-                self._changed()  # Others may have waited behind it.
+                self._grant_next()  # Others may have waited behind it.
             raise
 
     def release(self, permit: Permit, tokens: int) -> None:
@@ -157,7 +159,7 @@ class RateLimiter:
         self._free += 1
         if self._tokens is not None and permit.tokens is not None:
             self._tokens.correct(permit.tokens, tokens)
-        self._changed()
+        self._grant_next()
 
     def cancel(self, permit: Permit) -> None:
         """Return the permit of a call that was not made; it counts towards no limit."""
@@ -168,15 +170,6 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Permit no call for `seconds`, because the worker requested a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
-
-    def _changed(self) -> None:
-        if self._host is None:
-            self.grant()
-        else:
-            self._host.changed()
-
-    def _has_turn(self) -> bool:
-        return self._host is None or self._host.admits(self._model)
 
     def grant(self) -> None:
         """Give permits to the calls that are within the limits, queue by queue."""
@@ -191,7 +184,7 @@ class RateLimiter:
                 if wait > 0:
                     self._schedule_grant(wait)
                     return
-                if not self._has_turn():
+                if self._host is not None and not self._host.admits(self._model):
                     return
                 waiter.turn.set_result(self._permit(waiter.tokens, now))
             queue.popleft()

@@ -81,14 +81,14 @@ def build_messages(
 
 
 def _packed(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
-    def ended(text: str) -> str:
-        # Workers see the mark, so a careless or hijacked one could write a closing fence with it.
-        return f"{text.replace(fence_mark, '-')}\n<<<end {fence_mark}>>>"
+    end = f"\n<<<end {fence_mark}>>>"
 
     def block(label: str, text: str) -> str:
-        return f"<<<{label} {fence_mark}>>>\n{ended(text)}"
+        # Workers see the mark, so a careless or hijacked one could write a closing fence with it.
+        return f"<<<{label} {fence_mark}>>>\n{text.replace(fence_mark, '-')}{end}"
 
-    blocks = [ended(step_input.question.text), _PREAMBLE.format(fence_mark=fence_mark)]
+    question = step_input.question.text.replace(fence_mark, "-")
+    blocks = [question + end, _PREAMBLE.format(fence_mark=fence_mark)]
     if step_input.previous is not None:
         blocks.append(block("previous response", step_input.previous))
     for step in step_input.earlier:
