@@ -3,7 +3,7 @@
 #   runs/small-open-gpu.sh pack FOLDER                    where there is a network: models, packages, questions
 #   runs/small-open-gpu.sh train FOLDER OUT [KEY=VALUE ...]   with torch there: OUT gets policy, metrics, evaluation
 # Questions are those of $PODIUM_DATA. The three workers run on the processor, by llama.cpp; the policy on the GPU.
-# What lies in OUT is resumed. MINUTES (5) are for reinforcement, QUESTIONS (100) for the evaluation on validation.
+# What lies in OUT is resumed. MINUTES (5) are for reinforcement, QUESTIONS (40) for the evaluation on validation.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 config=configs/train/small-open.toml
@@ -15,7 +15,7 @@ pack() {
   "$bin/python" -m pip --quiet install gguf
   [ -d "$folder/start" ] || "$bin/python" runs/published_models.py convert "$folder/models/smol.gguf" "$folder/start"
   # torch, and what comes with it, is on the other machine.
-  "$bin/python" -m pip --quiet wheel --no-deps --wheel-dir "$folder/wheels" . research
+  "$bin/python" -m pip --quiet wheel --no-deps --wheel-dir "$folder/wheels" . ./research
   "$bin/python" -m pip freeze --exclude-editable |
     grep -Eiv '^(torch|triton|nvidia|podium)' > "$folder/requirements.txt"
   "$bin/python" -m pip --quiet download --no-deps --dest "$folder/wheels" -r "$folder/requirements.txt"
@@ -37,7 +37,7 @@ train() {
   local given=(--config "$config" "$@")
   "$podium" train --run "$out/form" "${given[@]}" --stage sft "start=$folder/start"
   "$podium" train --run "$out/run" "${given[@]}" "start=$out/form/policy" "grpo.minutes=${MINUTES:-5}"
-  "$podium" eval --run "$out/run" --split validation --untrained "$out/form/policy" --questions "${QUESTIONS:-100}" | tee "$out/evaluation.txt"
+  "$podium" eval --run "$out/run" --split validation --untrained "$out/form/policy" --questions "${QUESTIONS:-40}" eval.tuning=0 | tee "$out/evaluation.txt"
   "$podium" report "$out/run"
 }
 
