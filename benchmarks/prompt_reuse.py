@@ -6,10 +6,10 @@ URL is the address of a llama.cpp server with one slot, as `runs/published_model
 Its model is the Conductor and both workers, so that all that one step reads could serve another. It reads each prompt
 of the Conductor, and the plan is then a fixed one. What it took from its cache is its own count.
 
-A prompt had to be read but for those of its lines that stand in one earlier prompt of the Conductor, or of a worker,
-whatever their order, or but for its beginning, if that leaves less; which earlier one, is chosen so that the least is
-left. Its last paragraph had to be read in any case, since it can stand nowhere else. So the ratio says what the order
-of the messages costs, and what the server forgot.
+A prompt had to be read but for those of its paragraphs that stand in one earlier prompt of the Conductor, or of a
+worker, whatever their order, or but for its beginning, if that leaves less; which earlier one, is chosen so that the
+least is left. Its last paragraph had to be read in any case, since it can stand nowhere else. So the ratio says what
+the order of the messages costs, and what the server forgot.
 
 The last column counts the same prompts as a provider with cache prices would: one that keeps prefixes of at least
 1,024 tokens, in blocks of 128, and takes a tenth of the price for what it kept. It is the share of the full price.
@@ -60,6 +60,8 @@ SUBTASKS = (
     "Look for a mistake in what was computed, and name it if there is one.",
     "Write the complete answer for the user in two short sentences.",
 )
+_GAP = "\n\n"
+"""Between two paragraphs of a prompt."""
 LEAST_TOKENS, BLOCK_TOKENS, CACHED_PRICE = 1024, 128, 0.1
 TEAM = """
 [[worker]]
@@ -121,15 +123,15 @@ class Prompts:
         self._url = url.removesuffix("/v1")
         self._counted: dict[str, int] = {}
         self._texts: list[str] = []
-        self._lines: list[Counter[str]] = []
+        self._paragraphs: list[Counter[str]] = []
 
     def needed(self, text: str) -> int:
         """Tokens that had to be read."""
-        *body, last = text.split("\n\n")
-        lines = Counter(line for paragraph in body for line in paragraph.split("\n"))
-        left = [self._tokens(lines - earlier) for earlier in self._lines] or [self._tokens(lines)]
-        anew = self._tokens(Counter(text.split("\n"))) - self._begun(text)
-        return min(min(left) + self._tokens(Counter(last.split("\n"))), anew)
+        *body, last = text.split(_GAP)
+        paragraphs = Counter(body)
+        left = [self._tokens(paragraphs - earlier) for earlier in self._paragraphs]
+        anew = self._tokens(Counter(text.split(_GAP))) - self._begun(text)
+        return min([*(tokens + self._count(last) for tokens in left), anew])
 
     def kept(self, text: str) -> int:
         """Tokens that a provider would have kept."""
@@ -140,25 +142,25 @@ class Prompts:
         """Tokens of the longest beginning that an earlier prompt has too."""
         pairs = (zip(text, earlier, strict=False) for earlier in self._texts)
         shared = (sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], one)) for one in pairs)
-        return self._tokens(Counter(text[: max(shared, default=0)].split("\n")))
+        return self._tokens(Counter(text[: max(shared, default=0)].split(_GAP)))
 
     def sent(self, text: str) -> int:
         """All its tokens. From now on it is an earlier prompt."""
         self._texts.append(text)
-        self._lines.append(Counter(text.split("\n")))
-        return self._tokens(self._lines[-1])
+        self._paragraphs.append(Counter(text.split(_GAP)))
+        return self._tokens(self._paragraphs[-1])
 
-    def _tokens(self, lines: Counter[str]) -> int:
-        return sum(self._count(line) * times for line, times in lines.items())
+    def _tokens(self, paragraphs: Counter[str]) -> int:
+        return sum(self._count(text) * times for text, times in paragraphs.items())
 
-    def _count(self, line: str) -> int:
-        if line not in self._counted:
-            body = json.dumps({"content": f"{line}\n"}).encode()
+    def _count(self, paragraph: str) -> int:
+        if paragraph not in self._counted:
+            body = json.dumps({"content": f"{paragraph}{_GAP}"}).encode()
             with urlopen(
                 Request(f"{self._url}/tokenize", body, {"Content-Type": "application/json"})
             ) as reply:
-                self._counted[line] = len(json.load(reply)["tokens"])
-        return self._counted[line]
+                self._counted[paragraph] = len(json.load(reply)["tokens"])
+        return self._counted[paragraph]
 
 
 @dataclass(slots=True)
@@ -172,10 +174,10 @@ class Counts:
 
     def add(self, messages: Sequence[Message], usage: Usage, prompts: Prompts) -> None:
         """Count one prompt."""
-        text = "\n\n".join(f"<|im_start|>{one.role}\n{one.content}<|im_end|>" for one in messages)
+        text = _GAP.join(f"<|im_start|>{one.role}\n{one.content}<|im_end|>" for one in messages)
         text += "\n<|im_start|>assistant\n"
         needed, kept = prompts.needed(text), prompts.kept(text)
-        # The sum of the lines' tokens is not quite that of the whole text.
+        # The sum of the paragraphs' tokens is not quite that of the whole text.
         scale = usage.input_tokens / prompts.sent(text)
         self.sent += usage.input_tokens
         self.read += usage.input_tokens - usage.cached_tokens
