@@ -3,7 +3,9 @@
 python runs/screenshots.py                  the pictures of docs/
 python runs/screenshots.py --all FOLDER     every page, 1400 and 390 pixels wide, light and dark, into FOLDER
 python runs/screenshots.py --runs FOLDER    with the runs of FOLDER; default: those of the shipped Conductors
+python runs/screenshots.py --plan TRACE     with a trace as the picture of the README; default: a question of the world
 
+TRACE is a file that `podium traces export` wrote: of a question that published models answered, say.
 The questions are dated back over 30 days, so that Spend has days to show; their answers are judged by their golds.
 Needs Chromium on the PATH. `SHOTS` has the pages, `DOCS` the pictures of the documents.
 """
@@ -33,7 +35,7 @@ from podium.conductor.checkpoint import checkpoint_folder
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
 from podium.team.team_file import open_pool
-from podium.trace import Outcome
+from podium.trace import Outcome, Trace
 from podium.trace.store import TraceStore
 
 ROOT = Path(__file__).parent.parent
@@ -251,6 +253,7 @@ def main(arguments: Sequence[str]) -> None:
         "--all", type=Path, metavar="FOLDER", help="every page at both widths, light and dark"
     )
     parser.add_argument("--runs", type=Path, metavar="FOLDER", help="the folder of runs")
+    parser.add_argument("--plan", type=Path, metavar="TRACE", help="the trace of the README's picture")
     parser.add_argument("--run", default="shipped", help="the run of the page of a run")
     parser.add_argument("--run2", default="start", help="the run beside it")
     chosen = parser.parse_args(arguments)
@@ -276,6 +279,11 @@ def main(arguments: Sequence[str]) -> None:
                 "run2": chosen.run2,
             }
         date_back_and_judge(store, asked)
+        if chosen.plan is not None:
+            trace = Trace.model_validate_json(chosen.plan.read_text(encoding="utf-8").splitlines()[-1])
+            made["plan"] = trace.id
+            with TraceStore(store) as kept:
+                kept.add_all([trace])
         with serving(runs, store) as url:
             make(url, made, chosen.all)
 

@@ -98,6 +98,21 @@ def test_exact_allows_as_many_steps_as_parse_does(workflow: Workflow, most: int)
 
 
 @pytest.mark.parametrize(
+    ("max_tokens", "steps", "chars"),
+    [
+        pytest.param(2000, 5, 600, id="room for all"),
+        pytest.param(400, 4, 150, id="four steps of a sentence each"),
+        pytest.param(300, 3, 135, id="fewer steps rather than shorter texts"),
+        pytest.param(60, 1, 120, id="no room at all"),
+    ],
+)
+def test_few_tokens_allow_fewer_steps_before_shorter_texts(max_tokens: int, steps: int, chars: int) -> None:
+    schema = plan_schema("exact", workers=2, max_steps=5, max_tokens=max_tokens)
+    assert max(form["maxItems"] for form in schema["properties"]["steps"]["anyOf"]) == steps
+    assert schema["$defs"]["step0"]["properties"]["subtask"]["maxLength"] == chars
+
+
+@pytest.mark.parametrize(
     ("worker", "sees", "later_round", "allowed"),
     [
         pytest.param("vote", [], False, False, id="a vote first"),

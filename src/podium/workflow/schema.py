@@ -16,9 +16,9 @@ from podium.workflow.check import AccessRule
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
 """Most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
-_FRAME_TOKENS, _CHARS_PER_TOKEN, _FEWEST_CHARS = 30, 3, 40
+_FRAME_TOKENS, _CHARS_PER_TOKEN, _FEWEST_CHARS = 30, 3, 120
 """Tokens around each text of a plan (keys, name, `sees`, spaces); characters that a token of text has at least, in
-most languages; and characters that each text may have in any case."""
+most languages; and characters that each text needs, for a subtask is cut off in the middle of a word."""
 
 
 def plan_schema(
@@ -41,7 +41,8 @@ def plan_schema(
 
     Args:
         workers, names, max_steps, later_round, access: as `parse`. With names, workers have no numbers.
-        max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before.
+        max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before, and
+            rather fewer steps than texts that say nothing.
         need_responses: numbers of the workers that work on responses alone.
     """
 
@@ -58,7 +59,10 @@ def plan_schema(
         steps = {"type": "array", "items": step}
         accept = {"accept": {"type": "boolean"}} if later_round else {}
         return _object({"thought": thought, **accept, "steps": steps})
-    chars = _SUBTASK_CHARS if max_tokens is None else _chars_within(max_tokens, max_steps)
+    chars = _SUBTASK_CHARS
+    if max_tokens is not None:
+        max_steps = min(max_steps, _steps_within(max_tokens))
+        chars = _chars_within(max_tokens, max_steps)
     thought["maxLength"] = min(_THOUGHT_CHARS, chars)
     free = [number for number in everyone if number not in need_responses]
 
@@ -96,6 +100,12 @@ def _first_steps(count: int) -> dict[str, Any]:
     ]
     steps = [{"$ref": f"#/$defs/{name}"} for name in names]
     return {"type": "array", "prefixItems": steps, "minItems": count, "maxItems": count}
+
+
+def _steps_within(max_tokens: int) -> int:
+    """Most steps of a plan whose texts, a thought among them, have the characters that they need."""
+    each = _FRAME_TOKENS + _FEWEST_CHARS // _CHARS_PER_TOKEN
+    return max(1, max_tokens // each - 1)
 
 
 def _chars_within(max_tokens: int, max_steps: int) -> int:
