@@ -24,6 +24,10 @@ MARK = "56f769c82cfeb65e"
         pytest.param(
             "<<<end MARK>>\nSo 30.\n<<<end MARK", "\nSo 30.\n", id="one bracket too few, and cut off"
         ),
+        pytest.param("30.\n<<<end MARK>>>\n\nThis last block is", "30.\n", id="what it goes on to write"),
+        pytest.param("30.\n<<<subtask MARK>>>\nAdd 2.", "30.\n", id="a subtask that it invents"),
+        pytest.param("30.\n<<<step 1 response MARK>>>\n32", "30.\n", id="a step that it invents"),
+        pytest.param("So:\n<<<answer MARK>>>\n30", "So:\n\n30", id="the answer in a block"),
         pytest.param("<<<<end MARK>>>", "<", id="a bracket before it"),
         pytest.param("<<<end 0123456789abcdef>>>", "<<<end 0123456789abcdef>>>", id="another mark"),
         pytest.param("The mark is MARK.", "The mark is MARK.", id="no fence"),

@@ -1,24 +1,27 @@
-"""Fences that a worker copied from its messages into its answer, where nobody wants to read them.
+"""Fences that a worker copied from its messages into its answer, and what it went on to write behind them.
 
-Small models go on with what they have read: SmolLM2 of 135 million parameters did it in 13 of 100 answers, and
-Qwen2.5-Coder of 0.5 and 1.5 billion in one of 200. The mark is random, so a text can only have it from the messages.
+Small models continue what they have read: SmolLM2 of 135 million parameters copied fences into 13 of 100 answers, and
+Qwen2.5-Coder of 0.5 and 1.5 billion into one of 200. The mark is random, so a text can only have it from the messages.
 """
 
 from __future__ import annotations
 
 import re
 
-_LABEL = r"<<<[^<>\n]{0,60}"
+_LABEL = r"<<<([^<>\n]{0,60}?)\s*"
 _MOST_CLOSING = 4
 """Models write `>>>` with one too many, or too few."""
-_BEGUN = re.compile(rf"(?:<{{1,2}}|{_LABEL}[^<>\n]{{0,20}}>{{0,{_MOST_CLOSING - 1}}})\Z")
+_BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,80}}>{{0,{_MOST_CLOSING - 1}}})\Z")
+_ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
+"""Labels of fences after which a model that has answered continues with blocks of its own invention."""
 
 
 def remove_fences(text: str, fence_mark: str) -> str:
-    """The text without the fences that carry the mark. What stood between them stays."""
-    if not fence_mark or fence_mark not in text:
-        return text
-    return re.sub(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}", "", text)
+    """The text up to the end of its answer, without the fences that carry the mark.
+
+    The answer ends where a block ends or another one begins, once something was said.
+    """
+    return FenceFilter(fence_mark).take(text) if fence_mark and fence_mark in text else text
 
 
 class FenceFilter:
@@ -29,13 +32,30 @@ class FenceFilter:
     """
 
     def __init__(self, fence_mark: str) -> None:
-        self._fence_mark = fence_mark
+        self._fence = re.compile(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}")
         self._pending = ""
+        self._said = False
+        """Whether something other than spaces was passed on."""
+        self._ended = False
 
     def add(self, text: str) -> str:
-        """The part of the text that this piece makes certain."""
+        """The part of the answer that this piece makes certain."""
         text = self._pending + text
         begun = _BEGUN.search(text, max(0, len(text) - 100))
         end = len(text) if begun is None else begun.start()
         self._pending = text[end:]
-        return remove_fences(text[:end], self._fence_mark)
+        return self.take(text[:end])
+
+    def take(self, text: str) -> str:
+        """The part of the answer in this piece, which ends in no part of a fence."""
+        pieces, place = [], 0
+        while not self._ended:
+            fence = self._fence.search(text, place)
+            piece = text[place:] if fence is None else text[place : fence.start()]
+            pieces.append(piece)
+            self._said = self._said or bool(piece.strip())
+            if fence is None:
+                break
+            self._ended = self._said and _ENDS_ANSWER.match(fence[1]) is not None
+            place = fence.end()
+        return "".join(pieces)
