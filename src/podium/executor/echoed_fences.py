@@ -19,23 +19,25 @@ _ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
 def remove_fences(text: str, fence_mark: str) -> str:
     """The text up to the end of its answer, without the fences that carry the mark.
 
-    The answer ends where a block ends or another one begins, once something was said.
+    The answer ends where a block ends or another one begins, once something was said. A text of fences alone stays.
     """
-    return FenceFilter(fence_mark).take(text) if fence_mark and fence_mark in text else text
+    if not fence_mark or fence_mark not in text:
+        return text
+    return FenceFilter(fence_mark).take(text) or text
 
 
 class FenceFilter:
     """Does what `remove_fences` does with a text that comes in pieces.
 
-    What may be the beginning of a fence waits for the next piece. If none comes, it is not passed on: whoever streams
-    an answer sends at its end what is still missing.
+    What may be the beginning of a fence waits for the next piece, and spaces wait until something is said. If nothing
+    comes, they are not passed on: whoever streams an answer sends at its end what is still missing.
     """
 
     def __init__(self, fence_mark: str) -> None:
         self._fence = re.compile(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}")
         self._pending = ""
-        self._said = False
-        """Whether something other than spaces was passed on."""
+        self._spaces: str | None = ""
+        """What was read so far, as long as nothing was said; None: something was."""
         self._ended = False
 
     def add(self, text: str) -> str:
@@ -48,14 +50,17 @@ class FenceFilter:
 
     def take(self, text: str) -> str:
         """The part of the answer in this piece, which ends in no part of a fence."""
-        pieces, place = [], 0
+        pieces, place = list[str](), 0
         while not self._ended:
             fence = self._fence.search(text, place)
-            piece = text[place:] if fence is None else text[place : fence.start()]
-            pieces.append(piece)
-            self._said = self._said or bool(piece.strip())
+            pieces.append(text[place:] if fence is None else text[place : fence.start()])
+            if self._spaces is not None:
+                self._spaces += pieces.pop()
+                if self._spaces.strip():
+                    pieces.append(self._spaces)
+                    self._spaces = None
             if fence is None:
                 break
-            self._ended = self._said and _ENDS_ANSWER.match(fence[1]) is not None
+            self._ended = self._spaces is None and _ENDS_ANSWER.match(fence[1]) is not None
             place = fence.end()
         return "".join(pieces)

@@ -24,7 +24,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A piece of the answer, as its worker writes it."""
+    """A piece of the answer, as its worker writes it. The last characters may be in the trace alone."""
 
     round: int
     position: int

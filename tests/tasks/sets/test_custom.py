@@ -386,7 +386,17 @@ def test_a_table_with_question_and_answer_is_a_task_set(tmp_path: Path, kind: st
     ("golds", "response", "right"),
     [
         pytest.param(["63", "4"], "Therefore 100 - 37 is 63.", True, id="numbers in a sentence"),
+        pytest.param(["63", "4"], "Therefore, the result is **\\(63\\)**.", True, id="with marks"),
+        pytest.param(["63", "4"], "There are 63 apples.", True, id="with a unit"),
         pytest.param(["63", "4"], "It is 63 or 64.", False, id="two values"),
+        pytest.param(["63", "4"], "It is not 63.", False, id="denied"),
+        pytest.param(["63", "4"], "I cannot say anything of 63", False, id="mentioned"),
+        pytest.param(
+            ["63", "4"], "The total is 15 because 63 of them were red.", False, id="another stands first"
+        ),
+        pytest.param(["63", "4"], "He has 5 left after giving away 63", False, id="behind another"),
+        pytest.param(["63", "5 km"], "It is 63.", False, id="a unit in the table"),
+        pytest.param(["63", "02139"], "It is 63.", False, id="a leading zero in the table"),
         pytest.param(["63", "Lima"], "Therefore 100 - 37 is 63.", False, id="not all are numbers"),
         pytest.param(["63", "Lima"], "63", True, id="the text itself"),
         pytest.param([63, 4.5], "$63.00", True, id="numbers of JSON"),

@@ -14,6 +14,7 @@ from typing import Literal
 from pydantic import Field
 
 from podium.errors import GraderError
+from podium.reading.answer import bare
 from podium.reading.numerals import number
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
@@ -27,7 +28,7 @@ class Numeric(PureGrader):
     """1 when the answer is one number, close enough to the gold one.
 
     `1,234.50`, `$12`, `-3e4`, `45 %`, `3 apples` and `x = 3` are one number; `3 or 4`, `about 3`, `3 dozen` and `1/2`
-    are not. With `sentences` the last number of a sentence counts, too: `4 boxes of 3 are 12 apples` is 12.
+    are not. With `sentences` a sentence that ends in one counts, too: `4 boxes of 3 are 12 apples.` is 12.
     """
 
     kind: Literal["numeric"] = "numeric"
@@ -38,7 +39,7 @@ class Numeric(PureGrader):
     relative: float = Field(default=0.0, ge=0)
     """The largest difference as a share of the gold number; the larger of the two tolerances counts."""
     sentences: bool = False
-    """Whether a number in a sentence counts, read as `math` reads it."""
+    """Whether a number counts that ends a sentence, behind its verb."""
 
     def gold_problem(self, gold: str) -> str | None:
         return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
@@ -48,8 +49,8 @@ class Numeric(PureGrader):
         if found is None:
             return Grade(0.0)
         given, wanted = number(found, fractions=False), number(gold, fractions=False)
-        if given is None and self.sentences and (value := expression(found)) is not None:
-            given = number(value.text, fractions=False)
+        if given is None and self.sentences and (verbs := [*_VERB.finditer(found)]):
+            given = number(bare(found[verbs[-1].end() :].strip(_MARKUP)), fractions=False)
         hedges = is_false(found.strip(" $"), found) or not settles(found, gold)
         if given is None or wanted is None or hedges or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, found)
@@ -58,6 +59,8 @@ class Numeric(PureGrader):
         return Grade(float(bool(near)), found)
 
 
+_VERB = re.compile(r"\b(?:is|are|was|were|equals|has|have)\b:?", re.IGNORECASE)
+_MARKUP = " \n.!*$\\()[]"
 _SET_OPERATOR = re.compile(r"\\(?:cup|cap)\b")
 _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000

@@ -12,6 +12,7 @@ A table whose columns are called question and answer needs no task file: `Custom
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from string import ascii_uppercase
@@ -21,7 +22,6 @@ from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from podium.config import Settings, build
 from podium.errors import ConfigError
-from podium.reading.numerals import number
 from podium.recordings import SPLIT_NAMES, split_by_hash
 from podium.rows import (
     cell_equals,
@@ -50,6 +50,8 @@ from podium.tasks.sets.base import (
 from podium.tasks.sets.prompts import content_id, strip_prompt
 
 Split = Literal["train", "validation", "test"]
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?")
+"""No unit and no leading zero, which belong to a text such as `5 km` or `02139`."""
 
 
 class _Graded(Settings):
@@ -100,8 +102,8 @@ class CustomSet(TaskSetSpec):
     def of_table(cls, file: Path) -> Self:
         """The set of a table with the columns question and answer, and split and grader where it has them.
 
-        If every right answer is a number, rows that name no grader are judged by `numeric`, also where the number
-        stands in a sentence; else by `exact`.
+        If every right answer is a plain number, rows that name no grader are judged by `numeric`, also where a sentence
+        ends in the number; else by `exact`.
 
         Raises:
             UsageError: the table cannot be read.
@@ -111,7 +113,7 @@ class CustomSet(TaskSetSpec):
         for row in read_rows(file):
             columns.update(row.values)
             gold = row.values.get("answer")
-            numbers = numbers and (is_empty(gold) or number(str(gold), fractions=False) is not None)
+            numbers = numbers and (is_empty(gold) or _NUMBER.fullmatch(str(gold).strip()) is not None)
         if lacking := [column for column in ("question", "answer") if column not in columns]:
             raise ConfigError(
                 f"{file} has no column {lacking[0]!r}; it has {', '.join(sorted(columns)) or 'none'}. Rename one, or "
