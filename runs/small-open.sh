@@ -21,11 +21,16 @@ cache=(--cache "$home/answers.sqlite")
 mkdir -p "$home"
 if [ -d "$home/hub" ]; then export HF_HOME=$PWD/$home/hub HF_HUB_OFFLINE=1; fi
 
+recording() {  # NAME OPTION...: goes on with an unfinished recording, and leaves a finished one alone
+  if [ ! -e "$home/$1.parquet" ] || [ -e "$home/$1.partial" ]; then
+    "$bin/podium" record "$home/$1.parquet" --team research/configs/pools/small-open-ways.toml --tasks "$tasks" \
+      "${cache[@]}" --questions 1000 "${@:2}"
+  fi
+}
+
 record() {
-  local ways=(--team research/configs/pools/small-open-ways.toml --tasks "$tasks" "${cache[@]}")
-  "$bin/podium" record "$home/ways.parquet" "${ways[@]}" --questions 1000 "$@"
-  local best=(--worker "${BEST:-qwen-1.5b-program}" --samples 3)
-  "$bin/podium" record "$home/samples.parquet" "${ways[@]}" --questions 1000 "${best[@]}" "$@"
+  recording ways "$@"
+  recording samples --worker "${BEST:-qwen-1.5b-program}" --samples 3 "$@"
 }
 
 plans() {
