@@ -96,9 +96,12 @@ def _settings(worker: Worker) -> dict[str, str]:
 
 
 def grader_settings(grader: object) -> Any:
-    """A grader as JSON: its kind and its settings."""
+    """A grader as JSON: its kind, and its settings or its attribute `identity`, if it has one of these."""
     name = type(grader).__qualname__
-    return [name, grader.model_dump(mode="json")] if isinstance(grader, BaseModel) else name
+    if isinstance(grader, BaseModel):
+        return [name, grader.model_dump(mode="json")]
+    identity = getattr(grader, "identity", None)
+    return name if identity is None else [name, identity]
 
 
 def value_digest(value: Any) -> str:

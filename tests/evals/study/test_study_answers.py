@@ -13,6 +13,7 @@ from podium.errors import UsageError
 from podium.evals.ratings.asking import AskingProgress
 from podium.evals.ratings.recorded_answers import read_answers
 from podium.evals.study.answering import WorkerAnswers
+from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.study.questions import StudyQuestions, questions_of
 from podium.evals.study.table import StudyTable
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
@@ -21,6 +22,7 @@ from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
 from podium.types import Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
+from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 
 TASKS = tuple(Task(f"t/{n}", Question(text=f"What is {n} + 0?"), f"{n}", Exact()) for n in range(5))
@@ -87,6 +89,40 @@ async def test_another_grader_judges_the_kept_answers_anew(tmp_path: Path) -> No
         answers_of(tmp_path, pool, lenient).read()
     await ask(tmp_path, pool, lenient)
     assert len(answers_of(tmp_path, pool, lenient).read().tasks) == 5
+
+
+async def test_one_row_with_another_grader_asks_that_question_alone(tmp_path: Path) -> None:
+    await ask(tmp_path, team(), TASKS)
+    again = team()
+    await ask(tmp_path, again, (replace(TASKS[0], grader=Normalised()), *TASKS[1:]))
+    assert calls(again) == [1, 1]
+
+
+def judge(name: str, model: str) -> PoolJudge:
+    """A judge that calls all answers right, whatever the model."""
+    worker = FunctionWorker(Profile(name=name), lambda messages: "RIGHT", identity={"model": model})
+    return PoolJudge(Pool([worker]), name, Dispatcher())
+
+
+async def test_verdicts_are_those_of_the_judge_and_the_users_named_now(tmp_path: Path) -> None:
+    unknown = StudyQuestions("mine", TASKS, "agreement")
+
+    async def asked(questions: StudyQuestions) -> list[int]:
+        pool = team()
+        await ask(tmp_path, pool, questions.tasks)
+        return calls(pool)
+
+    assert await asked(unknown.judged(judge("a", "m"))) == [5, 5]
+    assert await asked(unknown.judged(judge("a", "m"))) == [0, 0]
+    assert await asked(unknown.judged(judge("b", "m"))) == [5, 5]
+    assert await asked(unknown.judged(judge("b", "n"))) == [5, 5]
+    for right in ("3", "4"):
+        grader = OutcomeGrader(frozenset([right]), frozenset(), NoVerdictGrader())
+        told = replace(
+            unknown, tasks=(replace(TASKS[0], grader=grader), *unknown.judged(judge("b", "n")).tasks[1:])
+        )
+        assert await asked(told) == [1, 1], right
+        assert await asked(told) == [0, 0], right
 
 
 async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:

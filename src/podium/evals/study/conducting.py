@@ -78,7 +78,8 @@ class _Conductor:
         source = checkpoint_of(self.team)
         files = None if source is None else fingerprint(checkpoint_folder(source))
         ratings = [ratings.model_dump(mode="json") for ratings in self.ratings]
-        described = self.team.conductor.model_dump(mode="json"), files, self.table.pool.names, ratings
+        workers = [(worker.profile.name, worker.identity) for worker in self.table.pool]
+        described = self.team.conductor.model_dump(mode="json"), files, workers, ratings
         return answers_key(self.name, described)
 
 

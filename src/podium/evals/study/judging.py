@@ -11,6 +11,7 @@ import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.evals.suite.results import GradedAnswer
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, normalised_words
+from podium.rollout.run_data import grader_settings
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade, Task
@@ -46,6 +48,11 @@ class PoolJudge:
     _asking: defaultdict[JudgedResponse, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
+
+    @property
+    def identity(self) -> Any:
+        """What tells its verdicts from those of another judge, as JSON."""
+        return [self.worker, self.pool.named(self.worker).identity]
 
     def for_question(self, question: str) -> _QuestionJudge:
         """The grader of answers to one question."""
@@ -85,6 +92,11 @@ class _QuestionJudge:
     judge: PoolJudge
     question: str
 
+    @property
+    def identity(self) -> Any:
+        """What tells its verdicts from those of another judge, as JSON."""
+        return self.judge.identity
+
     async def __call__(self, response: str, gold: str) -> Grade:
         found = final_answer(response)
         answer = response if found is None else found
@@ -115,6 +127,11 @@ class OutcomeGrader:
     wrong: frozenset[str]
     """Normalised answers that users called wrong."""
     otherwise: _QuestionJudge | NoVerdictGrader
+
+    @property
+    def identity(self) -> Any:
+        """What tells its verdicts from those of another grader, as JSON."""
+        return [sorted(self.right), sorted(self.wrong), grader_settings(self.otherwise)]
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""

@@ -1,7 +1,7 @@
 """The questions of a study and its workers, in the form of the table that a suite's jobs answer.
 
-Its questions may change between two starts: more of them, another text, another right answer. So a kept answer counts
-only for the question that it was given to.
+Its questions may change between two starts: more of them, another text, another right answer, another grader. So a kept
+answer counts only for the question that it was given to, as long as the same grader judges it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from podium.evals.suite.results import (
     GradedAnswer,
     OnAnswer,
     answers_key,
-    kept_gold,
     parse_answers,
 )
 from podium.evals.suite.run import run_here
 from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
-from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks import Task
 from podium.tasks.task import TaskList
 from podium.team.settings import TeamSettings
@@ -40,8 +38,6 @@ class StudyTable(TableSetup):
     folder: Path
     """Of the study, which keeps the answers."""
     questions: StudyQuestions
-    graders: tuple[str, ...]
-    """What tells the graders from others: under other ones the workers' answers are judged anew."""
     rated: Callable[[Task], Pool] | None = None
     """The workers of a question with their ratings; None: `pool` answers every question."""
     concurrency: int = 16
@@ -54,16 +50,7 @@ class StudyTable(TableSetup):
         """The table of these questions and workers."""
         tasks, workers = TasksEntry(name=questions.name), PoolEntry(name=team.workers_file)
         table = TableSettings(tasks=tasks, pool=workers, split="study", questions=len(questions.tasks))
-        graders = {value_digest(grader_settings(task.grader)) for task in questions.tasks}
-        return cls(
-            table,
-            pool,
-            team,
-            folder=folder,
-            questions=questions,
-            graders=tuple(sorted(graders)),
-            concurrency=concurrency,
-        )
+        return cls(table, pool, team, folder=folder, questions=questions, concurrency=concurrency)
 
     def of(self, tasks: Sequence[Task]) -> Self:
         """The same with some of its questions."""
@@ -71,7 +58,7 @@ class StudyTable(TableSetup):
 
     def alone(self, name: str) -> tuple[str, PlannerEntry]:
         """A worker that answers alone: the key of the file of its answers, and the planner."""
-        key = answers_key(name, (self.pool.named(name).identity, self.graders))
+        key = answers_key(name, self.pool.named(name).identity)
         return key, PlannerEntry(planner=f"single:{name}", label=name)
 
     def tasks(self, seed: int) -> TaskList:
@@ -85,7 +72,7 @@ class StudyTable(TableSetup):
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
         unjudged = answer.grade.failure is not None and self.questions.judged_by != "agreement"
-        return _is_of_another(task, answer) or answer.rollout.worker_failed or unjudged
+        return not answer.is_of(task) or answer.rollout.worker_failed or unjudged
 
     def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
         """What a file has of the questions as they are now, by task and repeat."""
@@ -93,7 +80,7 @@ class StudyTable(TableSetup):
         return {
             place: answer
             for place, answer in parse_answers(AnswerFiles(self.folder).lines(key), key).items()
-            if answer.task in known and not _is_of_another(known[answer.task], answer)
+            if answer.task in known and answer.is_of(known[answer.task])
         }
 
     def missing(self, key: str, repeats: int = 1) -> int:
@@ -135,7 +122,3 @@ class StudyTable(TableSetup):
         ]
         results = AnswerFiles(self.folder, on_answer)
         await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)
-
-
-def _is_of_another(task: Task, answer: GradedAnswer) -> bool:
-    return (answer.trace.question, answer.gold) != (task.question, kept_gold(task))

@@ -23,6 +23,7 @@ from podium.evals.fingerprints import digest
 from podium.evals.ratings.answers import Answers, MeasuredAnswer, found_answer
 from podium.rollout import Rollout
 from podium.rollout.reward import RewardSettings, reward
+from podium.rollout.run_data import grader_settings, value_digest
 from podium.rollout.run_folder import cut_torn_line
 from podium.tasks.task import Grade, Task
 from podium.trace import Span, Trace
@@ -46,6 +47,8 @@ class GradedAnswer(Value):
     repeat: int
     grade: Grade
     gold: str = ""
+    grader: str = ""
+    """Digest of what judged it."""
     facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
     trace: Trace
 
@@ -56,7 +59,8 @@ class GradedAnswer(Value):
             task=task.id,
             repeat=repeat,
             grade=rollout.grade,
-            gold=kept_gold(task),
+            gold=_kept_gold(task),
+            grader=_grader_digest(task),
             facts=dict(task.facts),
             trace=_short(rollout.trace),
         )
@@ -69,6 +73,11 @@ class GradedAnswer(Value):
         except PydanticSerializationError:
             return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
 
+    def is_of(self, task: Task) -> bool:
+        """Whether the task has the same question, right answer and grader as when it was answered."""
+        now = task.question, _kept_gold(task), _grader_digest(task)
+        return (self.trace.question, self.gold, self.grader) == now
+
     @property
     def rollout(self) -> Rollout:
         """The rollout, without what the line leaves out."""
@@ -79,9 +88,12 @@ _LONGEST = 2000
 """Most characters of a gold answer: tests of programs may have megabytes."""
 
 
-def kept_gold(task: Task) -> str:
-    """What a line has of a task's right answer."""
+def _kept_gold(task: Task) -> str:
     return task.gold[:_LONGEST]
+
+
+def _grader_digest(task: Task) -> str:
+    return value_digest(grader_settings(task.grader))
 
 
 def _short(trace: Trace) -> Trace:
