@@ -52,7 +52,8 @@ class PlanRequest:
     seed: str = "0"
     """Seeds all randomness of this plan."""
     must_load: tuple[str, ...] = ()
-    """Names of workers whose machine would first have to load their models, in place of others."""
+    """Names of workers whose machine would first have to load their models, in place of others. Empty in evaluations
+    and trainings, and where replies are cached: there the same question has the same request."""
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
     """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
     each took, also one that failed. The default has no limits."""

@@ -8,13 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.calls import Dispatcher, host
+from podium.calls import host
 from podium.calls.host import Host
 from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate
+from podium.library.evaluation import evaluate
 from podium.planner import PlanRequest, WrittenPlans
+from podium.tasks.graders.text_graders import Exact
+from podium.tasks.task import Task
 from podium.team.runner import Runner
+from podium.team.team import Team
 from podium.team.team_file import open_pool
 from podium.trace import Plan
 from podium.types import Limits, Profile, Question
@@ -149,19 +153,39 @@ def test_an_estimate_has_the_seconds_of_loading(holds: int, seconds: float) -> N
     assert estimate(Workflow(steps), pool, Question(text="2 + 2?")).latency_s == seconds
 
 
+class Told:
+    """A planner that keeps what it was told, and asks the first worker."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.must_load: list[tuple[str, ...]] = []
+
+    async def plan(self, request: PlanRequest) -> Plan:
+        self.must_load.append(request.must_load)
+        return Plan("", Workflow((Step(0, "Answer."),)))
+
+
 async def test_a_planner_is_told_which_models_would_have_to_be_loaded() -> None:
-    told: list[tuple[str, ...]] = []
+    told = Told()
+    async with Team.open(Pool([local("a"), local("b"), ScriptedWorker("c", ["4"])]), planner=told) as team:
+        for _ in range(2):
+            await team.ask("2 + 2?")
+    assert told.must_load == [(), ("b",)]
 
-    class Asked:
-        name = "asked"
 
-        async def plan(self, request: PlanRequest) -> Plan:
-            told.append(request.must_load)
-            return Plan("", Workflow((Step(0, "Answer."),)))
+async def test_a_kept_plan_depends_on_no_machines_memory(tmp_path: Path) -> None:
+    told, path = Told(), str(tmp_path / "responses.sqlite")
+    async with Team.open(Pool([local("a"), local("b")]), planner=told, cache=path) as team:
+        for _ in range(2):
+            await team.ask("2 + 2?")
+    assert told.must_load == [(), ()]
 
-    runner = Runner(
-        Asked(), Pool([local("a"), local("b"), ScriptedWorker("c", ["4"])]), dispatcher=Dispatcher()
-    )
-    for seed in "12":
-        await runner.answer(Question(text="2 + 2?"), seed=seed)
-    assert told == [(), ("b",)]
+
+async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
+    told = Told()
+    tasks = [Task(id=name, question=Question(text=f"{name}?"), gold="4", grader=Exact()) for name in "xy"]
+    async with Team.open(Pool([local("a"), local("b")]), planner=told) as team:
+        await team.ask("2 + 2?")
+        await evaluate(team, tasks)
+    assert told.must_load == [()] * 3

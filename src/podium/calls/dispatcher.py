@@ -221,9 +221,12 @@ class Dispatcher:
         return channel
 
     def must_load(self, workers: Iterable[Worker]) -> tuple[str, ...]:
-        """The names of the workers whose machine has loaded other models, and would first have to load theirs."""
+        """The names of the workers whose machine has loaded other models, and would first have to load theirs.
+
+        None, if there is a response cache: what a planner is told is part of the key of its reply.
+        """
         hosts = self._loop_state.of_running_loop().hosts
-        if not hosts:
+        if not hosts or self.cache is not None:
             return ()
         return tuple(
             worker.profile.name

@@ -41,7 +41,7 @@ class QuestionRun:
 
     Args:
         planner: writes the plans.
-        max_steps, overlap, plan_fallback: as `Runner`'s.
+        max_steps, overlap, tells_must_load, plan_fallback: as `Runner`'s.
         versions: as `Trace.versions`.
         on_event: called with each event.
         trace_id: None: a new one.
@@ -54,6 +54,7 @@ class QuestionRun:
         *,
         max_steps: int,
         overlap: bool,
+        tells_must_load: bool,
         plan_fallback: str | None,
         versions: Mapping[str, str],
         on_event: Callable[[Event], None] | None,
@@ -63,6 +64,7 @@ class QuestionRun:
         self._question_context = context
         self._max_steps = max_steps
         self._overlap = overlap
+        self._tells_must_load = tells_must_load
         self._plan_fallback = plan_fallback
         self._versions = versions
         self._emit = on_event or (lambda event: None)
@@ -243,7 +245,7 @@ class QuestionRun:
             max_steps=self._max_steps,
             rounds=context.ledger.budget.rounds - number,
             seed=f"{context.seed}/{number}/plan",
-            must_load=context.dispatcher.must_load(context.pool),
+            must_load=context.dispatcher.must_load(context.pool) if self._tells_must_load else (),
             ledger=context.ledger,
             on_steps=None if overlapped is None else overlapped.execution.extend,
         )

@@ -47,6 +47,9 @@ class Runner:
     overlap: bool = False
     """Whether steps start while the rest of the plan is being written, by planners that stream their steps
     (`streams_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
+    tells_must_load: bool = False
+    """Whether planners are told which models would first have to be loaded (`PlanRequest.must_load`). Plans then depend
+    on the moment, which is for users' questions only."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
@@ -165,6 +168,7 @@ class Runner:
             context,
             max_steps=self.max_steps,
             overlap=self.overlap,
+            tells_must_load=self.tells_must_load,
             plan_fallback=self.plan_fallback,
             versions=self.versions,
             on_event=on_event,

@@ -313,7 +313,8 @@ def open_team(
         planner: takes the place of the one that the settings name, and may cost money.
         dispatcher: of the caller, who closes it; None: the team opens one.
         seed: seeds a planner that plans at random.
-        fallback: whether one worker answers a question alone when planning fails.
+        fallback: whether one worker answers a question alone when planning fails, and planners are told which models
+            would first have to be loaded. Neither is for evaluations.
         spending: as in `open_dispatcher`.
         store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None: the one at the default path;
             False: none does.
@@ -346,8 +347,7 @@ def open_team(
             "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
             "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
         }
-        if not fallback:
-            runner = replace(runner, plan_fallback=None)
+        runner = replace(runner, tells_must_load=True) if fallback else replace(runner, plan_fallback=None)
         # Last, so that a team that cannot be opened leaves no file.
         traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
         return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
