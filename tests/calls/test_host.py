@@ -121,6 +121,7 @@ def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int
             permit = await limiter.acquire(str(number % 5), 1)
             try:
                 assert sum(one.in_flight > 0 for one in limiters) <= holds
+                limiter.pause(rng.choice([0, 0, 0.002]))
                 await asyncio.sleep(rng.choice([0, 0.001]))
             finally:
                 limiter.release(permit, 1)
@@ -189,3 +190,34 @@ async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
         await team.ask("2 + 2?")
         await evaluate(team, tasks)
     assert told.must_load == [()] * 3
+
+
+async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> None:
+    shared = Host(1)
+    first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
+    permit = await first.acquire("q", 1)
+    second.pause(0.3)
+    paused = asyncio.create_task(second.acquire("r", 1))
+    await asyncio.sleep(0)
+    first.release(permit, 1)
+    await asyncio.sleep(0.15)
+    assert shared.loaded == {"a"}
+    async with asyncio.timeout(10):
+        first.release(await first.acquire("q", 1), 1)
+        second.release(await paused, 1)
+    assert shared.loaded == {"b"}
+
+
+async def test_a_model_whose_calls_are_held_back_gives_way_at_once() -> None:
+    shared = Host(1)
+    first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
+    permit = await first.acquire("q", 1)
+    first.pause(0.5)
+    paused, other = (asyncio.create_task(one.acquire("r", 1)) for one in (first, second))
+    await asyncio.sleep(0)
+    first.release(permit, 1)
+    async with asyncio.timeout(10):
+        second.release(await other, 1)
+        assert not paused.done()
+        first.release(await paused, 1)
+    assert shared.loaded == {"a"}

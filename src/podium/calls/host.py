@@ -28,7 +28,8 @@ class Queue(Protocol):
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest, on the event loop's clock; None: none waits."""
+        """When the call came that has waited longest, on the event loop's clock; None: none waits for the model, since
+        none waits at all, or the first waits for limits of its worker."""
         ...
 
     def grant(self) -> None:
@@ -72,7 +73,7 @@ class Host:
         return False
 
     def changed(self) -> None:
-        """A call has ended, or no longer waits."""
+        """A call has ended, or no longer waits, or is now within the limits of its worker."""
         for model in tuple(self._loaded):
             self._grant(model)
         if self._next() is not None:

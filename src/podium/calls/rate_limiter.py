@@ -106,7 +106,7 @@ class RateLimiter:
     def __init__(self, limits: Limits, host: Host | None = None, model: str = "") -> None:
         self._host = host
         self._model = model
-        self._grant_next = self.grant if host is None else host.changed
+        self._grant_next = self.grant if host is None else self._grant_on_host
         if host is not None:
             host.add(model, self)
         self._free = limits.concurrency
@@ -130,9 +130,12 @@ class RateLimiter:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest; None: none waits."""
+        """When the call came that has waited longest; None: none waits, or the limits do not permit the first yet."""
+        first = self._first()
+        if first is None or self._wait(first.tokens, asyncio.get_running_loop().time()) > 0:
+            return None
         waits = (w.since for queue in self._waiting.values() for w in queue if not w.turn.done())
-        return min(waits, default=None)
+        return min(waits)
 
     async def acquire(self, queue_key: str, tokens: int) -> Permit:
         """Wait until one more call of at most `tokens` is within all limits."""
@@ -170,27 +173,46 @@ class RateLimiter:
     def pause(self, seconds: float) -> None:
         """Permit no call for `seconds`, because the worker requested a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
+        if self._waiting:
+            self._grant_next()  # Their alarm, and perhaps the turn of another model.
 
     def grant(self) -> None:
         """Give permits to the calls that are within the limits, queue by queue."""
         if not self._waiting:
             return
         now = asyncio.get_running_loop().time()
-        while self._waiting and self._free:
-            queue_key, queue = next(iter(self._waiting.items()))
-            waiter = queue[0]
+        while self._free and (waiter := self._first()) is not None:
+            wait = self._wait(waiter.tokens, now)
+            if wait > 0:
+                self._schedule_grant(wait)
+                return
+            if self._host is not None and not self._host.admits(self._model):
+                return
+            waiter.turn.set_result(self._permit(waiter.tokens, now))
+            self._end_turn()
+
+    def _grant_on_host(self) -> None:
+        """As `grant`, also for the calls of the machine's other models."""
+        assert self._host is not None
+        self.grant()
+        self._host.changed()
+
+    def _first(self) -> _Waiter | None:
+        """The waiter whose turn it is; None: none waits."""
+        while self._waiting:
+            waiter = next(iter(self._waiting.values()))[0]
             if not waiter.turn.done():
-                wait = self._wait(waiter.tokens, now)
-                if wait > 0:
-                    self._schedule_grant(wait)
-                    return
-                if self._host is not None and not self._host.admits(self._model):
-                    return
-                waiter.turn.set_result(self._permit(waiter.tokens, now))
-            queue.popleft()
-            del self._waiting[queue_key]
-            if queue:
-                self._waiting[queue_key] = queue
+                return waiter
+            self._end_turn()  # It was cancelled.
+        return None
+
+    def _end_turn(self) -> None:
+        """Drop the first waiter of the first queue, whose next turn comes after those of the others."""
+        queue_key, queue = next(iter(self._waiting.items()))
+        queue.popleft()
+        del self._waiting[queue_key]
+        if queue:
+            self._waiting[queue_key] = queue
 
     def _permit(self, tokens: int, now: float) -> Permit:
         """The permit for a call that is within all limits."""
@@ -207,7 +229,7 @@ class RateLimiter:
     def _schedule_grant(self, seconds: float) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm = asyncio.get_running_loop().call_later(seconds, self.grant)
+        self._alarm = asyncio.get_running_loop().call_later(seconds, self._grant_next)
 
 
 def _windows(per_minute: float) -> tuple[SlidingWindow, SlidingWindow]:
