@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 from suites import answers, check, data, run
 
+from evals.recorded_world import world, write_recording
 from podium.errors import ConfigError, UsageError
 from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.run import run_suite
 from podium.evals.suite.tables import ORACLE, comparison_of, evaluations_of
+from tiny_policy import write_policy
 
 TEAM: dict[str, Any] = {"name": data()[1]}
 WITHOUT_GUS = TEAM | {"draw": {"without": ["gus"]}}
@@ -108,6 +110,45 @@ def test_a_set_with_a_seed_has_the_same_questions_for_each_seed(tmp_path: Path) 
     (table,) = manifest.tables
     comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
     assert (comparison.questions, comparison.seed) == (5, "0, 1, 2")
+
+
+def test_fewer_seeds_depend_on_nothing_that_the_row_does_not_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other.jsonl"
+    other.write_bytes(Path(data()[0]).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    write_policy(Path("policy-0"))
+    sets = [{"seed": 7}, {"name": str(other)}]
+    ours = {"conductor": {"checkpoint": "policy-{seed}"}, "tasks": [data()[0]], "seeds": 1, "label": "Ours"}
+    manifest = check(questions=4, seeds=2, tasks=sets, planner=[{"planner": "random"}, ours])
+    (row,) = (row for table in manifest.tables for row in table.rows if row.label == "Ours")
+    assert [file.seed for file in row.files] == [0]
+    with pytest.raises(UsageError, match="policy-1 is not a folder"):
+        check(questions=4, seeds=2, tasks=sets, planner=[{"planner": "random"}, ours | {"seeds": 2}])
+
+
+def test_a_row_whose_workers_were_recorded_on_other_questions_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = world()
+    last, responses = rows[-1]
+    rows[-1] = (last, [response for response in responses if response.worker != "cy"])
+    write_recording(Path("world.parquet"), rows)
+    worker = '[[worker]]\nname = "{}"\nkind = "replay"\nrecording = "world.parquet"\n'
+    for name in ("bob", "cy"):
+        Path(f"{name}.toml").write_text(worker.format("ada") + worker.format(name))
+    suite: dict[str, Any] = {
+        "tasks": [{"name": "world.parquet"}],
+        "pool": [{"name": "bob.toml"}],
+        "questions": 8,
+    }
+    check(**suite, planner=[{"planner": "single:*"}])
+    with pytest.raises(UsageError, match="The pool cy of a row does not have all questions of world/test"):
+        check(
+            **suite, planner=[{"planner": "single:*"}, {"planner": "single:cy", "pool": {"name": "cy.toml"}}]
+        )
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,11 @@ def test_a_worker_alone_in_a_suite_has_no_fallback(tmp_path: Path) -> None:
         key.split("-")[0]: [line["trace"].get("answer") for line in lines] for key, lines in found.items()
     }
     assert answered == {"single_ada": [None, None], "single_bob": ["Answer: 1", "Answer: 1"]}
+    controlled = {"planner": "single:ada", "controls": ["random-plans"]}
+    found = run(tmp_path / "controlled", **few, planner=[controlled])
+    (own,) = (lines for key, lines in found.items() if key.startswith("single_ada-seed"))
+    assert [line["trace"].get("answer") for line in own] == [None, None]
+    assert len(found) == 2
 
 
 def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_path: Path) -> None:

@@ -74,10 +74,17 @@ async def _checked(
         setups: by the pool that a row names; None: that of the table.
     """
     answers = {}
+    table, problems = setups[None].table, list[str]()
     for seed in settings.all_seeds:
         tasks = setups[None].tasks(seed)
         answers[seed] = len(tasks) * settings.repeats
-    table, problems = setups[None].table, list[str]()
+        asked = {task.id for task in tasks}
+        problems += (
+            f"The pool {pool.title} of a row does not have all questions of {table.label}, which were recorded for "
+            "other workers; give the table a pool of all these workers, or leave the row out."
+            for pool, setup in setups.items()
+            if pool is not None and {task.id for task in setup.tasks(seed)} != asked
+        )
     misfits: set[str | None] = set()
     rows: list[SuiteRow] = []
     training: dict[PoolEntry | None, list[SuiteRow]] = {}
@@ -87,7 +94,7 @@ async def _checked(
         for each in setup.entries(entry):
             if each.checkpoint is not None and each.checkpoint in misfits:
                 continue  # The same policy at another level is refused once.
-            of_seeds = [each.of_seed(seed) for seed in answers]
+            of_seeds = [each.of_seed(seed) for seed in list(answers)[: each.seeds]]
             different = [one for place, one in enumerate(of_seeds) if one not in of_seeds[:place]]
             found = [problem for one in different for problem in await _problems(setup, one, settings)]
             if found:

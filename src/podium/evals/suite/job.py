@@ -201,7 +201,11 @@ class _JobRun:
                     self._add(key, repeat, best)
 
     def _pool_of(self, task: Task) -> Pool:
-        pool, alone = self.setup.pool_of(task, self._places[task.id]), self.job.worker
+        return self.setup.pool_of(task, self._places[task.id])
+
+    def _own_pool_of(self, task: Task) -> Pool:
+        """The pool of the planner's own row."""
+        pool, alone = self._pool_of(task), self.job.worker
         if alone is None or pool.named(alone).fallback is None:
             return pool
         # The answer of its fallback would not be its own.
@@ -241,7 +245,7 @@ class _JobRun:
         return EvaluationJob(
             replace(self.team.runner, planner=planner, budget=budget, overlap=False),
             tasks,
-            pool_for=self._pool_of,
+            pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
             repeats=repeats or settings.repeats,
             seed=str(self.job.seed),
             kept={} if key is None else {at: one.rollout for at, one in self._kept(key).items()},

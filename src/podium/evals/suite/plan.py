@@ -254,9 +254,9 @@ class SuiteJob(Value):
 
     @property
     def worker(self) -> str | None:
-        """The worker that answers alone; None: another planner, or one with controls, which need the other workers."""
+        """The worker that answers alone; None: another planner."""
         kind, _, name = self.entry.planner.partition(":")
-        return name if kind == "single" and len(self.keys) == 1 else None
+        return name if kind == "single" else None
 
     def to_json(self) -> str:
         """The text from which another process reads it again; as in the manifest, only what is set."""

@@ -76,7 +76,9 @@ async def run_here(
     """
     groups: dict[object, list[SuiteJob]] = {}
     for number, job in enumerate(jobs):
-        groups.setdefault(number if job.worker is None else (job.table, job.seed), []).append(job)
+        groups.setdefault((job.table, job.seed) if job.worker and len(job.keys) == 1 else number, []).append(
+            job
+        )
     for group in groups.values():
         await run_jobs(group, results, cache, dispatcher=dispatcher, given=given)
 

@@ -227,7 +227,8 @@ class SuiteSettings(Settings):
                     raise ValueError(
                         f"the planner {planner.row} names the tasks {name!r}, which no [[tasks]] has"
                     )
-            if planner.seeds is not None and any(entry.seed is None for entry in self.tasks):
+            own = [entry for entry in self.tasks if planner.is_evaluated_on(entry)]
+            if planner.seeds is not None and any(entry.seed is None for entry in own):
                 raise ValueError(
                     f"the planner {planner.row} has seeds, and each seed draws other questions; give each [[tasks]] a "
                     "seed, or leave seeds out"
