@@ -299,7 +299,8 @@ class Limits(Value):
     """Seconds of cooldown before one call probes whether the worker is back."""
     host: str | None = None
     """A name for the machine whose memory the worker's model shares with those of other workers. Calls are then ordered
-    so that it seldom changes models. None: its model is always loaded."""
+    so that it seldom changes models; those of a team that is a worker are ordered among themselves alone. None: its
+    model is always loaded."""
     loaded_at_once: int = Field(default=1, ge=1)
     """How many models that machine holds at once; all its workers say the same."""
     load_s: float = Field(default=0.0, ge=0)

@@ -352,7 +352,7 @@ class PoolSpec(Settings):
 
     @model_validator(mode="after")
     def _hold_as_many(self) -> Self:
-        """A machine holds as many models for each of its workers."""
+        """All workers of a machine say the same `loaded_at_once`."""
         holds: dict[str, int] = {}
         for spec in self.worker:
             host, models = spec.limits.host, spec.limits.loaded_at_once

@@ -188,31 +188,51 @@ def test_ollama_host_has_many_forms(host: str, address: str) -> None:
 LLAMA_SWAP = {
     "/v1/models": {"data": [{"id": name, "object": "model", "owned_by": "llama-swap"} for name in ("a", "b")]}
 }
-ROUTER = {
+STATUS = {
     "/v1/models": {
         "data": [
-            {"id": name, "object": "model", "status": {"value": value}}
-            for name, value in {"a": "loaded", "b": "loaded", "c": "unloaded"}.items()
+            {"id": name, "object": "model", "status": {"value": value}, "state": value}
+            for name, value in {"a": "loaded", "b": "unloaded", "c": "unloaded"}.items()
         ]
     }
 }
 
 
+def router(most: int) -> dict[str, Any]:
+    props = {"role": "router", "max_instances": most, "default_generation_settings": {"n_ctx": 0}}
+    return {**STATUS, "/props": props}
+
+
 @pytest.mark.parametrize(
     ("lists", "environ", "held"),
     [
-        (OLLAMA, {}, 1),
+        (OLLAMA, {}, None),
+        (OLLAMA, {"OLLAMA_MAX_LOADED_MODELS": "0"}, None),
         (OLLAMA, {"OLLAMA_MAX_LOADED_MODELS": "3"}, 3),
-        (LM_STUDIO, {}, 1),
-        (OLD_LM_STUDIO, {}, 1),
+        (LM_STUDIO, {}, None),
+        (OLD_LM_STUDIO, {}, None),
         (LLAMA_SWAP, {}, 1),
-        (ROUTER, {}, 2),
+        (router(2), {}, 2),
+        (router(0), {}, None),
+        (STATUS, {}, None),
         (LLAMA_CPP, {}, None),
         (VLLM, {}, None),
     ],
-    ids=["ollama", "ollama, set", "lm studio", "old lm studio", "llama-swap", "router", "llama.cpp", "vllm"],
+    ids=[
+        "ollama",
+        "ollama, no limit",
+        "ollama, set",
+        "lm studio",
+        "old lm studio",
+        "llama-swap",
+        "router",
+        "router, no limit",
+        "a status of another meaning",
+        "llama.cpp",
+        "vllm",
+    ],
 )
-async def test_a_server_that_loads_by_itself_says_how_many_models_it_holds(
+async def test_only_a_setting_of_a_server_says_how_many_models_it_holds(
     lists: dict[str, Any], environ: dict[str, str], held: int | None
 ) -> None:
     with ModelServer(lists) as server:

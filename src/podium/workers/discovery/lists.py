@@ -61,19 +61,10 @@ def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | N
     else:
         return None
     found = _server(kind, root, models)
-    held = _held(studio or old_studio or listed or ()) or (1 if kind == _SWAPS else None)
+    # What is loaded now says nothing: more may fit. A router without a limit says 0.
+    held = _count(props.get("max_instances")) if props.get("role") == "router" else None
+    held = 1 if kind == _SWAPS else held
     return replace(found, models=tuple(replace(model, loaded_at_once=held) for model in found.models))
-
-
-def _held(rows: Iterable[Mapping[str, Any]]) -> int | None:
-    """How many models are in memory, at least one; None: their rows do not say which are."""
-    told = [
-        bool(row.get("loaded_instances"))
-        or "loaded" in (row.get("state"), _object(row.get("status")).get("value"))
-        for row in rows
-        if not row.keys().isdisjoint(("loaded_instances", "state", "status"))
-    ]
-    return max(1, sum(told)) if told else None
 
 
 def with_show(
@@ -87,7 +78,7 @@ def with_show(
 
     Args:
         default: the context of the server for models that set none; None: Ollama's own default.
-        most_loaded: models that the server is set to hold; None: as many as fit, so at least those that it holds now.
+        most_loaded: models that the server is set to hold; None: as many as fit, which nobody says.
     """
     can = show.get("capabilities")
     if isinstance(can, list) and "completion" not in can:
@@ -107,7 +98,7 @@ def with_show(
         context_tokens=context,
         assumed=assumed,
         largest_context=largest,
-        loaded_at_once=most_loaded or max(1, len(running)),
+        loaded_at_once=most_loaded or None,  # Ollama too takes 0 for as many as fit.
         sees=isinstance(can, list) and "vision" in can,
         calls_tools=not isinstance(can, list) or "tools" in can,
         thinks=(isinstance(can, list) and "thinking" in can) or model.thinks,

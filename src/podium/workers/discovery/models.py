@@ -36,7 +36,7 @@ class FoundModel:
     concurrency: int = 1
     """How many questions the server answers at once."""
     loaded_at_once: int | None = None
-    """How many of its models the server is known to hold in memory at once; None: it holds all that it lists."""
+    """How many of its models the server is set to hold in memory at once; None: not known."""
     sees: bool = False
     calls_tools: bool = True
     thinks: bool = False
