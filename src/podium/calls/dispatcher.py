@@ -201,6 +201,12 @@ class Dispatcher:
         shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
         return next((limit for limit in shared if limit.name == "run"), None)
 
+    @property
+    def has_budget(self) -> bool:
+        """Whether a spend limit may refuse a call: not all of them only count."""
+        shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
+        return any(limit.limit_usd < UNLIMITED_USD for limit in shared)
+
     def cached(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
     ) -> Awaitable[Reply]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 from podium.calls import Dispatcher
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
 from podium.evals.ratings.asking import AskingProgress
 from podium.evals.ratings.recorded_answers import read_answers
@@ -20,7 +23,7 @@ from podium.recordings import RecordedQuestion, RecordedResponse, Recording, Rec
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
-from podium.types import Price, Profile, Question
+from podium.types import Limits, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
@@ -32,9 +35,9 @@ def team() -> Pool:
     return Pool([ScriptedWorker(name, {"": "Answer: 3"}) for name in ("ada", "bob")])
 
 
-def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...]) -> WorkerAnswers:
+def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...], concurrency: int = 16) -> WorkerAnswers:
     questions = StudyQuestions("mine", tasks, "golds")
-    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool="mine"), pool, questions))
+    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool="mine"), pool, questions, concurrency))
 
 
 async def ask(
@@ -79,6 +82,55 @@ async def test_wrong_answers_with_the_words_of_the_right_one_are_counted(tmp_pat
     found = answers_of(tmp_path, pool, capitals).read()
     assert found.answers.score_QW.tolist() == [[0, 1], [0, 0], [0, 1]]
     assert (found.misjudged.wrong, found.misjudged.with_words) == (4, 2)
+
+
+async def test_a_short_right_answer_in_a_wrong_one_says_nothing_of_the_grader(tmp_path: Path) -> None:
+    tasks = tuple(replace(task, gold=gold) for task, gold in zip(TASKS, ("no", "none"), strict=False))
+    pool = Pool([ScriptedWorker(name, {"": "There is no answer, none."}) for name in ("ada", "bob")])
+    await ask(tmp_path, pool, tasks)
+    misjudged = answers_of(tmp_path, pool, tasks).read().misjudged
+    assert (misjudged.wrong, misjudged.with_words) == (4, 2)
+
+
+@pytest.mark.parametrize(
+    ("host", "budget_usd", "alternate"), [("box", None, False), ("box", 1.0, True), (None, None, True)]
+)
+async def test_models_of_one_machine_alternate_only_for_a_budget(
+    tmp_path: Path, host: str | None, budget_usd: float | None, alternate: bool
+) -> None:
+    asked: list[str] = []
+
+    def worker(name: str) -> FunctionWorker:
+        def answer(messages: list[dict[str, str]]) -> str:
+            asked.append(name)
+            return "Answer: 3"
+
+        return FunctionWorker(Profile(name=name), answer, limits=Limits(host=host))
+
+    await answers_of(tmp_path, Pool([worker("ada"), worker("bob")]), TASKS, concurrency=1).ask(
+        samples=1,
+        reached=0,
+        budget_usd=budget_usd,
+        dispatcher=Dispatcher(),
+        show=lambda what, done, total: None,
+    )
+    changes = sum(before != after for before, after in itertools.pairwise(asked))
+    assert (len(asked), changes) == (10, 9 if alternate else 1)
+
+
+async def test_the_progress_shows_the_dollars_that_were_paid(tmp_path: Path) -> None:
+    shown: list[str] = []
+    with closing(SharedSpendLimit(None, "run", 1.0)) as limit:
+        limit.settle(0.0, 0.25)  # Such as a judge's call.
+        await answers_of(tmp_path, team(), TASKS).ask(
+            samples=1,
+            reached=0,
+            budget_usd=None,
+            dispatcher=Dispatcher(spend_limits=[limit]),
+            show=lambda what, done, total: shown.append(what),
+        )
+    assert len(shown) == 11
+    assert all(what.endswith("$0.2500 so far") for what in shown[1:])
 
 
 async def test_another_grader_judges_the_kept_answers_anew(tmp_path: Path) -> None:

@@ -74,7 +74,9 @@ def test_a_grader_that_seems_to_judge_right_answers_wrong_is_doubted() -> None:
     answers = votes_help(0, questions=40)
     for with_words, doubted in ((3, True), (2, False), (0, False)):
         study = study_of(answers, misjudged=NearMisses(wrong=12, with_words=with_words))
-        assert ("name another grader in a column grader" in study_markdown(study)) == doubted
+        page = study_markdown(study)
+        assert ("name another grader in a column grader" in page) == doubted
+        assert (f"{with_words} of the 12 answers judged wrong contain the words" in page) == doubted
 
 
 def test_what_stands_for_right_answers_is_said() -> None:

@@ -71,16 +71,17 @@ class WorkerAnswers:
         workers = dict(map(self.table.alone, self.table.pool.answering))
         wanted = len(workers) * sum(repeats * len(part.questions.tasks) for part, repeats in parts)
         missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
-        progress, so_far = AskingProgress(wanted, wanted - missing), accuracy_so_far(show, missing)
-
-        def answered(label: str, answer: GradedAnswer) -> None:
-            if answer.trace.answer is None:
-                progress.fail(label, answer.trace)
-            else:
-                progress.kept += 1
-            so_far(label, answer)
-
+        progress = AskingProgress(wanted, wanted - missing)
         with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
+            so_far = accuracy_so_far(show, missing, budget.dispatcher)
+
+            def answered(label: str, answer: GradedAnswer) -> None:
+                if answer.trace.answer is None:
+                    progress.fail(label, answer.trace)
+                else:
+                    progress.kept += 1
+                so_far(label, answer)
+
             try:
                 for part, repeats in parts:
                     await part.answer(workers, budget.dispatcher, answered, repeats=repeats)

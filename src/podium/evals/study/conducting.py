@@ -169,7 +169,7 @@ class ConductorStudy:
     async def _run(self, conductor: _Conductor) -> list[Rollout]:
         """Its answers to as many questions as the budget pays for."""
         table, key = conductor.table, conductor.key
-        on_answer = accuracy_so_far(self.show, table.missing(key))
+        on_answer = accuracy_so_far(self.show, table.missing(key), self.dispatcher)
         with suppress(BudgetError):
             await table.answer(
                 {key: conductor.entry}, self.dispatcher, on_answer, early_stop=conductor.early_stop

@@ -31,6 +31,8 @@ from podium.workers.pool import Pool
 
 _LONGEST = 8_000
 """Most characters of an answer that are looked at."""
+_SHORTEST = 3
+"""Right answers of so few letters, such as "no", stand in many texts by chance."""
 
 
 @dataclass
@@ -153,7 +155,9 @@ class NearMisses(Value):
 def near_misses(given: Iterable[tuple[Task, Sequence[GradedAnswer]]]) -> NearMisses:
     """Those among the answers to these tasks."""
     wrong = [
-        f" {normalised_words(task.gold)} " in f" {normalised_words((answer.trace.answer or '')[-_LONGEST:])} "
+        len(normalised_words(task.gold)) > _SHORTEST
+        and f" {normalised_words(task.gold)} "
+        in f" {normalised_words((answer.trace.answer or '')[-_LONGEST:])} "
         for task, answers in given
         if isinstance(task.grader, Exact | Normalised)
         for answer in answers

@@ -148,9 +148,9 @@ def misjudged(study: Study) -> Iterator[str]:
     found = study.misjudged
     if found.with_words and found.with_words >= _MANY * found.wrong:
         yield (
-            f"In {found.with_words:,} of the {found.wrong:,} answers that were judged wrong stand the words of the "
-            "right answer: the grader compares whole answers as texts. If they are right, name another grader in a "
-            "column grader of the questions (docs/graders.md), and give the same command again."
+            f"{found.with_words:,} of the {found.wrong:,} answers judged wrong contain the words of the right answer. "
+            "The grader compares whole texts. If these answers are right, name another grader in a column grader of "
+            "the questions (docs/graders.md), and give the same command again."
         )
 
 

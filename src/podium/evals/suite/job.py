@@ -5,12 +5,14 @@ The controls use the plans that the planner wrote, so a plan is written and paid
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from podium.calls import Dispatcher
+from podium.calls.host import model_of
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
@@ -65,7 +67,8 @@ async def run_jobs(
     """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
     Args:
-        jobs: one, or those of several workers alone on the same questions, which are asked question by question.
+        jobs: one, or those of several workers alone on the same questions. They are asked question by question; without
+            a budget, models that share a machine are asked one after the other, since it would have to load them anew.
         results: of the run.
         dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
         given: as in `check_suite`.
@@ -81,10 +84,29 @@ async def run_jobs(
         if len(runs) == 1:
             await runs[0].run()
         else:
-            own = [
-                run.evaluation(run.planner, list(run.tasks.values()), key=run.job.keys[""]) for run in runs
-            ]
-            await evaluate_together(own, concurrency=jobs[0].settings.concurrency)
+            limited = dispatcher is not None and dispatcher.has_budget
+            for turn in [runs] if limited else _turns(runs):
+                own = [
+                    run.evaluation(run.planner, list(run.tasks.values()), key=run.job.keys[""])
+                    for run in turn
+                ]
+                await evaluate_together(own, concurrency=jobs[0].settings.concurrency)
+
+
+def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
+    """The runs of workers alone, in groups within which each machine holds the models of all."""
+    turns: defaultdict[int, list[_JobRun]] = defaultdict(list)
+    known: defaultdict[str, list[str]] = defaultdict(list)
+    for run in runs:
+        assert run.job.worker is not None
+        worker, turn = run.setup.pool.named(run.job.worker), 0
+        if worker.limits.host is not None:
+            models = known[worker.limits.host]
+            if model_of(worker) not in models:
+                models.append(model_of(worker))
+            turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
+        turns[turn].append(run)
+    return [turns[turn] for turn in sorted(turns)]
 
 
 @asynccontextmanager

@@ -68,8 +68,8 @@ async def run_here(
     dispatcher: Dispatcher | None = None,
     given: TableSetup | None = None,
 ) -> None:
-    """Run jobs in this process. Workers alone on the same questions are asked together, so that a budget that ends
-    early leaves answers of all of them to the same questions.
+    """Run jobs in this process. Workers alone on the same questions are asked together (`run_jobs`), so that a budget
+    that ends early leaves answers of all of them to the same questions.
 
     Raises:
         UsageError, BudgetError: as `run_suite`.
@@ -83,8 +83,14 @@ async def run_here(
         await run_jobs(group, results, cache, dispatcher=dispatcher, given=given)
 
 
-def accuracy_so_far(show: ShowProgress, left: int) -> OnAnswer:
-    """Shows after each of the answers that are left the row, its accuracy so far and all dollars so far."""
+def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:
+    """Shows after each of the answers that are left the row, its accuracy so far and all dollars so far.
+
+    Args:
+        dispatcher: its budget of a run says the dollars that were paid, judging included; without such a budget they
+            are those of the answers, as if nothing had been cached.
+    """
+    paid = None if dispatcher is None else dispatcher.run_limit
     graded: dict[str, list[bool]] = {}
     count, dollars = 0, 0.0
     show("Asking", 0, left)
@@ -97,7 +103,7 @@ def accuracy_so_far(show: ShowProgress, left: int) -> OnAnswer:
         if answer.grade.failure is None:
             found.append(answer.grade.correct)
         right = f"{sum(found) / len(found):.1%} right, " if found else ""
-        show(f"{label}: {right}${dollars:.4f} so far", count, left)
+        show(f"{label}: {right}${dollars if paid is None else paid.spent_usd:.4f} so far", count, left)
 
     return on_answer
 
