@@ -19,6 +19,7 @@ from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.study.questions import StudyQuestions, questions_of
 from podium.evals.study.table import StudyTable
+from podium.evals.suite.results import AnswerFiles
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
@@ -175,6 +176,27 @@ async def test_verdicts_are_those_of_the_judge_and_the_users_named_now(tmp_path:
         )
         assert await asked(told) == [1, 1], right
         assert await asked(told) == [0, 0], right
+
+
+async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    lines = AnswerFiles.lines
+
+    def counted(files: AnswerFiles, key: str) -> tuple[str, ...]:
+        reads.append(key)
+        return lines(files, key)
+
+    monkeypatch.setattr(AnswerFiles, "lines", counted)
+    pool = team()
+    table = answers_of(tmp_path, pool, TASKS).table
+    planners = dict(map(table.alone, pool.names))
+    await table.of(TASKS[:3]).answer(planners, Dispatcher())
+    assert sorted(reads) == sorted(planners)
+    await table.answer(planners, Dispatcher())
+    assert calls(pool) == [5, 5]
+    assert [table.missing(key) for key in planners] == [0, 0]
 
 
 async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:

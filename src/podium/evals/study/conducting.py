@@ -3,7 +3,8 @@ prompt, and a trained one.
 
 Their plans rewrite subtasks and let workers read one another. So planner and workers are called and paid, within what
 the budget has left; only a step that asks the bare question finds its answer in the response cache. A Conductor's
-ratings of a question come from other questions.
+ratings of a question come from other questions. Where a later start has one more question or answer, the folds and all
+ratings are others, so Conductors that read them run on all questions again, and are paid again.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ answer counts only for the question that it was given to, as long as the same gr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -42,6 +42,8 @@ class StudyTable(TableSetup):
     """The workers of a question with their ratings; None: `pool` answers every question."""
     concurrency: int = 16
     """The most calls at once."""
+    read: Mapping[str, Mapping[tuple[str, int], GradedAnswer]] = field(default_factory=dict)
+    """By key, what files were found to have."""
 
     @classmethod
     def of_study(
@@ -74,6 +76,10 @@ class StudyTable(TableSetup):
         unjudged = answer.grade.failure is not None and self.questions.judged_by != "agreement"
         return not answer.is_of(task) or answer.rollout.worker_failed or unjudged
 
+    def answers_in(self, results: AnswerFiles, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+        """The answers that a file has, by task and repeat, as they were read before the job."""
+        return self.read[key]
+
     def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
         """What a file has of the questions as they are now, by task and repeat."""
         known = {task.id: task for task in self.questions.tasks}
@@ -85,7 +91,9 @@ class StudyTable(TableSetup):
 
     def missing(self, key: str, repeats: int = 1) -> int:
         """How many answers a file lacks."""
-        kept = self.kept(key)
+        return self._lacks(self.kept(key), repeats)
+
+    def _lacks(self, kept: Mapping[tuple[str, int], GradedAnswer], repeats: int) -> int:
         return sum(
             (task.id, repeat) not in kept or self.asks_again(task, kept[task.id, repeat])
             for task in self.questions.tasks
@@ -115,10 +123,11 @@ class StudyTable(TableSetup):
             concurrency=self.concurrency,
             early_stop=early_stop,
         )
+        read = {key: self.kept(key) for key in planners}
         jobs = [
             SuiteJob(settings=settings, table=self.table, entry=entry, seed=0, keys={"": key})
             for key, entry in planners.items()
-            if self.missing(key, repeats)
+            if self._lacks(read[key], repeats)
         ]
         results = AnswerFiles(self.folder, on_answer)
-        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)
+        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=replace(self, read=read))

@@ -17,7 +17,7 @@ from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
 from podium.evals.suite.plan import SuiteJob
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
+from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
@@ -238,7 +238,7 @@ class _JobRun:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
     def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        answers = parse_answers(self.results.lines(key), key).items()
+        answers = self.setup.answers_in(self.results, key).items()
         return {
             place: answer
             for place, answer in answers

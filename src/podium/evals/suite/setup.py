@@ -12,7 +12,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
-from podium.evals.suite.results import GradedAnswer
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
 from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
 from podium.planner import Planner
 from podium.planners import VOTE
@@ -85,6 +85,10 @@ class TableSetup:
         table = self.table
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
+
+    def answers_in(self, results: AnswerFiles, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+        """The answers that a file has, by task and repeat."""
+        return parse_answers(results.lines(key), key)
 
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
