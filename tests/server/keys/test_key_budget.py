@@ -37,6 +37,7 @@ class Replica:
         self.register: Register = place.open()
         self.key_budget = KeyBudget(self.register, caller, "x")
         self.paid = 0.0
+        self.begun = asyncio.Event()
         self.calls = 0
         self.refusals: list[str] = []
 
@@ -49,6 +50,7 @@ class Replica:
         if refusal is not None:
             self.refusals.append(refusal)
             return
+        self.begun.set()
         await (asyncio.sleep(seconds) if until is None else until.wait())
         question.settle(hold, Spent(cost_usd=paid))
         self.paid += paid
@@ -177,8 +179,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     _, caller = await place.added(budget="1")
     replica, answered = Replica(place, caller), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
-    while not (await replica.register.spending(caller.id or "", "x")).reserved:
-        pass
+    await replica.begun.wait()
     waiting = asyncio.create_task(replica.call(0.75, 0.0))
     await asyncio.sleep(0.03)
     assert not waiting.done()
@@ -196,8 +197,7 @@ async def test_a_denial_that_comes_after_dollars_were_given_back_refuses_nobody(
     _, caller = await place.added(budget="1")
     replica, answered, settled = Replica(place, caller), asyncio.Event(), asyncio.Event()
     first = asyncio.create_task(replica.call(0.75, 0.0, until=answered))
-    while not (await replica.register.spending(caller.id or "", "x")).reserved:
-        pass
+    await replica.begun.wait()
     denied, reserve = asyncio.Event(), replica.register.reserve
 
     async def slow(*args: Any) -> Any:
