@@ -24,20 +24,13 @@ from typing import Any
 
 from openai import AsyncOpenAI
 from rows import Row, report
+from sums import QUESTIONS
 
 from podium import Team
 from podium.conductor.plan_format import PlanShape
 from podium.trace import Span, Trace
 from podium.types import Message
 
-QUESTIONS = (
-    "A baker sells 14 trays of 6 rolls at 0.75 dollars a roll, and gives one tray away. How much does she earn?",
-    "A train leaves at 9:40 and needs 2 hours and 35 minutes, with a stop of 20 minutes. When does it arrive?",
-    "Of 240 pupils a third sing, and a quarter of those who sing also dance. How many sing and do not dance?",
-    "A tank of 900 litres fills at 12 litres a minute and loses 3 litres a minute. After how many minutes is it full?",
-    "Three friends share 84 marbles so that one has twice as many as each of the others. How many has that one?",
-    "A coat of 120 dollars gets 25 percent cheaper and then 10 percent dearer. What does it cost?",
-)
 MAX_STEPS = 3
 PLAN_TOKENS = 400
 STEP_TOKENS = 120

@@ -29,6 +29,7 @@ from tempfile import TemporaryDirectory
 from urllib.request import Request, urlopen
 
 from rows import Row, report
+from sums import QUESTIONS
 
 from podium.calls import Dispatcher, Ledger
 from podium.conductor import PromptSettings
@@ -41,18 +42,6 @@ from podium.types import Budget, Message, Question, Usage
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
-QUESTIONS = (
-    "A baker sells 14 trays of 6 rolls at 0.75 dollars a roll, and gives one tray away. How much does she earn?",
-    "A train leaves at 9:40 and needs 2 hours and 35 minutes, with a stop of 20 minutes. When does it arrive?",
-    "Of 240 pupils a third sing, and a quarter of those who sing also dance. How many sing and do not dance?",
-    "A tank of 900 litres fills at 12 litres a minute and loses 3 litres a minute. After how many minutes is it full?",
-    "Three friends share 84 marbles so that one has twice as many as each of the others. How many has that one?",
-    "A coat of 120 dollars gets 25 percent cheaper and then 10 percent dearer. What does it cost?",
-    "A farmer has 3 fields of 4.5 hectares and sows two thirds of all of it with rye. How many hectares are that?",
-    "A book of 312 pages is read in 8 days, with 9 pages more each day than the day before. How many on the first?",
-    "Two taps fill a bath in 12 and in 18 minutes. How long do both together need, if both are open from the start?",
-    "A cyclist rides 48 km in 2.5 hours, rests for 30 minutes and rides 30 km in 1.5 hours. What is his mean speed?",
-)
 SUBTASKS = (
     "List the quantities that the question names, with their units, and say what is asked for.",
     "Compute the result step by step, and write each intermediate value in a line of its own.",
@@ -63,25 +52,17 @@ SUBTASKS = (
 _GAP = "\n\n"
 """Between two paragraphs of a prompt."""
 LEAST_TOKENS, BLOCK_TOKENS, CACHED_PRICE = 1024, 128, 0.1
-TEAM = """
+WORKER = """
 [[worker]]
-name = "ada"
+name = "{name}"
 kind = "openai"
 model = "m"
 base_url = "{url}"
-profile = "Careful with numbers."
-temperature = 0.0
-limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
-
-[[worker]]
-name = "bert"
-kind = "openai"
-model = "m"
-base_url = "{url}"
-profile = "Writes well."
+profile = "{profile}"
 temperature = 0.0
 limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
 """
+PROFILES = {"ada": "Careful with numbers.", "bert": "Writes well."}
 
 
 def plan(steps: int, begins: str = "") -> Workflow:
@@ -108,7 +89,7 @@ class FixedPolicy:
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
     ) -> Completion:
         read = await self.policy.complete(messages, replace(sampling, max_tokens=1, shape=None), ledger)
-        written = render(self.plans.pop(0), "structured", names=("ada", "bert"), thought="Both.")
+        written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
         return replace(read, text=written, cut=False)
 
 
@@ -260,7 +241,9 @@ def main(url: str, file: Path | None) -> None:
     """Measure and print."""
     with TemporaryDirectory() as folder:
         path = Path(folder, "team.toml")
-        path.write_text(TEAM.format(url=url))
+        path.write_text(
+            "".join(WORKER.format(name=name, url=url, profile=text) for name, text in PROFILES.items())
+        )
         report(asyncio.run(measure(url, open_pool(str(path)))), file)
 
 

@@ -117,7 +117,7 @@ class WorkerChannel:
         )
 
     def answered(self, began: float, usage: Usage) -> None:
-        """Count an attempt that began at `began`, on the event loop's clock, was answered, and took `usage`."""
+        """Count an attempt that began at `began` on the event loop's clock, was answered and took `usage`."""
         self.attempts += 1
         if usage.implausible is not None and not self._warned:
             self._warned = True  # Once: such a worker most likely does it in every reply.
