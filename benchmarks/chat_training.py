@@ -1,4 +1,4 @@
-"""Both stages of training a small chat model, by the engine small beside TRL, on the same questions and settings.
+"""Both stages of training a small chat model, by the engine shared_prefix and by TRL, on the same questions.
 
     python benchmarks/chat_training.py START [--json FILE]
 
@@ -38,7 +38,7 @@ def main(start: Path, file: Path | None) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         write_questions(folder)
-        theirs, ours = (measure(start, folder, engine) for engine in ("trl", "small"))
+        theirs, ours = (measure(start, folder, engine) for engine in ("trl", "shared_prefix"))
     for name, seconds in ours.items():
         rows.append(Row(name, seconds, "s", "TRL", theirs[name], "≥ 4", higher_is_better=False))
     report(rows, file)

@@ -43,7 +43,7 @@ from podium.train.run import run_grpo
 from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import draw_tasks
 from podium.train.settings import TrainSettings
-from podium.train.small import engine
+from podium.train.shared_prefix import engine
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")

@@ -19,7 +19,7 @@ import sys
 from pathlib import Path
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.small.checkpoints import companions_of, read_model, write_model
+from podium.train.shared_prefix.checkpoints import companions_of, read_model, write_model
 
 source, target = Checkpoint.read(Path(sys.argv[1])), Path(sys.argv[2])
 write_model(

@@ -125,7 +125,7 @@ class Price(Value):
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
-        # Recordings that are resumed compare the pool with a file that may be older than this key.
+        # Recordings and kept answers are found by this form, so a price that nobody gave must not be part of it.
         values: dict[str, float | None] = dump(self)
         return (
             values

@@ -99,8 +99,17 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
         ),
         (
-            ["train", "--run", "r", "--stage", "sft", "start=warmstart", "engine=small", "trl.bf16=true"],
-            "trl is a setting of the engine trl, and this run's is small",
+            [
+                "train",
+                "--run",
+                "r",
+                "--stage",
+                "sft",
+                "start=warmstart",
+                "engine=shared_prefix",
+                "trl.bf16=true",
+            ],
+            "trl is a setting of the engine trl, and this run's is shared_prefix",
         ),
         (
             ["eval", "--questions", "0"],

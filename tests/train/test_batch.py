@@ -11,9 +11,9 @@ from tiny_run import SHAPE
 
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import generator
-from podium.train.small.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import accumulate
+from podium.train.shared_prefix.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import accumulate
 
 MAX_TOKENS = 9
 PROMPT = (1, 4, 9, 7)

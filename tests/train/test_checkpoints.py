@@ -8,8 +8,8 @@ import torch
 from tiny_run import write_start
 
 from podium.train.runtime import generator
-from podium.train.small.checkpoints import Checkpoints, read_model, write_model
-from podium.train.small.update import adamw, step
+from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_model
+from podium.train.shared_prefix.update import adamw, step
 
 
 def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:

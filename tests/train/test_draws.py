@@ -10,7 +10,11 @@ from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GRPOSettings, TrainSettings
 
 SETTINGS = TrainSettings(
-    start="-", engine="small", tasks="gsm8k", seed=7, grpo=GRPOSettings(iterations=3, questions=4, group=4)
+    start="-",
+    engine="shared_prefix",
+    tasks="gsm8k",
+    seed=7,
+    grpo=GRPOSettings(iterations=3, questions=4, group=4),
 )
 TASKS = ["a", "b", "c", "d", "e"]
 
@@ -48,9 +52,9 @@ def test_a_rollout_outside_the_schedule_draws_as_in_a_service() -> None:
     assert draws.calls(asked) == RolloutSeeds().calls(asked)
 
 
-def test_each_engine_orders_a_table_by_its_own_name() -> None:
-    for engine, name in (("small", "turn"), ("trl", "epoch")):
-        order = list(TASKS)
-        Random(f"tasks/7/{name} 0").shuffle(order)
+def test_the_order_of_a_table_is_named_by_the_seed_alone() -> None:
+    order = list(TASKS)
+    Random("tasks/7/turn 0").shuffle(order)
+    for engine in ("shared_prefix", "trl"):
         rows = schedule(SETTINGS.model_copy(update={"engine": engine}), TASKS)
         assert [row.task for row in rows[:5]] == order

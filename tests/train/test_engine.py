@@ -25,8 +25,8 @@ from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
-from podium.train.small.checkpoints import read_model
-from podium.train.small.engine import refusals
+from podium.train.shared_prefix.checkpoints import read_model
+from podium.train.shared_prefix.engine import refusals
 
 
 def rows(folder: Path) -> list[dict]:
@@ -37,13 +37,13 @@ def rows(folder: Path) -> list[dict]:
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     """Random weights, from which runs only read."""
-    return write_start(tmp_path_factory.mktemp("small") / "start")
+    return write_start(tmp_path_factory.mktemp("shared_prefix") / "start")
 
 
 @pytest.fixture(scope="module")
 def whole(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run, which tests only read."""
-    folder = tmp_path_factory.mktemp("small") / "whole"
+    folder = tmp_path_factory.mktemp("shared_prefix") / "whole"
     asyncio.run(run(folder, start, SHORT))
     return folder
 
@@ -51,7 +51,7 @@ def whole(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def long(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run of 60 iterations, which tests only read."""
-    folder = tmp_path_factory.mktemp("small") / "long"
+    folder = tmp_path_factory.mktemp("shared_prefix") / "long"
     asyncio.run(run(folder, start, SETTINGS.model_copy(update={"iterations": 60})))
     return folder
 

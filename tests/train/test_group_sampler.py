@@ -12,12 +12,12 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.train.rollouts import SampledCompletion
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings
-from podium.train.small.batch import Group
-from podium.train.small.checkpoints import read_model
-from podium.train.small.engine import advantages_of, make_group
-from podium.train.small.group_sampler import GroupSampler, common_start
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import ReferencePolicy
+from podium.train.shared_prefix.batch import Group
+from podium.train.shared_prefix.checkpoints import read_model
+from podium.train.shared_prefix.engine import advantages_of, make_group
+from podium.train.shared_prefix.group_sampler import GroupSampler, common_start
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import ReferencePolicy
 
 GROUP = 3
 PROMPTS = ([1, 4, 8, 9, 7], [1, 4, 10, 11, 12, 7])

@@ -16,9 +16,9 @@ from podium.errors import CheckpointError
 from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-from podium.train.small.batch import Group, micro_batches
-from podium.train.small.checkpoints import companions_of, read_model, write_model
-from podium.train.small.model import PolicyModel, token_logprobs
+from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.checkpoints import companions_of, read_model, write_model
+from podium.train.shared_prefix.model import PolicyModel, token_logprobs
 
 SHAPES = {
     "grouped queries, tied": SHAPE,

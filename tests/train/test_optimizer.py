@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.small.update import adamw, learning_rate, step
+from podium.train.shared_prefix.update import adamw, learning_rate, step
 
 
 @given(st.integers(1, 500), st.floats(0, 0.5))

@@ -88,7 +88,7 @@ def test_a_prompt_of_guided_policies_is_refused(settings: Settings) -> None:
 def test_a_setting_of_the_other_engine_is_refused(settings: Settings) -> None:
     changed = settings | {"grpo": settings["grpo"] | {"advantage": "maxrl"}}
     (refusal,) = inspect(changed)
-    assert refusal.startswith("grpo.advantage is a setting of the engine small")
+    assert refusal.startswith("grpo.advantage is a setting of the engine shared_prefix")
 
 
 def test_a_task_without_a_grader_is_refused(settings: Settings, tmp_path: Path) -> None:

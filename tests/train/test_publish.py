@@ -52,7 +52,9 @@ def card_of(run: Path, settings: BaseModel) -> str:
 
 
 def test_the_card_of_a_run_of_the_small_engine_says_how_many_rounds_it_had(run: Path) -> None:
-    settings = TrainSettings(start="-", engine="small", rounds=2, grpo=GRPOSettings(iterations=130, group=16))
+    settings = TrainSettings(
+        start="-", engine="shared_prefix", rounds=2, grpo=GRPOSettings(iterations=130, group=16)
+    )
     card = card_of(run, settings)
     assert "130 iterations of 4 questions with 16 rollouts each, 2 round(s)," in card
     assert "tags: [podium, conductor]\n" in card

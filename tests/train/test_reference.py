@@ -11,10 +11,10 @@ from tiny_run import SHAPE
 
 from podium.train.objective import kl_to_reference
 from podium.train.runtime import generator
-from podium.train.small.batch import Group
-from podium.train.small.model import PolicyModel
-from podium.train.small.sampler import Samples, sample
-from podium.train.small.update import ReferencePolicy, accumulate, adamw, update
+from podium.train.shared_prefix.batch import Group
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.sampler import Samples, sample
+from podium.train.shared_prefix.update import ReferencePolicy, accumulate, adamw, update
 
 PROMPT = [1, 5, 9, 7, 4]
 SUFFIXES = ((),) * 30 + ((8, 10),) * 30 + ((8,),) * 4

@@ -15,7 +15,7 @@ from podium.errors import ServiceError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score
 from podium.train.settings import GRPOSettings
-from podium.train.small.checkpoints import read_model
+from podium.train.shared_prefix.checkpoints import read_model
 
 HELD = SETTINGS.model_copy(
     update={"iterations": 5, "save_every": 2, "beta": 0.05, "skip_suffix_min_prob": 0.99}

@@ -9,10 +9,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
-from podium.train.small.batch import Group, MicroBatch, micro_batches
-from podium.train.small.model import PolicyModel
-from podium.train.small.sampler import Samples, sample
-from podium.train.small.update import completion_logprobs
+from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.sampler import Samples, sample
+from podium.train.shared_prefix.update import completion_logprobs
 
 PROMPTS = [[1, 5, 9, 7, 4], [1, 8, 8], [1, 4, 5, 6, 7, 8, 9, 10]]
 

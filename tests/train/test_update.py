@@ -14,10 +14,10 @@ from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.runtime import generator
-from podium.train.small.batch import Group, micro_batches
-from podium.train.small.checkpoints import read_model, stored_tensors
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import accumulate, adamw, completion_logprobs, update
+from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import accumulate, adamw, completion_logprobs, update
 
 MAX_TOKENS = 9
 

@@ -38,8 +38,8 @@ from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.small.checkpoints import write_model
-from podium.train.small.model import PolicyModel
+from podium.train.shared_prefix.checkpoints import write_model
+from podium.train.shared_prefix.model import PolicyModel
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Request
 from podium.workers.pool import Pool
@@ -187,7 +187,7 @@ def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: 
     rounds = settings.get("rounds", 1)
     shared = grpo.model_copy(update={"group": grpo.group * rounds})
     return TrainSettings(
-        engine="small",
+        engine="shared_prefix",
         dtype="fp32",
         start=str(start.path),
         grpo=shared,
@@ -225,7 +225,7 @@ async def run(
     )
     prepared = PreparedTraining(pool, start, None, codec or Codec.of(start), session.tasks)
     job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
-    await run_in_thread(open_engine("small"), job)
+    await run_in_thread(open_engine("shared_prefix"), job)
     return folder / "trained"
 
 

@@ -15,8 +15,8 @@ from podium.conductor.prompt import build_prompt
 from podium.planner import PlanRequest
 from podium.planners.constant_and_random import random_workflow
 from podium.team.team_file import open_pool
-from podium.train.small.checkpoints import read_model
-from podium.train.small.sampler import sample
+from podium.train.shared_prefix.checkpoints import read_model
+from podium.train.shared_prefix.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
 from podium_lab.engine import kind

@@ -16,7 +16,7 @@ from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.planner import PlanRequest
 from podium.rollout.run_folder import RunFolder
-from podium.train.small.update import learning_rate
+from podium.train.shared_prefix.update import learning_rate
 from podium.workflow import Acceptance, Workflow, parse
 from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
 from podium_lab.warmstart import supervised

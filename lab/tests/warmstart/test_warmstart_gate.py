@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.small.checkpoints import read_model
+from podium.train.shared_prefix.checkpoints import read_model
 from podium.types import Profile
 from podium_lab.small_workers.laboratory import WorldLaboratory, open_examples
 from podium_lab.warmstart.acceptance import (

@@ -18,7 +18,7 @@ from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.terminal import open_console, print_sentence
 from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
-from podium.train.engine import choose_engine, open_engine
+from podium.train.engine import open_engine
 from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
@@ -29,8 +29,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
-    engine = open_engine(choose_engine(settings))
-    ranks = engine.open_ranks()
+    ranks = open_engine(settings.engine).open_ranks()
     if not ranks.first:
         return 0
     console = open_console()

@@ -12,7 +12,6 @@ from podium.cli.options import DispatchOptions
 from podium.cli.run_settings import read_run_settings
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import UsageError
-from podium.train.engine import choose_engine, open_engine
 from podium.train.run import run_grpo
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
@@ -23,13 +22,9 @@ def train_policy(settings: TrainSettings, run: Path, *, calls: DispatchOptions) 
     dispatch = partial(calls.open, run=run)
     say = partial(print_sentence, open_console())
     if settings.stage == "sft":
-        policy = run_sft(settings, run, dispatch=dispatch, say=say)
+        run_sft(settings, run, dispatch=dispatch, say=say)
     else:
-        policy = asyncio.run(
-            run_grpo(settings, run, dispatch=dispatch, run_budget_usd=calls.run_budget_usd, say=say)
-        )
-    if open_engine(choose_engine(settings)).open_ranks().first:
-        say(f"The trained policy is in {policy}")
+        asyncio.run(run_grpo(settings, run, dispatch=dispatch, run_budget_usd=calls.run_budget_usd, say=say))
 
 
 def read_train_settings(

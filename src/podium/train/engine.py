@@ -1,4 +1,4 @@
-"""What an engine gets for a run of either stage, and which engine trains a run.
+"""What an engine gets for a run of either stage, and how one is opened by its name.
 
 An engine is a function `train(job)` and its `refusals`: for GRPO in the module `podium.train.<name>.engine`, for the
 supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Sampler`),
@@ -14,10 +14,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from podium.conductor.checkpoint import Checkpoint, is_llama
+from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
 from podium.rollout.run_folder import RunFolder
-from podium.shipped import shipped_checkpoint
 from podium.train.evaluation import PolicyEvaluation
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
@@ -27,9 +26,7 @@ from podium.train.schedule import ScheduledGroup
 from podium.train.settings import EngineName, TrainSettings
 
 MAX_PARAMETERS = 1_000_000_000
-"""Of a model that the engine small trains where the settings name it."""
-TINY_PARAMETERS = 50_000_000
-"""The same where it is chosen for a policy that reads plain text, and trains on one core."""
+"""The most parameters of a model that the engine shared_prefix trains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,28 +117,3 @@ def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
 def open_supervised_engine(name: EngineName) -> TrainingEngine[SupervisedJob]:
     """The same for the supervised stage."""
     return cast("TrainingEngine[SupervisedJob]", import_module(f"podium.train.{name}.sft"))
-
-
-def choose_engine(settings: TrainSettings) -> EngineName:
-    """The engine that the settings name, or with "auto" the one that suits the start."""
-    if settings.engine != "auto":
-        return settings.engine
-    only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
-    return "trl" if any(only_trl) or not suits_small(settings.start) else "small"
-
-
-def suits_small(start: str) -> bool:
-    """Whether the engine small is chosen for this start.
-
-    It is if the checkpoint is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
-    """
-    if not shipped_checkpoint(start) and not Path(start).is_dir():
-        return False
-    checkpoint = Checkpoint.read(start)
-    parameters = checkpoint.parameters()
-    return (
-        not checkpoint.chats
-        and is_llama(checkpoint.config)
-        and parameters is not None
-        and parameters <= TINY_PARAMETERS
-    )

@@ -24,7 +24,7 @@ from podium.sqlite_files import default_path
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.trace.answers import PastAnswers, past_answers
-from podium.train.engine import choose_engine, open_engine
+from podium.train.engine import open_engine
 from podium.train.rollouts import PromptCodec
 from podium.train.schedule import draw_tasks, draws_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
@@ -130,12 +130,8 @@ async def preflight(
                 ("cost_weights",),
             )
         )
-    name = choose_engine(settings)
-    engine = open_engine(name)
-    found.refusals += [
-        *settings_of_other_engine(settings, name),
-        *engine.refusals(settings, found.start, ranks),
-    ]
+    found.refusals += settings_of_other_engine(settings)
+    found.refusals += open_engine(settings.engine).refusals(settings, found.start, ranks)
     found.pool = found.attempt(lambda: numbered_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
         if found.pool is not None and calls_workers and settings.scoring_url is not None:
@@ -156,7 +152,7 @@ def _open_model(found: Preflight, settings: TrainSettings, *, weights: bool) -> 
     if start is None:
         return
     found.start = start
-    if settings.prompt.style == "brief" and choose_engine(settings) == "small":
+    if settings.prompt.style == "brief" and settings.engine == "shared_prefix":
         found.codec = found.attempt(lambda: open_codec(settings, start, None))
         return
     found.tokenizer = found.attempt(lambda: open_tokenizer(settings, start))

@@ -150,7 +150,11 @@ class Rollouts:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for round_number in range(self.rounds):
-            self._run_round(round_number, samples, sampler, seconds, max_samples=max_samples, greedy=greedy)
+            sampled_s, scored_s = self._run_round(
+                round_number, samples, sampler, max_samples=max_samples, greedy=greedy
+            )
+            seconds["sample"] += sampled_s
+            seconds["score"] += scored_s
         set_rewards(samples, self.discount)
         if self.gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
             self.gate(self.ranks.gather([*samples]))
@@ -161,11 +165,11 @@ class Rollouts:
         round_number: int,
         samples: Sequence[SampledCompletion],
         sampler: Sampler,
-        seconds: dict[str, float],
         *,
         max_samples: int,
         greedy: bool,
-    ) -> None:
+    ) -> tuple[float, float]:
+        """Take the samples through one round. Returns the seconds until the last token, and after it."""
         earlier = {sample.key: sample for sample in samples if sample.row.round == round_number - 1}
         current = [sample for sample in samples if sample.row.round == round_number]
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
@@ -179,6 +183,7 @@ class Rollouts:
             pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self.loop)))
 
         error = None
+        sampled_s = scored_s = 0.0
         try:
             adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self.loop)
             self._wait_for(adding)
@@ -186,14 +191,14 @@ class Rollouts:
             sampler.draw(current, on_end, round_number=round_number, max_samples=max_samples, greedy=greedy)
             written = time.perf_counter()
             error = self._take_scores(pending)
-            seconds["sample"] += written - started
-            seconds["score"] += time.perf_counter() - written
+            sampled_s, scored_s = written - started, time.perf_counter() - written
         except PodiumError as failure:
             error = failure
         finally:
             for _, score in pending:
                 score.cancel()
         self._raise_everywhere(error)
+        return sampled_s, scored_s
 
     async def _add_prompts(
         self, current: Sequence[SampledCompletion], earlier: Mapping[Any, SampledCompletion]

@@ -23,7 +23,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, Scoring
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
-from podium.train.engine import TrainingEngine, TrainingJob, choose_engine, open_engine
+from podium.train.engine import TrainingEngine, TrainingJob, open_engine
 from podium.train.evaluation import PolicyEvaluation
 from podium.train.metrics import check_gate
 from podium.train.preflight import PreparedTraining, open_client, preflight
@@ -58,9 +58,7 @@ async def run_grpo(
         UsageError: what `preflight` refuses: the error itself, or one that lists them all.
         BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
     """
-    name = choose_engine(settings)
-    settings = settings.model_copy(update={"engine": name})
-    engine = open_engine(name)
+    engine = open_engine(settings.engine)
     ranks = engine.open_ranks()
     tell = say if ranks.first else lambda line: None
     async with preflight(
@@ -90,6 +88,7 @@ async def run_grpo(
                 await run_in_thread(engine, job)
         if ranks.first:
             write_policy(folder, settings, prepared.start, prepared.pool)
+        tell(f"The trained policy is in {folder / 'policy'}")
         return folder / "policy"
 
 
@@ -163,9 +162,7 @@ async def open_scoring(
         dispatch=dispatch,
         folder=folder,
         evaluated=prepared.evaluated,
-        seeds=IterationSeeds(schedule(settings, tasks), settings.seed)
-        if settings.engine == "small"
-        else None,
+        seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
     )
     if settings.scoring_url is not None:
         async with open_client(settings) as client:

@@ -44,13 +44,12 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
     order in which they were drawn.
     """
     drawn = draws_tasks(settings)
-    named = "turn" if settings.engine == "small" else "epoch"  # Published seeds draw by these names.
 
     @cache
     def order(epoch: int) -> list[str]:
         shuffled = list(tasks)
         if not drawn:
-            Random(f"tasks/{settings.seed}/{named} {epoch}").shuffle(shuffled)
+            Random(f"tasks/{settings.seed}/turn {epoch}").shuffle(shuffled)
         return shuffled
 
     rows = []
@@ -104,9 +103,7 @@ def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
 
 
 class IterationSeeds(RolloutSeeds):
-    """The draws of the engine small, which a run's seed and the iteration name, as its published policies were trained.
-
-    Other rollouts, such as those of evaluations, draw as elsewhere.
+    """Draws named by a run's seed and the iteration. Rollouts of evaluations draw as `RolloutSeeds` says.
 
     Args:
         rows: of the run.

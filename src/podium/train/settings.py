@@ -9,19 +9,23 @@ here loads torch.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from podium.conductor.checkpoint import checkpoint_folder, read_podium_json
+from podium.conductor.checkpoint import Checkpoint, checkpoint_folder, is_llama, read_podium_json
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
 from podium.scoring.settings import ScoringSettings
+from podium.shipped import shipped_checkpoint
 from podium.train.objective import ADVANTAGES, PAPER_STD_EPS, ScaleRewards
 from podium.train.runtime import Precision
 
-EngineName = Literal["small", "trl"]
+EngineName = Literal["auto", "shared_prefix", "trl"]
+TINY_PARAMETERS = 50_000_000
+"""Up to so many parameters a policy that reads plain text is trained by the engine shared_prefix, on one core."""
 
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
@@ -97,8 +101,8 @@ class GRPOSettings(Settings):
     max_norm: float = Field(default=1.0, gt=0)
     """Gradients are scaled down to this norm; TRL's `max_grad_norm`."""
     micro_batch: int = Field(default=8, ge=1)
-    """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine small
-    takes one question at a time."""
+    """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine
+    shared_prefix takes one question at a time."""
     gate: GateSettings = GateSettings()
     """What the start has to show before reinforcement begins."""
     minutes: float | None = Field(default=None, gt=0)
@@ -121,8 +125,8 @@ class SFTSettings(Settings):
     count: int = Field(default=1000, ge=1)
     """Examples at most."""
     group: int = Field(default=1, ge=1)
-    """Random plans of each prompt. The engine small reads their prompt once, so more plans are learned in the same
-    time."""
+    """Random plans of each prompt. The engine shared_prefix reads their prompt once, so more plans are learned in the
+    same time."""
     min_score: float = Field(default=1.0, ge=0, le=1)
     """The least grade of a trace that is learned from."""
     max_cost_usd: float | None = Field(default=None, ge=0)
@@ -134,7 +138,8 @@ class SFTSettings(Settings):
     batch: int = Field(default=16, ge=1)
     """Examples of a step of the optimiser."""
     micro_batch: int = Field(default=4, ge=1)
-    """Examples in one forward and backward pass on one device. The engine small reads once what they begin with."""
+    """Examples in one forward and backward pass on one device. The engine shared_prefix reads once what they begin
+    with."""
     save_every: int = Field(default=100, ge=1)
     """Steps from checkpoint to checkpoint."""
 
@@ -151,13 +156,13 @@ class CurriculumStage(Settings):
 class TrainSettings(ScoringSettings):
     """The whole configuration file."""
 
-    engine: Literal["auto", "small", "trl"] = "auto"
-    """Which engine trains: "small" reads the prompt of a group once and trains Llama- and Qwen2-shaped models of up
-    to a billion parameters, "trl" trains any chat model. "auto" takes small for policies of at most 50
-    million parameters that read plain text."""
+    engine: EngineName = "auto"
+    """Which engine trains: "shared_prefix" reads the prompt of a group once and trains Llama- and Qwen2-shaped models
+    of up to a billion parameters, "trl" trains any chat model. "auto" becomes shared_prefix for policies of at most 50
+    million parameters that read plain text, else trl."""
     dtype: Precision = "auto"
-    """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine small bf16 where the
-    device multiplies it natively, else fp32; with the engine trl what `[trl]` says (bf16, fp16), else fp32."""
+    """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine shared_prefix bf16
+    where the device multiplies it natively, else fp32; with the engine trl what `[trl]` says (bf16, fp16), else fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The command's --stage."""
     start: str
@@ -186,9 +191,13 @@ class TrainSettings(ScoringSettings):
     """The environment variable that holds that service's key."""
 
     @model_validator(mode="after")
-    def _take_prompt_of_start(self) -> Self:
+    def _complete_from_start(self) -> Self:
         # The model is frozen once this has run.
         self.__dict__["prompt"] = completed_prompt(self.prompt, self.start)
+        if self.engine == "auto":
+            only_trl = (self.trl, self.lora, self.quantization, self.chat_template)
+            tiny = not any(only_trl) and is_tiny_plain_text_policy(self.start)
+            self.__dict__["engine"] = "shared_prefix" if tiny else "trl"
         return self
 
     @model_validator(mode="after")
@@ -223,8 +232,8 @@ class TrainSettings(ScoringSettings):
         return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds
 
 
-ENGINE_ONLY: Mapping[EngineName, tuple[str, ...]] = {
-    "small": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
+ENGINE_ONLY: Mapping[str, tuple[str, ...]] = {
+    "shared_prefix": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
     "trl": ("trl", "lora", "quantization"),
 }
 """By engine, the settings that it alone has."""
@@ -254,15 +263,33 @@ def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
     return read_podium_json(stated).prompt.model_copy(update=own)
 
 
-def settings_of_other_engine(settings: TrainSettings, engine: EngineName) -> Iterator[ConfigError]:
+def is_tiny_plain_text_policy(start: str) -> bool:
+    """Whether a start lies here, is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
+
+    Raises:
+        CheckpointError: the folder holds no checkpoint that can be read.
+    """
+    if not shipped_checkpoint(start) and not Path(start).is_dir():
+        return False
+    checkpoint = Checkpoint.read(start)
+    parameters = checkpoint.parameters()
+    return (
+        not checkpoint.chats
+        and is_llama(checkpoint.config)
+        and parameters is not None
+        and parameters <= TINY_PARAMETERS
+    )
+
+
+def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
     """A refusal for each setting that only the other engine has, and that this run changes."""
     default = TrainSettings(start="-")
     for other, keys in ENGINE_ONLY.items():
-        for key in keys if other != engine else ():
+        for key in keys if other != settings.engine else ():
             if _value(settings, key) != _value(default, key):
                 yield ConfigError(
-                    f"{key} is a setting of the engine {other}, and this run's is {engine}: leave it out, or set "
-                    f'engine = "{other}".',
+                    f"{key} is a setting of the engine {other}, and this run's is {settings.engine}: leave it out, or "
+                    f'set engine = "{other}".',
                     tuple(key.split(".")),
                 )
 

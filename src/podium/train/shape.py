@@ -16,7 +16,7 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 class ModelShape:
     """The sizes of a dense decoder with grouped queries and a gated MLP: Qwen, Llama, Gemma, Mistral.
 
-    The engine small trains those of Llama and Qwen2: pre-norm, rotary positions, SwiGLU (`read`).
+    The engine shared_prefix trains those of Llama and Qwen2: pre-norm, rotary positions, SwiGLU (`read`).
     """
 
     vocab: int

@@ -19,7 +19,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
 from podium.team.team_file import open_pool
-from podium.train.engine import EncodedExample, SupervisedJob, choose_engine, open_supervised_engine
+from podium.train.engine import EncodedExample, SupervisedJob, open_supervised_engine
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.progress import Progress
 from podium.train.rollouts import PromptCodec
@@ -47,7 +47,7 @@ def run_sft(
         ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
-    engine = open_supervised_engine(choose_engine(settings))
+    engine = open_supervised_engine(settings.engine)
     ranks = engine.open_ranks()
     for refusal in engine.refusals(settings, None, ranks.size):
         raise refusal  # Before anything is fetched.
@@ -79,7 +79,9 @@ def run_sft(
         if ranks.first:
             write_policy(folder, settings, start, pool)
         ranks.wait()
-        return folder / "policy"
+    if ranks.first:
+        say(f"The trained policy is in {folder / 'policy'}")
+    return folder / "policy"
 
 
 async def _collect(

@@ -30,8 +30,8 @@ from podium.trace.store import TraceStore
 from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.settings import TrainSettings
-from podium.train.small.checkpoints import Checkpoints
-from podium.train.small.sft import batch_of
+from podium.train.shared_prefix.checkpoints import Checkpoints
+from podium.train.shared_prefix.sft import batch_of
 from podium.train.supervised import encode_examples, run_sft
 from podium.train.trl.engine import grpo_config, trl_arguments
 from podium.train.trl.engine import refusals as refusals_of_grpo
@@ -44,7 +44,7 @@ from podium_testing import FaultServer
 
 Settings = dict[str, Any]
 
-SMALL: Settings = {"engine": "small", "trl": {}, "dtype": "fp32"}
+SHARED_PREFIX: Settings = {"engine": "shared_prefix", "trl": {}, "dtype": "fp32"}
 TRL: Settings = {"engine": "trl"}
 
 
@@ -191,7 +191,7 @@ def test_only_the_completion_is_learned_after_the_prompts_tokens(
     assert list(encoded.prompt) == codec.encode(example.messages)
 
 
-@pytest.mark.parametrize("engine", [SMALL, TRL], ids=["small", "trl"])
+@pytest.mark.parametrize("engine", [SHARED_PREFIX, TRL], ids=["shared_prefix", "trl"])
 def test_a_run_learns_its_examples_and_goes_on_where_it_ended(
     settings: Settings, tmp_path: Path, engine: Settings
 ) -> None:
@@ -216,14 +216,14 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(
 def test_both_engines_learn_the_same_from_a_batch(settings: Settings, tmp_path: Path) -> None:
     sft = {"examples": "random", "count": 8, "epochs": 2, "batch": 8, "micro_batch": 4, "lr": 1e-3}
     steps = {}
-    for name, engine in {"small": SMALL, "trl": TRL}.items():
+    for name, engine in {"shared_prefix": SHARED_PREFIX, "trl": TRL}.items():
         run_sft(
             TrainSettings.model_validate(settings | engine | {"stage": "sft", "sft": sft}), tmp_path / name
         )
         lines = (tmp_path / name / "metrics.jsonl").read_text().splitlines()
         steps[name] = [json.loads(line) for line in lines]
 
-    for ours, theirs in zip(steps["small"], steps["trl"], strict=True):
+    for ours, theirs in zip(steps["shared_prefix"], steps["trl"], strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-3)
         assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-3)
         assert ours["learning_rate"] == theirs["learning_rate"]
@@ -233,7 +233,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
-    experiment = TrainSettings.model_validate(settings | SMALL | {"stage": "sft", "sft": sft})
+    experiment = TrainSettings.model_validate(settings | SHARED_PREFIX | {"stage": "sft", "sft": sft})
     whole = run_sft(experiment, tmp_path / "whole")
     stopped = Checkpoints.save
 

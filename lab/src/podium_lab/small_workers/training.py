@@ -24,9 +24,9 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.runtime import resolve_device, resolve_dtype
-from podium.train.small.checkpoints import read_model
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import learning_rate
+from podium.train.shared_prefix.checkpoints import read_model
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import learning_rate
 from podium_lab.small_workers.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson
 from podium_lab.small_workers.measuring import measure_worker

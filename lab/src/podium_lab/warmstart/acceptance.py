@@ -23,8 +23,8 @@ from podium.conductor.codec import Codec
 from podium.conductor.guide import open_guide
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
-from podium.train.small.model import PolicyModel
-from podium.train.small.sampler import sample
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.sampler import sample
 from podium.workflow import PlanError, parse
 from podium_lab.warmstart.examples import (
     ExampleTeam,

@@ -28,9 +28,9 @@ from podium.errors import RunMismatchError
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
-from podium.train.small.checkpoints import StoredDtype, read_model, write_model
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import learning_rate
+from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import learning_rate
 from podium_lab.warmstart.data import (
     CheckExtent,
     DataSource,

@@ -1,4 +1,4 @@
-"""The training loop of the engine small: each iteration samples plans, has them scored, and updates the policy.
+"""The training loop of the engine shared_prefix: each iteration samples plans, has them scored, and updates the policy.
 
 All randomness is named by the seed and the iteration, so a run that was killed and resumed gives the same policy as one
 that was not.
@@ -17,18 +17,18 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import MAX_PARAMETERS, TINY_PARAMETERS, TrainingJob
+from podium.train.engine import MAX_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import Ranks
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
-from podium.train.settings import GRPOSettings, TrainSettings
+from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.small.batch import Group, count_trainable_tokens
-from podium.train.small.checkpoints import Checkpoints, companions_of, read_model, write_model
-from podium.train.small.group_sampler import GroupSampler, by_row, common_start
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import ReferencePolicy, adamw, learning_rate, update
+from podium.train.shared_prefix.batch import Group, count_trainable_tokens
+from podium.train.shared_prefix.checkpoints import Checkpoints, companions_of, read_model, write_model
+from podium.train.shared_prefix.group_sampler import GroupSampler, by_row, common_start
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 
 open_ranks = Ranks
 
@@ -38,7 +38,7 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
     if settings.grpo.loss_type in LOSSES:
         return refusals_of_start(start)
     unknown = ConfigError(
-        f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine small has {', '.join(LOSSES)}.",
+        f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine shared_prefix has {', '.join(LOSSES)}.",
         ("grpo", "loss_type"),
     )
     return [unknown, *refusals_of_start(start)]
@@ -55,7 +55,7 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
         found.append(
             CheckpointError(
                 f"{start.path} has more than {MAX_PARAMETERS:,} parameters, or in several files, which the engine "
-                'small does not train; set engine = "trl".'
+                'shared_prefix does not train; set engine = "trl".'
             )
         )
     try:

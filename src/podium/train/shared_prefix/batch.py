@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from podium.train.objective import TokenWeights
-from podium.train.small.sampler import pad_prompts
+from podium.train.shared_prefix.sampler import pad_prompts
 
 TokenRow = tuple[tuple[int, ...], int]
 """The tokens that follow a prompt, and the number of prompt-suffix tokens at their start, which are not trained on."""

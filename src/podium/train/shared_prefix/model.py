@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from podium.train.shape import ModelShape
-from podium.train.small.attention import QueryLayout, attend_shared
+from podium.train.shared_prefix.attention import QueryLayout, attend_shared
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """(layer, query_NHD, key_NKD, value_NKD) -> mixed values [N, H*D]. Queries and keys carry their rotary positions."""

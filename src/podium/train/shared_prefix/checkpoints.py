@@ -22,7 +22,7 @@ from podium.conductor.checkpoint import Checkpoint, PodiumFile
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
 from podium.train.shape import ModelShape
-from podium.train.small.model import PolicyModel
+from podium.train.shared_prefix.model import PolicyModel
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"

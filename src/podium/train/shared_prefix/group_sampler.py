@@ -1,4 +1,4 @@
-"""Writes the completions of a round with the engine small: the prompt of a group is read once."""
+"""Writes the completions of a round with the engine shared_prefix: the prompt of a group is read once."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from podium.conductor.guide import Guide
 from podium.train.rollouts import OnEnd, SampledCompletion
-from podium.train.small.model import PolicyModel
-from podium.train.small.sampler import sample
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.sampler import sample
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The supervised stage of the engine small: what the prompts of a micro-batch begin with is read once."""
+"""The supervised stage of the engine shared_prefix: what the prompts of a micro-batch begin with is read once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine
-from podium.train.small.batch import Group, micro_batches
-from podium.train.small.checkpoints import Checkpoints, companions_of, write_model
-from podium.train.small.engine import open_model, refusals_of_start
-from podium.train.small.group_sampler import common_start
-from podium.train.small.model import PolicyModel
-from podium.train.small.update import adamw, completion_logprobs, learning_rate, step
+from podium.train.shared_prefix.batch import Group, micro_batches
+from podium.train.shared_prefix.checkpoints import Checkpoints, companions_of, write_model
+from podium.train.shared_prefix.engine import open_model, refusals_of_start
+from podium.train.shared_prefix.group_sampler import common_start
+from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, step
 
 open_ranks = Ranks
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """See `TrainingEngine`."""
-    return [*settings_of_other_engine(settings, "small"), *refusals_of_start(start)]
+    return [*settings_of_other_engine(settings), *refusals_of_start(start)]
 
 
 def train(job: SupervisedJob) -> None:
