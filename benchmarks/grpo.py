@@ -41,7 +41,7 @@ from podium.team.team_file import open_pool
 from podium.train.engine import TrainingJob
 from podium.train.run import run_grpo
 from podium.train.runtime import compute_on_one_core
-from podium.train.schedule import draw_tasks
+from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix import engine
 
@@ -115,7 +115,7 @@ class Peer:
         self.settings = settings
         self.start = Checkpoint.read(settings.start)
         self.tasks: list[Task] = []
-        self.drawn = list(draw_tasks(settings).values())
+        self.drawn = list(generate_tasks(settings).values())
         self.dataset, self.seconds = Dataset, Seconds()
         batch = grpo.questions * grpo.group
         self.trainer = GRPOTrainer(
@@ -240,7 +240,7 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     tables["grpo"] |= {"iterations": iterations, "save_every": iterations}
     settings = TrainSettings.model_validate(tables)
     made = tempfile.TemporaryDirectory()
-    pool = write_pool(Path(made.name) / "pool.toml", draw_tasks(settings).values())
+    pool = write_pool(Path(made.name) / "pool.toml", generate_tasks(settings).values())
     settings = settings.model_copy(update={"pool": str(pool)})
     products = products_s(settings)
     parts: list[Mapping[str, float]] = []

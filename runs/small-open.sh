@@ -67,7 +67,7 @@ case $step in
     ;;
   unseen)
     "$bin/podium" train --run "$home/unseen-$1" "${recipe[@]}" "${cache[@]}" seed="$1" start="$home/form/policy" \
-      'pool_draw.without=["qwen-0.5b"]' pool_draw.max_workers=5 "${@:2}"
+      'pool_sampling.without=["qwen-0.5b"]' pool_sampling.max_workers=5 "${@:2}"
     ;;
   plans) plans "$@" ;;
   validation) table --run "$home/validation" split=validation questions=100 "$@" ;;

@@ -38,7 +38,7 @@ seed=$seed --config lab/configs/world-dial.toml --run $RUNS/dial-$seed
 seed=$seed --config lab/configs/world-rounds.toml --run $RUNS/rounds-$seed
 seed=$seed --config lab/configs/world-rounds.toml --run $RUNS/once-$seed rounds=1 grpo.group=16
 seed=$seed --config lab/configs/world-adaptive.toml --run $RUNS/adaptive-$seed
-seed=$seed --config lab/configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_draw.without=[] pool_draw.subsets=all
+seed=$seed --config lab/configs/world-adaptive.toml --run $RUNS/adaptive-all-$seed pool_sampling.without=[] pool_sampling.subsets=all
 TRAININGS
 done | OMP_NUM_THREADS=1 xargs -P 2 -L 1 podium train pool="$POOL"
 trained=$SECONDS

@@ -11,7 +11,7 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.planner import PlanRequest, WrittenPlans
 from podium.rollout import Rollout, roll
-from podium.rollout.random_pools import PoolDraw, PoolSource
+from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -29,11 +29,11 @@ POOL = Pool([ScriptedWorker(name, []) for name in ("ada", "bram", "cleo", "dora"
 
 
 def test_a_fixed_pool_is_the_file_s() -> None:
-    assert PoolSource(POOL, PoolDraw()).draw("any").names == POOL.names
+    assert PoolSampler(POOL, PoolSampling()).draw("any").names == POOL.names
 
 
 def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
-    source = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4))
+    source = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4))
     drawn = [source.draw(str(i)).names for i in range(200)]
     assert drawn[7] == source.draw("7").names
     assert {len(names) for names in drawn} == {2, 3, 4}
@@ -41,17 +41,18 @@ def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
 
 
 def test_who_is_held_out_is_never_drawn() -> None:
-    source = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=3, without=("cleo",)))
+    source = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=3, without=("cleo",)))
     assert all("cleo" not in source.draw(str(i)).names for i in range(200))
 
 
 def test_no_set_of_workers_is_in_training_and_test() -> None:
     draws = (
-        PoolDraw(random=True, min_workers=2, max_workers=4, subsets=part) for part in ("train", "test", "all")
+        PoolSampling(random=True, min_workers=2, max_workers=4, subsets=part)
+        for part in ("train", "test", "all")
     )
     train, test, every = (
         {frozenset(source.draw(str(i)).names) for i in range(500)}
-        for source in (PoolSource(POOL, d) for d in draws)
+        for source in (PoolSampler(POOL, d) for d in draws)
     )
     assert train.isdisjoint(test)
     assert train | test == every
@@ -62,35 +63,35 @@ def test_no_set_of_workers_is_in_training_and_test() -> None:
     ("settings", "message"),
     [
         (
-            PoolDraw(without=("clio",)),
-            "pool_draw.without names 'clio', which is not in the pool; did you mean 'cleo'?",
+            PoolSampling(without=("clio",)),
+            "pool_sampling.without names 'clio', which is not in the pool; did you mean 'cleo'?",
         ),
         (
-            PoolDraw(random=True, min_workers=4, max_workers=6),
-            "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_draw.min_workers and "
-            "pool_draw.max_workers to fit.",
+            PoolSampling(random=True, min_workers=4, max_workers=6),
+            "Random pools of 4 to 6 cannot be drawn from 5 workers; set pool_sampling.min_workers and "
+            "pool_sampling.max_workers to fit.",
         ),
         (
-            PoolDraw(subsets="test"),
-            'pool_draw.subsets is for random pools; set random = true, or subsets = "all".',
+            PoolSampling(subsets="test"),
+            'pool_sampling.subsets is for random pools; set random = true, or subsets = "all".',
         ),
         (
-            PoolDraw(random=True, min_workers=5, max_workers=5, subsets="test"),
+            PoolSampling(random=True, min_workers=5, max_workers=5, subsets="test"),
             'No set of 5 to 5 workers of this pool is in the part "test"; draw from more workers, or set subsets = '
             '"all".',
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(settings: PoolDraw, message: str) -> None:
+def test_what_cannot_be_drawn_is_refused(settings: PoolSampling, message: str) -> None:
     with pytest.raises(ConfigError) as error:
-        PoolSource(POOL, settings)
+        PoolSampler(POOL, settings)
     assert str(error.value) == message
 
 
 # --- workers that are made to fail ---------------------------------------------------------------------
 
 TASK = Task("t", Question(text="What is 6 times 7?"), "42", Exact())
-RARELY, OFTEN = PoolDraw(failing=0.1), PoolDraw(failing=0.999999)
+RARELY, OFTEN = PoolSampling(failure_probability=0.1), PoolSampling(failure_probability=0.999999)
 
 
 def failing(pool: Pool) -> tuple[str, ...]:
@@ -109,23 +110,23 @@ async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None
 
 
 def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:
-    source = PoolSource(POOL, RARELY)
+    source = PoolSampler(POOL, RARELY)
     drawn = [failing(source.draw(str(i))) for i in range(2000)]
-    assert drawn[7] == failing(PoolSource(POOL, RARELY).draw("7"))
+    assert drawn[7] == failing(PoolSampler(POOL, RARELY).draw("7"))
     for name in POOL.names:
         assert 0.07 < sum(name in names for names in drawn) / len(drawn) < 0.13
 
 
 def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
-    healthy = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4))
-    sick = PoolSource(POOL, PoolDraw(random=True, min_workers=2, max_workers=4, failing=0.9))
+    healthy = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4))
+    sick = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4, failure_probability=0.9))
     for i in range(50):
         assert sick.draw(str(i)).profiles == healthy.draw(str(i)).profiles
 
 
 async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> None:
     pool = Pool([ScriptedWorker("ada", ["Ada."]), ScriptedWorker("bram", ["Bram."]), VoteWorker("vote")])
-    source = PoolSource(pool, PoolDraw(renamed=True, failing=0.5))
+    source = PoolSampler(pool, PoolSampling(renamed=True, failure_probability=0.5))
     drawn = [source.draw(str(i)) for i in range(50)]
     seen = [tuple(profile.name for profile in each.profiles_for("Who?")) for each in drawn]
     assert len(set(seen)) > 40
@@ -143,7 +144,7 @@ async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> 
             return Plan("", Workflow((Step(0, "Answer."),)))
 
     planner = Asked()
-    answering = PoolSource(pool, PoolDraw(renamed=True)).draw("7")
+    answering = PoolSampler(pool, PoolSampling(renamed=True)).draw("7")
     trace = await Runner(planner, answering).answer(Question(text="Who?"))
     assert trace.answer == "Ada."
     assert tuple(planner.names) == seen[7] != answering.names
@@ -151,7 +152,7 @@ async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> 
 
 
 def test_tools_of_ours_never_fail() -> None:
-    assert failing(PoolSource(Pool([*POOL, VoteWorker("vote")]), OFTEN).draw("0")) == POOL.names
+    assert failing(PoolSampler(Pool([*POOL, VoteWorker("vote")]), OFTEN).draw("0")) == POOL.names
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ async def test_a_worker_made_to_fail_costs_the_plan_its_answer_not_its_place(
     endpoint: Pool,
 ) -> None:
     assert await rolled(endpoint, 0) is None, "infrastructure failed"
-    rollout = await rolled(PoolSource(endpoint, OFTEN).draw("0"), 0)
+    rollout = await rolled(PoolSampler(endpoint, OFTEN).draw("0"), 0)
     assert rollout is not None
     assert (rollout.reward.total, rollout.correct, rollout.infrastructure_failed) == (0.5, False, False)
     (span,) = rollout.trace.spans
@@ -202,7 +203,7 @@ async def test_a_fallback_that_is_down_is_infrastructure_still(endpoint: Pool) -
 
 
 async def test_a_vote_on_workers_that_were_made_to_fail_is_the_plans_own_loss() -> None:
-    pool = PoolSource(Pool([ScriptedWorker("ada", {"": "Answer: 42"}), VoteWorker("vote")]), OFTEN).draw("0")
+    pool = PoolSampler(Pool([ScriptedWorker("ada", {"": "Answer: 42"}), VoteWorker("vote")]), OFTEN).draw("0")
     rollout = await rolled(pool, 0, 1)
     assert rollout is not None
     assert (rollout.trace.answer, rollout.reward.total) == (None, 0.5)
@@ -218,7 +219,7 @@ async def test_another_questions_worker_is_not_down_and_its_answers_not_used(
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         dispatcher = Dispatcher(cache=cache)
         answered = await rolled(Pool([well]), 0, dispatcher=dispatcher)
-        failed = await rolled(PoolSource(Pool([well]), OFTEN).draw("0"), 0, dispatcher=dispatcher)
+        failed = await rolled(PoolSampler(Pool([well]), OFTEN).draw("0"), 0, dispatcher=dispatcher)
         assert answered is not None
         assert failed is not None
         assert (answered.correct, failed.correct) == (True, False)

@@ -155,7 +155,7 @@ async def test_a_plan_with_partial_access_earns_nothing_under_all_or_none():
 
 
 async def test_workers_made_to_fail_fail_for_a_group_and_leave_no_rollout_out():
-    session = make_session(pool_draw={"failing": 0.5})
+    session = make_session(pool_sampling={"failure_probability": 0.5})
     rewards = {}
     for group in range(12):
         scores = [await session.score(rollout(RIGHT, seed=str(group), number=n)) for n in range(3)]

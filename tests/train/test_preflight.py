@@ -71,7 +71,7 @@ def test_nothing_is_in_the_way_of_a_run_that_works(settings: Settings) -> None:
         ({"pool": ""}, "No pool is named"),
         ({"tasks": ""}, "No questions are named"),
         ({"pool": "none.toml"}, "none.toml: there is no such file"),
-        ({"pool_draw": {"without": ["nobody"]}}, "pool_draw.without names 'nobody'"),
+        ({"pool_sampling": {"without": ["nobody"]}}, "pool_sampling.without names 'nobody'"),
         ({"tasks": "nothing"}, "There is no task set 'nothing'"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.train.schedule import ScheduledGroup, by_label, draw_tasks, draws_tasks, schedule
+from podium.train.schedule import ScheduledGroup, by_label, generate_tasks, has_generated_tasks, schedule
 from podium.train.settings import CurriculumStage, GRPOSettings, TrainSettings
 
 
@@ -50,8 +50,8 @@ def hops_of(curriculum: tuple[CurriculumStage, ...]) -> list[set[int]]:
     settings = TrainSettings(
         start="-", tasks="world", curriculum=curriculum, grpo=GRPOSettings(iterations=2, questions=60)
     )
-    assert draws_tasks(settings)
-    tasks = draw_tasks(settings)
+    assert has_generated_tasks(settings)
+    tasks = generate_tasks(settings)
     assert [row.task for row in schedule(settings, list(tasks))] == list(tasks)
     hops = [int(task.facts["hops"]) for task in tasks.values()]
     return [set(hops[:60]), set(hops[60:])]

@@ -27,7 +27,7 @@ NAMES = (
 """Names of the members of synthetic teams, and of workers whose own names planners must not know."""
 
 
-class PoolDraw(Settings):
+class PoolSampling(Settings):
     """How the pool of a question is drawn from the workers of the pool file."""
 
     random: bool = False
@@ -45,12 +45,12 @@ class PoolDraw(Settings):
     """Whether the workers of each question, but not tools, have other names, drawn at random, for the planner. Then a
     policy goes by what is said of a worker: one that knows the names does not need it, and is lost with a new worker.
     """
-    failing: float = Field(default=0.0, ge=0, lt=1)
+    failure_probability: float = Field(default=0.0, ge=0, lt=1)
     """The probability that a drawn worker fails all calls of a question. It then fails in all rollouts of the question.
     Votes, calculators and code tools never fail in this way."""
 
 
-class PoolSource:
+class PoolSampler:
     """Draws the pool of each question.
 
     Raises:
@@ -58,25 +58,27 @@ class PoolSource:
             `max_workers` or `subsets`.
     """
 
-    def __init__(self, pool: Pool, settings: PoolDraw) -> None:
+    def __init__(self, pool: Pool, settings: PoolSampling) -> None:
         for name in settings.without:
             if name not in pool.names:
                 raise ConfigError(
-                    f"pool_draw.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
+                    f"pool_sampling.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
                 )
         kept = [i for i, name in enumerate(pool.names) if name not in settings.without]
         if settings.random and not settings.min_workers <= settings.max_workers <= len(kept):
             raise ConfigError(
                 f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(kept)} "
                 "workers; "
-                "set pool_draw.min_workers and pool_draw.max_workers to fit."
+                "set pool_sampling.min_workers and pool_sampling.max_workers to fit."
             )
         if settings.renamed and len(kept) > len(NAMES):
             raise ConfigError(
                 f"There are names for {len(NAMES)} workers; leave renamed out, or some workers."
             )
         if settings.subsets != "all" and not settings.random:
-            raise ConfigError('pool_draw.subsets is for random pools; set random = true, or subsets = "all".')
+            raise ConfigError(
+                'pool_sampling.subsets is for random pools; set random = true, or subsets = "all".'
+            )
         self._pool, self._settings, self._kept = pool, settings, kept
         self._drawn("")  # Fails here and not in the middle of a run.
 
@@ -89,7 +91,7 @@ class PoolSource:
             pool = pool.aliased(
                 dict(zip(workers, Random(f"names/{name}").sample(NAMES, len(workers)), strict=True))
             )
-        rate = self._settings.failing
+        rate = self._settings.failure_probability
         if not rate:
             return pool
         return pool.replaced(

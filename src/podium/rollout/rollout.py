@@ -58,7 +58,7 @@ class Rollout:
         """Whether a step that the answer needs failed, or the planner's own model did.
 
         A step that the budget refused does not count: the plan spent too much. A step whose worker was made to fail
-        (`PoolDraw.failing`) does not count either: plans must learn to cope with that.
+        (`PoolSampling.failure_probability`) does not count either: plans must learn to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
@@ -71,7 +71,7 @@ def _failed(round_: RoundTrace) -> bool:
 
 
 def _was_drawn(span: Span) -> bool:
-    """Whether a step failed only because of `PoolDraw.failing`: its worker was made to fail, or it read no response.
+    """Whether a step failed only because its worker, or the workers of the steps that it reads, were made to fail.
 
     A vote fails if all steps that it reads failed. If these failures were real, `_failed` counts those steps instead.
     """

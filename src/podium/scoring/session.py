@@ -23,7 +23,7 @@ from podium.executor import ExecutionSettings
 from podium.planner import PastRound, PlanRequest, WrittenPlans, past_rounds_of
 from podium.rollout import RewardSettings, Rollout, roll, round_reward
 from podium.rollout.collapse import PlanStructure
-from podium.rollout.random_pools import PoolSource
+from podium.rollout.random_pools import PoolSampler
 from podium.rollout.run_folder import TRACES
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
@@ -65,7 +65,7 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
-        evaluated: further questions, on which the policy is evaluated; `pool_draw.failing` does not apply to them.
+        evaluated: further questions, on which the policy is evaluated; no worker is made to fail in them.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         seeds: names what a rollout draws.
@@ -90,9 +90,9 @@ class ScoringSession:
         self.dispatcher = dispatcher
         self._seeds = seeds or RolloutSeeds()
         self._keep = keep
-        self._pools = PoolSource(pool, settings.pool_draw)
-        self._pools_without_failures = PoolSource(
-            pool, settings.pool_draw.model_copy(update={"failing": 0.0})
+        self._pools = PoolSampler(pool, settings.pool_sampling)
+        self._pools_without_failures = PoolSampler(
+            pool, settings.pool_sampling.model_copy(update={"failure_probability": 0.0})
         )
         self._rolled: OrderedDict[str, Rollout] = OrderedDict()
         """The rollouts, by the id of the trace."""

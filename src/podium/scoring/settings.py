@@ -14,7 +14,7 @@ from pydantic import Field
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.rollout import RewardSettings
-from podium.rollout.random_pools import PoolDraw
+from podium.rollout.random_pools import PoolSampling
 
 
 class ScoringSettings(Settings):
@@ -33,7 +33,7 @@ class ScoringSettings(Settings):
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn how many there were."""
     pool: str = ""
     """A shipped pool's name, or a pool file."""
-    pool_draw: PoolDraw = PoolDraw()
+    pool_sampling: PoolSampling = PoolSampling()
     """Which of its workers a question may use."""
     prompt: PromptSettings = PromptSettings()
     """The prompt for a plan; the trained checkpoint keeps these settings."""

@@ -121,7 +121,7 @@ async def _from_file(
             names = session.pool.names
             request = _offering(session, f"sft/{settings.seed}/{number}", _workers([plan], names))
             if request is None:
-                raise ConfigError(f"{place}: pool_draw does not offer the plan's workers together.")
+                raise ConfigError(f"{place}: pool_sampling does not offer the plan's workers together.")
             messages = session.messages(Question(text=str(row["question"])), request)
             completion = _as_shown(written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
@@ -225,7 +225,7 @@ def _request(
         own = RolloutRequest(task=task, seed=group)
         if session.pool_of(own).names == names:
             return own
-    draws = settings.pool_draw.random and set(names) <= set(session.pool.names)
+    draws = settings.pool_sampling.random and set(names) <= set(session.pool.names)
     if names != session.pool.names and not draws:
         return None
     plans = [round_.workflow for round_ in trace.rounds if round_.workflow is not None]

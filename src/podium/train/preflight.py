@@ -26,7 +26,7 @@ from podium.team.team_file import open_pool
 from podium.trace.answers import PastAnswers, past_answers
 from podium.train.engine import open_engine
 from podium.train.rollouts import PromptCodec
-from podium.train.schedule import draw_tasks, draws_tasks
+from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
@@ -213,8 +213,8 @@ async def _check_questions(
 
 
 def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
-    if draws_tasks(settings):
-        return draw_tasks(settings)
+    if has_generated_tasks(settings):
+        return generate_tasks(settings)
     if settings.curriculum:
         raise ConfigError(
             f"curriculum: {settings.tasks} has a list of questions, which has no settings; leave it out.",
@@ -245,7 +245,7 @@ async def _check_prompts(
         ConfigError(
             f"The prompt of {where} has {found.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that exceeds "
             f"the {found.start.context:,} that the model can read. Show fewer examples (prompt.examples) or fewer "
-            "workers (pool_draw), or take a model with a longer context."
+            "workers (pool_sampling), or take a model with a longer context."
         )
     )
 

@@ -113,7 +113,7 @@ def make_job(
     recorder: Recorder,
 ) -> TrainingJob:
     """What an engine needs to train on this rank. The loop that runs now is the one that runs the plans."""
-    offered = [name for name in prepared.pool.names if name not in settings.pool_draw.without]
+    offered = [name for name in prepared.pool.names if name not in settings.pool_sampling.without]
     gate = partial(check_gate, settings, offered)
     rollouts = Rollouts(
         scored.scoring,

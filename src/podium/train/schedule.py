@@ -40,10 +40,10 @@ class ScheduledGroup:
 def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGroup]:
     """All rows of a run, in order. The rounds of a question are consecutive rows, so that one rank has them all.
 
-    Each task comes once before any comes again, in a new order in each pass. Generated tasks (`draw_tasks`) come in the
-    order in which they were drawn.
+    Each task comes once before any comes again, in a new order in each pass. Generated tasks come in the order in which
+    `generate_tasks` drew them.
     """
-    drawn = draws_tasks(settings)
+    drawn = has_generated_tasks(settings)
 
     @cache
     def order(epoch: int) -> list[str]:
@@ -64,7 +64,7 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
     return rows
 
 
-def draws_tasks(settings: TrainSettings) -> bool:
+def has_generated_tasks(settings: TrainSettings) -> bool:
     """Whether each iteration draws new questions, of a generated task set without a limit.
 
     A scoring service has a list of its own.
@@ -74,7 +74,7 @@ def draws_tasks(settings: TrainSettings) -> bool:
     )
 
 
-def draw_tasks(settings: TrainSettings) -> dict[str, Task]:
+def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
     """The questions of all iterations by id, in order; the stage of the curriculum gives an iteration's settings.
 
     Raises:

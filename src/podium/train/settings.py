@@ -162,7 +162,7 @@ class TrainSettings(ScoringSettings):
     million parameters that read plain text, else trl."""
     dtype: Precision = "auto"
     """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine shared_prefix bf16
-    where the device multiplies it natively, else fp32; with the engine trl what `[trl]` says (bf16, fp16), else fp32."""
+    where the device multiplies it natively, else fp32; with trl what `[trl]` says (bf16, fp16), else fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The command's --stage."""
     start: str

@@ -117,7 +117,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
             settings.tasks,
             pool,
             anonymous=settings.prompt.pool == "anonymous",
-            random_pools=settings.pool_draw.random,
+            random_pools=settings.pool_sampling.random,
             ratings=start.conducts.ratings,
         ),
         plan=PlanSettings(

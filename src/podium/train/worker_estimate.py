@@ -16,7 +16,7 @@ from types import MappingProxyType
 from podium.executor.estimate import estimate
 from podium.executor.workload import Workload
 from podium.planners.constant_and_random import random_workflow
-from podium.rollout.random_pools import PoolSource
+from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers
@@ -51,7 +51,7 @@ def estimate_workers(
         past: by worker's name; of the others the length of a response is assumed.
     """
     random = Random(f"estimate/{settings.seed}")
-    source = PoolSource(pool, settings.pool_draw)
+    source = PoolSampler(pool, settings.pool_sampling)
     real = {worker.profile.name for worker in real_workers(pool)}
     plans, dollars = [], defaultdict[int, list[float]](list)
     for number in range(PLANS):

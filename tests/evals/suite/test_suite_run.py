@@ -17,7 +17,7 @@ from podium.evals.suite.results import RESULTS, AnswerFiles
 from podium.evals.suite.run import answers_left, run_suite
 from podium.evals.suite.settings import PoolEntry
 from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.rollout.random_pools import PoolDraw, PoolSource
+from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.team.team_file import open_pool
 from tiny_policy import write_policy
 
@@ -149,8 +149,8 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     whole, parts = sorted(offered, key=lambda pools: len(set(pools)))
     assert len(set(whole)) == 1
     assert {len(pool) for pool in parts} == {2, 3}
-    source = PoolSource(
-        open_pool(data()[1]), PoolDraw(random=True, min_workers=2, max_workers=3, subsets="train")
+    source = PoolSampler(
+        open_pool(data()[1]), PoolSampling(random=True, min_workers=2, max_workers=3, subsets="train")
     )
     assert {frozenset(pool) for pool in parts}.isdisjoint(
         frozenset(source.draw(str(i)).names) for i in range(500)

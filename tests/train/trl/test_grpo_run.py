@@ -86,10 +86,10 @@ def test_the_prompt_of_a_second_round_has_the_answer_of_the_first(
 def test_drawn_pools_failures_two_rounds_and_all_or_none_go_in_one_run(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
-    draw = {"random": True, "min_workers": 3, "max_workers": 6, "failing": 0.5}
+    draw = {"random": True, "min_workers": 3, "max_workers": 6, "failure_probability": 0.5}
     grpo = settings["grpo"] | {"iterations": 1, "questions": 4, "group": 8}
     prompt = settings["prompt"] | {"access": "all_or_none"}
-    train(settings | {"pool_draw": draw, "prompt": prompt, "rounds": 2, "grpo": grpo})
+    train(settings | {"pool_sampling": draw, "prompt": prompt, "rounds": 2, "grpo": grpo})
 
     (row,) = _rows(tmp_path / "run")
     with TraceStore(tmp_path / "run" / "traces.sqlite", create=False) as store:

@@ -98,7 +98,7 @@ async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
 
 
 DRAWN: Settings = {
-    "pool_draw": {"random": True, "min_workers": 3, "max_workers": 5},
+    "pool_sampling": {"random": True, "min_workers": 3, "max_workers": 5},
     "cost_weights": [0.0, 1.0, 2.0],
 }
 PLAN = 'Two steps.\nmodel_id = [2, 0]\nsubtasks = ["Add.", "Check."]\naccess_list = [[], ["all"]]'
@@ -204,7 +204,7 @@ def test_a_run_learns_its_examples_and_goes_on_where_it_ended(
     assert re.fullmatch(
         r"4 of 24 examples, [\d,]+ tokens a second, loss [\d.]+, \d+:\d\d gone, \d+:\d\d left", said[0]
     )
-    assert said[-1].startswith("24 of 24 examples, ")
+    assert said[-2].startswith("24 of 24 examples, ")
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert rows[-1]["loss"] < rows[0]["loss"]

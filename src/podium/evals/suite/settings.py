@@ -14,7 +14,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
 from podium.errors import ConfigError
 from podium.planners.plan_controls import find_control
-from podium.rollout.random_pools import PoolDraw
+from podium.rollout.random_pools import PoolSampling
 from podium.team.settings import PlannerChoice
 from podium.types import Budget
 
@@ -41,7 +41,7 @@ class PoolEntry(Settings):
     """A team file, or a shipped team's name."""
     keys: tuple[str, ...] | None = None
     """Keys of this file that are set otherwise, such as "worker.large.limits.timeout=60"."""
-    draw: PoolDraw | None = None
+    draw: PoolSampling | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
     decline: WorkerDegradation | None = None
     """A worker that turns bad; None: all stay as they are."""

@@ -17,7 +17,7 @@ from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings
 from podium.planner import Planner
 from podium.planners import VOTE
 from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
-from podium.rollout.random_pools import PoolSource
+from podium.rollout.random_pools import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team import opened_planner
@@ -39,14 +39,14 @@ class TableSetup:
     pool: Pool
     team: TeamSettings
     """The settings of the pool's team, whose Conductor plans where an entry names none."""
-    drawn: PoolSource | None = None
+    drawn: PoolSampler | None = None
     """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
     def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> TableSetup:
         """The table over workers that are open; `ConfigError` if they lack one that is named."""
         if table.pool.draw is not None:
-            return cls(table, pool, team, PoolSource(pool, table.pool.draw))
+            return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
         if table.pool.decline is not None:
             _declined(pool, table.pool.decline)
         return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
