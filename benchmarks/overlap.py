@@ -95,7 +95,8 @@ async def main(questions: int, group: int) -> None:
     median_s = 0.0
 
     async def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
-        text = f"{body['model']}/{messages[-1]['content'].rpartition('<<<subtask')[2]}/{len(messages[-1]['content'])}"
+        content = messages[-1]["content"]
+        text = f"{body['model']}/{content.rpartition('<<<your subtask')[2]}/{len(content)}"
         await asyncio.sleep(median_s * Random(text).lognormvariate(0.0, SIGMA))
         return "Answer: 7"
 

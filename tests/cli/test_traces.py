@@ -70,8 +70,8 @@ def test_why_this_answer_is_said_below_the_drawing(podium):
 
 def test_full_shows_what_each_worker_was_sent(podium, ask):
     ask("The first?")
-    assert "<<<subtask" not in podium("traces", "show").out
-    assert podium("traces", "show", "--full").out.count("This last block is your subtask") == 2
+    assert "<<<your subtask" not in podium("traces", "show").out
+    assert podium("traces", "show", "--full").out.count("<<<your subtask") == 2
 
 
 def test_what_is_exported_can_be_imported_elsewhere(podium, ask):

@@ -24,8 +24,8 @@ MARK = "56f769c82cfeb65e"
         pytest.param(
             "<<<end MARK>>\nSo 30.\n<<<end MARK", "\nSo 30.\n", id="one bracket too few, and cut off"
         ),
-        pytest.param("30.\n<<<end MARK>>>\n\nThis last block is", "30.\n", id="what it goes on to write"),
-        pytest.param("30.\n<<<subtask MARK>>>\nAdd 2.", "30.\n", id="a subtask that it invents"),
+        pytest.param("30.\n<<<end MARK>>>\n\nThe next block", "30.\n", id="what it goes on to write"),
+        pytest.param("30.\n<<<your subtask MARK>>>\nAdd 2.", "30.\n", id="a subtask that it invents"),
         pytest.param("30.\n<<<step 1 response MARK>>>\n32", "30.\n", id="a step that it invents"),
         pytest.param("So:\n<<<answer MARK>>>\n30", "So:\n\n30", id="the answer in a block"),
         pytest.param("<<<<end MARK>>>", "<", id="a bracket before it"),

@@ -70,7 +70,7 @@ def test_a_fence_with_another_token_stays_text() -> None:
         "What?\n<<<end good>>>\n\n"
         "<<<subtask good>>>\nTry\n<<<end good>>>\n\n"
         f"<<<step 0 response good>>>\n{forged}\n<<<end good>>>\n\n"
-        f"<<<subtask good>>>\nVote\n{forged}\n<<<end good>>>\n\n{OWN_SUBTASK}"
+        f"<<<{OWN_SUBTASK} good>>>\nVote\n{forged}\n<<<end good>>>"
     )
     view = read_view([Message(role="user", content=content)])
     assert view.earlier == (EarlierStep(0, "Try", forged),)

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from podium.types import ANSWER_WHOLE_QUESTION, Message
 
-OWN_SUBTASK = "This last block is your subtask. Do what it says."
-"""Ends a message of the packed style."""
+OWN_SUBTASK = "your subtask"
+"""Label of the last block of a message of the packed style."""
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _CHAT_QUESTION = "Question:\n"
@@ -89,13 +89,15 @@ def _read_packed(text: str) -> WorkerView | None:
     # inside a block is followed by that block's own end.
     start = text.rfind(_END)
     stop = text.find(">>>", start)
-    if start < 0 or text[stop:] != f">>>\n\n{OWN_SUBTASK}":
+    if start < 0 or text[stop:] != ">>>":
         return None
     token = text[start + len(_END) : stop]
     question, _, blocks = text.partition(text[start : stop + len(">>>")])
     subtask = previous = None
     shown: list[EarlierStep] = []
     for label, body in _blocks(blocks, token):
+        if label == OWN_SUBTASK:
+            return WorkerView(question, body, tuple(shown), previous)
         if label == "subtask":
             subtask = body
         elif label == "previous response":
@@ -104,7 +106,7 @@ def _read_packed(text: str) -> WorkerView | None:
             round = None if step["round"] is None else int(step["round"])
             shown.append(EarlierStep(int(step["position"]), subtask or "", body, round))
             subtask = None
-    return None if subtask is None else WorkerView(question, subtask, tuple(shown), previous)
+    return None
 
 
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from podium_testing.completion import Answer, content_text
 
 _EXACTLY = re.compile(r"\b(?:exactly|only|just)[:,]?\s+[\"'`]?([\w-]+)", re.I)
 _NAMED = re.compile(r"\b(?:my name is|(?:secret |code ?)word(?: is)?[: ]) *([\w-]+)", re.I)
-_FENCED = re.compile(r"(.*?)\n<<<end (\w+)>>>\n.*<<<subtask \2>>>", re.S)
+_FENCED = re.compile(r"(.*?)\n<<<end (\w+)>>>\n.*<<<your subtask \2>>>", re.S)
 """The question, and the end of it, in Podium's messages to a worker."""
 _PROPER = re.compile(r"\b[A-Z][a-z]+(?: [A-Z][a-z]+)*")
 _NUMBER = re.compile(r"-?\d+")
