@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from podium.errors import WorkerError
 from podium.planner import rounds_of, tools_of
-from podium.planners import Baseline, find_baseline, open_baseline
+from podium.planners import BaselineSpec, find_baseline, open_baseline
 from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
@@ -71,7 +71,7 @@ WriteFile = Callable[[list[str], int], Path]
 """Writes the file of a planner that reads one, from the workers' names and a seed."""
 
 
-def check_planner(baseline: Baseline, write_file: WriteFile | None = None) -> None:
+def check_planner(baseline: BaselineSpec, write_file: WriteFile | None = None) -> None:
     """Check one baseline over many pools."""
 
     @settings(max_examples=3 if baseline.learns else 12, deadline=None)  # Learning takes long.
@@ -83,7 +83,7 @@ def check_planner(baseline: Baseline, write_file: WriteFile | None = None) -> No
 
 
 def _run_and_check(
-    baseline: Baseline, count: int, seed: int, choice: int, write_file: WriteFile | None
+    baseline: BaselineSpec, count: int, seed: int, choice: int, write_file: WriteFile | None
 ) -> None:
     """Open one of the baseline's examples for a pool of `count` workers, run it, and check the trace."""
     random = Random(f"every-planner/{seed}")

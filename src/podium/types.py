@@ -291,10 +291,10 @@ class Limits(Value):
     """Further attempts after the first, for retryable failures."""
     retry_share: float = Field(default=1.0, ge=0)
     """Most retries a call, over all questions in the last minute; ten are always allowed."""
-    hedge: float | None = Field(default=None, gt=0, lt=1)
+    hedge_quantile: float | None = Field(default=None, gt=0, lt=1)
     """Quantile of recent latencies: a call that takes longer is sent a second time, and the first reply counts."""
-    failures: int = Field(default=10, ge=1)
-    """Failures in a row that start a cooldown; fewer, if no call has succeeded for as long as one timeout."""
+    failures_to_open: int = Field(default=10, ge=1)
+    """Failures in a row that open the circuit breaker; fewer, if no call has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
     """Seconds of cooldown before one call probes whether the worker is back."""
     host: str | None = None

@@ -8,7 +8,7 @@ from podium.errors import WorkerError
 from podium.types import Limits
 from podium.workers.scripted import ScriptedWorker
 
-LIMITS = Limits(failures=3, timeout=30.0, probe_after=0.1)
+LIMITS = Limits(failures_to_open=3, timeout=30.0, probe_after=0.1)
 BROKEN = WorkerError("status 500: no.", kind="status", retryable=True)
 LATE = WorkerError("no reply within 30 s.", kind="timeout", retryable=True)
 

@@ -24,7 +24,7 @@ def file() -> Path:
                 worker.identity = {"model": name}
                 for sample in range(samples):
                     asked = Request((Message(role="user", content="What?"),), seed="", sample=sample)
-                    await cache.reply(worker, asked, lambda ask=worker.answer, asked=asked: ask(asked))
+                    await cache.get_or_call(worker, asked, lambda ask=worker.answer, asked=asked: ask(asked))
 
     asyncio.run(fill())
     return file

@@ -13,7 +13,7 @@ from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
 
 PLANNER = """
-from podium.planners import Baseline, Single
+from podium.planners import BaselineSpec, Single
 from podium.errors import ConfigError
 
 
@@ -23,7 +23,7 @@ def open_last(argument, context):
     return Single(context.pool[-1].name)
 
 
-LAST = Baseline("last:ANYTHING", open_last, rows=lambda workers: [("The last worker", "last:")])
+LAST = BaselineSpec("last:ANYTHING", open_last, rows=lambda workers: [("The last worker", "last:")])
 """
 
 
@@ -76,7 +76,7 @@ def test_it_has_a_row_in_every_comparison(podium):
     ("entry", "sentence"),
     [
         ("own_planners:MISSING", "own_planners:MISSING, which cannot be loaded"),
-        ("own_planners:open_last", "own_planners:open_last, which is no Baseline"),
+        ("own_planners:open_last", "own_planners:open_last, which is no BaselineSpec"),
     ],
 )
 def test_an_entry_point_that_cannot_be_used_is_named(monkeypatch, tmp_path, entry, sentence):

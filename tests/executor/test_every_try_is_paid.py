@@ -68,7 +68,7 @@ class Paid:
 
     @property
     def limits(self) -> Limits:
-        return Limits(hedge=self.hedge, timeout=5.0)
+        return Limits(hedge_quantile=self.hedge, timeout=5.0)
 
     async def answer(self, request: Request) -> Reply:
         said = self.script[min(self.calls, len(self.script) - 1)]

@@ -214,7 +214,7 @@ async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_co
 
 
 async def test_a_cooldown_is_waited_for_if_the_fallback_cannot_answer(make_context):
-    limits = Limits(failures=1, retries=0, probe_after=0.05)
+    limits = Limits(failures_to_open=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
     question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
@@ -225,7 +225,7 @@ async def test_a_cooldown_is_waited_for_if_the_fallback_cannot_answer(make_conte
 
 
 async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_context):
-    limits = Limits(failures=2, retries=1, probe_after=0.05)
+    limits = Limits(failures_to_open=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
     assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, []), FailedCall)
@@ -238,7 +238,7 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_co
 
 
 async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context):
-    limits = Limits(failures=1, retries=3, probe_after=0.05)
+    limits = Limits(failures_to_open=1, retries=3, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = make_context([worker])
     outcomes = await asyncio.gather(
@@ -249,7 +249,7 @@ async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context
 
 
 async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
-    limits = Limits(retries=3, retry_share=0.0, failures=1_000)
+    limits = Limits(retries=3, retry_share=0.0, failures_to_open=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
     question_context = make_context([worker])
     outcomes = [await call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(10)]
@@ -260,7 +260,7 @@ async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
 
 
 async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make_context):
-    worker = Uneven(Limits(hedge=0.9))
+    worker = Uneven(Limits(hedge_quantile=0.9))
     question_context = make_context([worker], budget=Budget(tokens=1_000_000))
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, [])
@@ -281,7 +281,7 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
 
 
 async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_context):
-    worker = Uneven(Limits(hedge=0.9, max_tokens=100))
+    worker = Uneven(Limits(hedge_quantile=0.9, max_tokens=100))
     question_context = make_context([worker])
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, [])
@@ -293,7 +293,7 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
 
 
 async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_context):
-    worker = Uneven(Limits(hedge=0.9))
+    worker = Uneven(Limits(hedge_quantile=0.9))
     worker.profile = Profile(name="a", price=Price(output=1e6))
     question_context = make_context([worker])
     for _ in range(20):
@@ -308,7 +308,7 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
 
 
 async def test_when_both_requests_fail_the_first_error_is_reported(make_context):
-    worker = Uneven(Limits(hedge=0.9, retries=0))
+    worker = Uneven(Limits(hedge_quantile=0.9, retries=0))
     question_context = make_context([worker])
     for _ in range(20):
         await call_with_fallbacks(question_context, worker, REQUEST, [])

@@ -78,7 +78,7 @@ async def test_a_worker_that_returns_is_used_again_after_its_rest(pool_at, tmp_p
 
 async def test_without_a_fallback_questions_wait_for_the_worker_and_live_on(pool_at):
     async with FaultServer(ANSWER) as server:
-        pool = pool_at(server, "a", limits=LIMITS + ", failures = 2")
+        pool = pool_at(server, "a", limits=LIMITS + ", failures_to_open = 2")
         runner = Runner(Single("a"), pool, dispatcher=Dispatcher())
         server.rules = [Rule(fault=Status(code=503), times=3)]
         traces = await asyncio.gather(*(runner.answer(question(number)) for number in range(6)))

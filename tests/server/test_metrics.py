@@ -39,9 +39,9 @@ def pool(tmp_path):
         path = tmp_path / "pool.toml"
         path.write_text(
             f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
-            "price = { input = 1.0, output = 2.0 }\nlimits = { retries = 1, failures = 2 }\n"
+            "price = { input = 1.0, output = 2.0 }\nlimits = { retries = 1, failures_to_open = 2 }\n"
             f'[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "{dead}"\n'
-            "limits = { retries = 0, failures = 1 }\n"
+            "limits = { retries = 0, failures_to_open = 1 }\n"
         )
         return load_pool(path)
 
@@ -164,7 +164,7 @@ async def test_a_server_all_of_whose_workers_rest_is_not_ready(serve, tmp_path):
     path = tmp_path / "pool.toml"
     path.write_text(
         '[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'
-        "limits = { retries = 0, failures = 1 }\n"
+        "limits = { retries = 0, failures_to_open = 1 }\n"
     )
     url = serve(load_pool(path))
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:

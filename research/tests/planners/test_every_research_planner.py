@@ -7,11 +7,11 @@ import pytest
 
 from planner_page import check_page
 from planner_runs import check_planner
-from podium.planners import Baseline
+from podium.planners import BaselineSpec
 from podium_research.planners.masrouter_controller import Controller
 from podium_research.planners.trinity_head import Head
 
-PLANNERS: list[Baseline] = [
+PLANNERS: list[BaselineSpec] = [
     entry.load()
     for entry in entry_points(group="podium.planners")
     if entry.value.startswith("podium_research.")
@@ -26,7 +26,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("baseline", PLANNERS, ids=lambda b: b.name)
-def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: Baseline, tmp_path: Path) -> None:
+def test_it_plans_for_any_pool_whatever_the_workers_reply(baseline: BaselineSpec, tmp_path: Path) -> None:
     def write_file(names: list[str], seed: int) -> Path:
         (tmp_path / "file").write_text(FILES[baseline.name](names, seed))
         return tmp_path / "file"

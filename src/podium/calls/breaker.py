@@ -33,7 +33,7 @@ class Breaker:
 
     It opens in three cases:
 
-    - `limits.failures` calls have failed in a row.
+    - `limits.failures_to_open` calls have failed in a row.
     - A call timed out, and no call has succeeded since that call began.
     - All calls have failed for as long as `limits.timeout`.
 
@@ -127,7 +127,7 @@ class Breaker:
             timed_out = error.kind == "timeout" and self._succeeded < began
             if (
                 not timed_out
-                and self._failures < self._limits.failures
+                and self._failures < self._limits.failures_to_open
                 and now - self._failing_since < self._limits.timeout
             ):
                 return

@@ -95,7 +95,7 @@ class WorkerChannel:
     @property
     def slow_s(self) -> float | None:
         """Seconds after which a call is hedged; None: hedging is off, or too few answers were measured."""
-        share = self.worker.limits.hedge
+        share = self.worker.limits.hedge_quantile
         if share is None or len(self._seconds) < _MIN_LATENCIES:
             return None
         return sorted(self._seconds)[int(share * len(self._seconds))]
@@ -211,7 +211,7 @@ class Dispatcher:
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
     ) -> Awaitable[Reply]:
         """The kept reply of `worker` to `request`; else what `call` returns, which is kept."""
-        return call() if self.cache is None else self.cache.reply(worker, request, call)
+        return call() if self.cache is None else self.cache.get_or_call(worker, request, call)
 
     def channel(self, worker: Worker) -> WorkerChannel:
         """The channel to `worker` on the running event loop.

@@ -30,8 +30,8 @@ class TokenChunk:
     cache: Any
     """The engine's KV cache of the text, from `InferenceEngine.start` or `PrefixSharing.copy`."""
     tokens: Sequence[int]
-    wanted: int = 1
-    """After how many of the last tokens the logits are returned."""
+    logits_for_last: int = 1
+    """How many of the last tokens get logits."""
 
 
 class PrefixSharing(Protocol):
@@ -78,7 +78,7 @@ class InferenceEngine(Protocol):
         ...
 
     def read(self, passages: Sequence[TokenChunk]) -> Sequence[Logits]:
-        """Read the next tokens of several texts; returns the logits (wanted, V) of each."""
+        """Read the next tokens of several texts; returns the logits (logits_for_last, V) of each."""
         ...
 
 

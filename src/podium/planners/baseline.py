@@ -1,4 +1,4 @@
-"""A `Baseline`: the name of a planner on the command line, what it needs, and the function that opens it.
+"""A `BaselineSpec`: the name of a planner on the command line, what it needs, and the function that opens it.
 
 Each planner's file has one and `registry` lists them. The functions below read the arguments that many planners share.
 """
@@ -48,7 +48,7 @@ def _no_examples(workers: Sequence[str]) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Baseline:
+class BaselineSpec:
     """A planner that users name as NAME or NAME:ARGUMENT."""
 
     form: str

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from podium.planner import PastRound, PlanRequest
 from podium.planners.baseline import (
-    Baseline,
     BaselineContext,
+    BaselineSpec,
     read_layers,
     read_members,
     read_worker,
@@ -77,7 +77,7 @@ def _needs(argument: str) -> tuple[str, ...]:
     return (*dict.fromkeys(read_members(first)), then, VOTE)
 
 
-CASCADE = Baseline(
+CASCADE = BaselineSpec(
     "cascade:A+B>C",
     _open_cascade,
     needs=_needs,
@@ -134,7 +134,7 @@ def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
     return Escalation(ladder)
 
 
-ESCALATION = Baseline(
+ESCALATION = BaselineSpec(
     "escalation:A+B+C",
     _open_escalation,
     needs=lambda argument: (*workers_in(argument), VOTE),

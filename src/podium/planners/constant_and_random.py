@@ -14,7 +14,7 @@ from random import Random
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import PHRASES
 from podium.planners.plans import plan_once, position_of
 from podium.trace import Plan
@@ -121,7 +121,7 @@ def _open_random(argument: str, context: BaselineContext) -> RandomPlans:
     return RandomPlans(seed=context.seed)
 
 
-CONSTANT = Baseline("constant:FILE", _open_constant, reads_files=True)
-RANDOM = Baseline(
+CONSTANT = BaselineSpec("constant:FILE", _open_constant, reads_files=True)
+RANDOM = BaselineSpec(
     "random", _open_random, rows=lambda workers: [("Random plans", "random")], on_recordings=False
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.rounds import RoundPlan, Rounds, comparable, most_common, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -73,7 +73,7 @@ def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | 
     return position if position < len(responses) and responses[position] else None
 
 
-def _baseline(form: str, subtask: str) -> Baseline:
+def _baseline(form: str, subtask: str) -> BaselineSpec:
     whole = f"{form}:A+B>JUDGE"
 
     def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
@@ -83,7 +83,7 @@ def _baseline(form: str, subtask: str) -> Baseline:
             raise ConfigError(f"The baseline {name!r} names {len(judge)} judges and has one; write {whole}.")
         return JudgedPlanner(form, members, judge[0], subtask)
 
-    return Baseline(
+    return BaselineSpec(
         whole,
         open_judged,
         needs=workers_in,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import (
-    Baseline,
     BaselineContext,
+    BaselineSpec,
     Layers,
     read_layers,
     read_members,
@@ -73,7 +73,7 @@ def _open_mixture(argument: str, context: BaselineContext) -> MixtureOfAgents:
     return MixtureOfAgents(read_layers(argument, context, name, form=MIXTURE.form, layers=layers))
 
 
-MIXTURE = Baseline(
+MIXTURE = BaselineSpec(
     "mixture-of-agents:A+B>C",
     _open_mixture,
     needs=workers_in,
@@ -126,7 +126,7 @@ def _needs_of_fusion(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*read_members(panel), *filter(None, (judge,)))))
 
 
-FUSION = Baseline(
+FUSION = BaselineSpec(
     "fusion:PANEL:JUDGE",
     _open_fusion,
     needs=_needs_of_fusion,
@@ -134,7 +134,7 @@ FUSION = Baseline(
     on_recordings=False,
     examples=lambda workers: [f"fusion:2x{'+'.join(workers)}:{workers[0]}"],
 )
-SELF_FUSION = Baseline(
+SELF_FUSION = BaselineSpec(
     "self-fusion:WORKER:SAMPLES",
     _open_self_fusion,
     needs=lambda argument: tuple(filter(None, (argument.rpartition(":")[0],))),

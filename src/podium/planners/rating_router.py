@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.voting import Single
 from podium.trace import Plan
 from podium.types import Profile
@@ -68,4 +68,6 @@ def _open(argument: str, context: BaselineContext) -> RatingRouter:
     return RatingRouter(read_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
 
 
-BASELINE = Baseline("by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"])
+BASELINE = BaselineSpec(
+    "by-ratings:PER_USD", _open, team_only=True, examples=lambda workers: ["by-ratings:10"]
+)

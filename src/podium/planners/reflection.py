@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.plans import plan_once, position_of
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -49,7 +49,7 @@ def _open(argument: str, context: BaselineContext) -> SelfReflection:
     return SelfReflection(read_worker(worker, context, name), turns)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "self-reflection:WORKER:TURNS",
     _open,
     needs=lambda argument: (argument.rpartition(":")[0],),

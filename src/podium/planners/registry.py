@@ -1,7 +1,7 @@
 """The registry of baselines: all planners that users can name, and those of other packages.
 
-To add a planner, write its class and its `Baseline` in a file, and add a line to `_PLACES`. Another package adds
-a planner through an entry point of the group "podium.planners" that has the planner's name and names a `Baseline`.
+To add a planner, write its class and its `BaselineSpec` in a file, and add a line to `_PLACES`. Another package adds
+a planner through an entry point of the group "podium.planners" that has the planner's name and names a `BaselineSpec`.
 Naming a planner imports its module alone. This module writes no plans.
 """
 
@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from podium.config import closest_name
 from podium.errors import ConfigError
 from podium.planner import Planner
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.plugins import PluginGroup
 from podium.types import Profile
 
 if TYPE_CHECKING:
     from podium.planners.scored import ScoredAnswers
 
-_INSTALLED = PluginGroup[Baseline]("podium.planners", "planner", Baseline)
+_INSTALLED = PluginGroup[BaselineSpec]("podium.planners", "planner", BaselineSpec)
 _PLACES: Mapping[str, str] = {
     "single": "voting:SINGLE",
     "self-consistency": "voting:SELF_CONSISTENCY",
@@ -45,21 +45,23 @@ imported when one of its baselines is named, so that a question to one worker lo
 
 
 @cache
-def own_baseline(name: str) -> Baseline | None:
+def own_baseline(name: str) -> BaselineSpec | None:
     """Podium's own baseline of this name; None: there is none."""
     if name not in _PLACES:
         return None
     module, _, attribute = _PLACES[name].partition(":")
-    found: Baseline = getattr(import_module(f"podium.planners.{module}"), attribute)
+    found: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
     return found
 
 
-def own_baselines() -> Mapping[str, Baseline]:
+def own_baselines() -> Mapping[str, BaselineSpec]:
     """Podium's own baselines, by name."""
     return {name: found for name in _PLACES if (found := own_baseline(name)) is not None}
 
 
-def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tuple[Baseline, str] | None:
+def find_baseline(
+    name: str, known: Mapping[str, BaselineSpec] | None = None
+) -> tuple[BaselineSpec, str] | None:
     """The baseline that `name` refers to, and its argument; None: there is none of this name.
 
     Args:
@@ -75,11 +77,11 @@ def find_baseline(name: str, known: Mapping[str, Baseline] | None = None) -> tup
     return baseline, argument
 
 
-def known_baselines() -> Mapping[str, Baseline]:
+def known_baselines() -> Mapping[str, BaselineSpec]:
     """Podium's baselines and those of installed packages, by name.
 
     Raises:
-        ConfigError: an entry point cannot be loaded, is no `Baseline` of its name, or takes a name that is in use.
+        ConfigError: an entry point cannot be loaded, is no `BaselineSpec` of its name, or takes a name that is in use.
     """
     installed = {name: _installed(name) for name in _INSTALLED.names}
     for name in installed:
@@ -88,7 +90,7 @@ def known_baselines() -> Mapping[str, Baseline]:
     return {**own_baselines(), **{name: found for name, found in installed.items() if found is not None}}
 
 
-def _installed(name: str) -> Baseline | None:
+def _installed(name: str) -> BaselineSpec | None:
     """The baseline of another package; None: there is none. Its module alone is imported."""
     found = _INSTALLED.find(name)
     if found is not None and found.name != name:

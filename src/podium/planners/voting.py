@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import (
-    Baseline,
     BaselineContext,
+    BaselineSpec,
     read_members,
     read_worker,
     read_worker_count,
@@ -147,19 +147,19 @@ def _needs_of_committee(argument: str) -> tuple[str, ...]:
     return members if len(members) == 1 else (*dict.fromkeys(members), VOTE)
 
 
-SINGLE = Baseline(
+SINGLE = BaselineSpec(
     "single:WORKER",
     _open_single,
     needs=lambda worker: (worker,),
     examples=lambda workers: [f"single:{workers[0]}"],
 )
-SELF_CONSISTENCY = Baseline(
+SELF_CONSISTENCY = BaselineSpec(
     "self-consistency:WORKER:SAMPLES",
     _open_self_consistency,
     needs=_needs_of_samples,
     examples=lambda workers: [f"self-consistency:{workers[0]}:3"],
 )
-COMMITTEE = Baseline(
+COMMITTEE = BaselineSpec(
     "committee:A+B",
     _open_committee,
     needs=_needs_of_committee,
@@ -198,7 +198,7 @@ def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 
-WEIGHTED_VOTE = Baseline(
+WEIGHTED_VOTE = BaselineSpec(
     "weighted-vote:A+B",
     _open_weighted_vote,
     needs=lambda argument: (*workers_in(argument), VOTE),

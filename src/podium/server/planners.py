@@ -12,7 +12,7 @@ import time
 
 from podium.errors import StoreError, UsageError
 from podium.planner import Learner, Planner
-from podium.planners import Baseline, find_baseline, known_baselines
+from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.team.checkup import CheckResult
 from podium.team.opened_planner import OpenedPlanner, open_planner
@@ -168,7 +168,7 @@ class Planners:
             and {"", *self._team.pool.names}.issuperset(baseline.needs(""))
         )
 
-    def _is_offered(self, baseline: Baseline, argument: str) -> bool:
+    def _is_offered(self, baseline: BaselineSpec, argument: str) -> bool:
         if not baseline.for_clients:
             return False
         samples = argument.rpartition(":")[2]

@@ -65,7 +65,7 @@ class CalculatorWorker:
         Raises:
             WorkerError: "missing": there is no expression, and a step failed whose response it should see.
         """
-        subtask, *others = tool.material(request)
+        subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
             if found := list(islice(expressions(text), _MOST)):
                 return tool.free_reply(_computed(found, requested_rounding(text)))

@@ -70,7 +70,7 @@ class CodeWorker:
             WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the
                 sandbox failed; "missing": there is no program, and a step failed whose response it should see.
         """
-        programs = map(program_in, tool.material(request))
+        programs = map(program_in, tool.searched_texts(request))
         program = next((found for found in programs if found is not None), None)
         try:
             pool = await self._pools.pool()

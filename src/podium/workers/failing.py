@@ -26,7 +26,7 @@ class FailingWorker:
 
     def __init__(self, worker: Worker) -> None:
         self.profile = worker.profile
-        self.limits: Limits = worker.limits.model_copy(update={"retries": 0, "hedge": None})
+        self.limits: Limits = worker.limits.model_copy(update={"retries": 0, "hedge_quantile": None})
         self.fallback = worker.fallback
 
     async def answer(self, request: Request) -> Reply:

@@ -21,7 +21,7 @@ def responses(view: WorkerView) -> list[str]:
     return previous + [shown.response for shown in view.earlier]
 
 
-def material(request: Request) -> list[str]:
+def searched_texts(request: Request) -> list[str]:
     """The texts that a tool searches, in order: its subtask, then the responses that it is shown, the latest first.
 
     Sentences that say that there is no result are left out. The question is searched only if the step reads no

@@ -23,7 +23,9 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
                     sees=True,
                 ),
             ),
-            ScriptedWorker("bram", {"": broken}, limits=Limits(retries=0, failures=1, probe_after=600)),
+            ScriptedWorker(
+                "bram", {"": broken}, limits=Limits(retries=0, failures_to_open=1, probe_after=600)
+            ),
         ]
     )
     url = kept_server(pool, planner="single:ada")

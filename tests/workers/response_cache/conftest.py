@@ -16,6 +16,6 @@ def ask(cache):
     """`await ask(worker, request)`: the cache's reply, with the worker asked where there is none."""
 
     async def asked(worker, request):
-        return await cache.reply(worker, request, lambda: worker.answer(request))
+        return await cache.get_or_call(worker, request, lambda: worker.answer(request))
 
     return asked

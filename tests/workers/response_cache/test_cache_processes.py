@@ -33,7 +33,7 @@ async def main():
         text = f"{told[0]} {number} " + "x" * (number % 7 * 3000)
         async def ask():
             return reply(text)
-        got = await cache.reply(Paid(), request(told[0], sample=number), ask)
+        got = await cache.get_or_call(Paid(), request(told[0], sample=number), ask)
         print(json.dumps([number, len(got.text)]), flush=True)
 asyncio.run(main())
 """
@@ -48,7 +48,7 @@ async def main():
             while not Path(f"{path}-{other}-{number}").exists():
                 await asyncio.sleep(0.0005)
             return reply(f"of {mine}", cost_usd=float(mine))
-        got[number] = await cache.reply(Paid(), request(sample=number), ask)
+        got[number] = await cache.get_or_call(Paid(), request(sample=number), ask)
     print(json.dumps([(given.text, given.cached, given.cost_usd) for given in got.values()]))
     cache.close()
 asyncio.run(main())
@@ -67,7 +67,7 @@ async def main():
         while True:
             async def ask():
                 return reply(os.urandom(5000).hex())
-            await cache.reply(Paid(), request(sample=number), ask)
+            await cache.get_or_call(Paid(), request(sample=number), ask)
             number += 1
     except StoreError as error:
         print(json.dumps([number, str(error)]))
@@ -79,7 +79,7 @@ if os.getuid() == 0:
     os.setuid(65534)
 async def main():
     cache = ResponseCache(path, replay=True)
-    print((await cache.reply(Paid(), request(), None)).text, os.access(Path(path).parent, os.W_OK))
+    print((await cache.get_or_call(Paid(), request(), None)).text, os.access(Path(path).parent, os.W_OK))
 asyncio.run(main())
 """
 
@@ -108,7 +108,7 @@ async def test_two_processes_that_ask_at_once_get_one_answer_and_own_bills(tmp_p
     assert {(cached, usd) for _, cached, usd in other} == {(False, 2.0)}
     with ResponseCache(tmp_path / "c", replay=True) as cache:
         assert cache.count == 40
-        kept = [(await cache.reply(Paid(), request(sample=k), never)).text for k in range(40)]
+        kept = [(await cache.get_or_call(Paid(), request(sample=k), never)).text for k in range(40)]
     assert kept == [text for text, _, _ in one]
 
 
@@ -128,11 +128,11 @@ async def test_whatever_a_killed_process_was_given_is_kept(tmp_path, lines):
         beside.kill()
     with ResponseCache(path, replay=True) as cache:
         for number, length in given.items():
-            kept = await cache.reply(Paid(), request("a", sample=number), never)
+            kept = await cache.get_or_call(Paid(), request("a", sample=number), never)
             assert kept.text.startswith(f"a {number} ")
             assert len(kept.text) == length
     with ResponseCache(path) as cache:
-        assert (await cache.reply(Paid(), request("after"), ready)).cached is False
+        assert (await cache.get_or_call(Paid(), request("after"), ready)).cached is False
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
@@ -158,7 +158,7 @@ async def test_the_event_loop_goes_on_while_another_process_holds_the_file(tmp_p
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         clock = asyncio.create_task(tick())
-        asking = asyncio.create_task(cache.reply(Paid(), request(), ready))
+        asking = asyncio.create_task(cache.get_or_call(Paid(), request(), ready))
         await asyncio.sleep(0.5)
         assert not asking.done()
         assert ticks >= 5
@@ -171,7 +171,7 @@ async def test_the_event_loop_goes_on_while_another_process_holds_the_file(tmp_p
 async def test_who_is_cancelled_while_another_process_holds_the_file_goes(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
-        asking = asyncio.create_task(cache.reply(Paid(), request(), ready))
+        asking = asyncio.create_task(cache.get_or_call(Paid(), request(), ready))
         await asyncio.sleep(0.1)
         asking.cancel()
         began = time.monotonic()
@@ -185,7 +185,7 @@ async def test_who_is_cancelled_while_another_process_holds_the_file_goes(tmp_pa
 async def test_who_is_cancelled_keeps_what_was_paid_if_the_file_is_free(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
-        asking = asyncio.create_task(cache.reply(Paid(), request(), ready))
+        asking = asyncio.create_task(cache.get_or_call(Paid(), request(), ready))
         await asyncio.sleep(0.1)
         other.execute("ROLLBACK")
         asking.cancel()
@@ -198,8 +198,8 @@ async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, mo
     monkeypatch.setattr("podium.workers.response_cache.cache.BUSY_TIMEOUT_S", 0.1)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
-        assert (await cache.reply(Paid(), request(), ready)).text == "42", "it is paid for"
-        for work in (cache.reply(Paid(), request("more"), never), asyncio.to_thread(cache.forget)):
+        assert (await cache.get_or_call(Paid(), request(), ready)).text == "42", "it is paid for"
+        for work in (cache.get_or_call(Paid(), request("more"), never), asyncio.to_thread(cache.forget)):
             with pytest.raises(StoreError) as failed:
                 await work
             assert str(failed.value) == (
@@ -207,7 +207,7 @@ async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, mo
                 "another process has locked it: let it end, or give each its own file."
             )
         other.close()
-        await cache.reply(Paid(), request("more"), ready)
+        await cache.get_or_call(Paid(), request("more"), ready)
         assert cache.count == 2, "what could not be written was written later"
 
 
@@ -224,11 +224,11 @@ async def test_a_damaged_file_is_reported_in_one_sentence(tmp_path):
     path = tmp_path / "c.sqlite"
     with ResponseCache(path) as cache:
         for sample in range(50):
-            await cache.reply(Paid(), request(sample=sample), lambda: ready("x" * 3000))
+            await cache.get_or_call(Paid(), request(sample=sample), lambda: ready("x" * 3000))
     content = path.read_bytes()
     path.write_bytes(content[:8192] + os.urandom(len(content) - 8192))
     with ResponseCache(path) as cache:
-        calls = [cache.reply(Paid(), request(sample=sample), ready) for sample in range(50)]
+        calls = [cache.get_or_call(Paid(), request(sample=sample), ready) for sample in range(50)]
         failures = [
             said
             for said in await asyncio.gather(*calls, return_exceptions=True)
@@ -247,7 +247,7 @@ async def test_a_file_is_replayed_from_a_read_only_folder():
         folder.mkdir()
         os.chmod(made, 0o755)
         with ResponseCache(folder / "c.sqlite") as cache:
-            await cache.reply(Paid(), request(), ready)
+            await cache.get_or_call(Paid(), request(), ready)
         (folder / "c.sqlite").chmod(0o644)  # A new file is its owner's alone.
         reader = start(READS_WHERE_NOBODY_MAY_WRITE, folder / "c.sqlite")
         assert reader.communicate(timeout=60)[0] == "42 False\n"

@@ -42,10 +42,10 @@ async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
             other.execute("ALTER TABLE replies RENAME TO lost")
         return await worker.answer(request())
 
-    assert (await cache.reply(worker, request(), pay)).text == "reply 0"
+    assert (await cache.get_or_call(worker, request(), pay)).text == "reply 0"
     assert "cannot be written" in caplog.text
     with pytest.raises(StoreError):  # Nothing is paid that could not be looked up.
-        await cache.reply(worker, request(), pay)
+        await cache.get_or_call(worker, request(), pay)
     assert worker.asked == 1
 
 
@@ -89,8 +89,8 @@ async def test_a_kept_reply_says_all_that_the_reply_said(cache):
     async def made():
         return said
 
-    assert await cache.reply(Paid(), request(), made) is said
-    assert await cache.reply(Paid(), request(), made) == replace(said, cached=True)
+    assert await cache.get_or_call(Paid(), request(), made) is said
+    assert await cache.get_or_call(Paid(), request(), made) == replace(said, cached=True)
 
 
 async def test_a_kept_reply_took_as_long_as_it_did_when_it_was_made(cache):
@@ -98,8 +98,8 @@ async def test_a_kept_reply_took_as_long_as_it_did_when_it_was_made(cache):
         await asyncio.sleep(0.05)
         return reply()
 
-    assert (await cache.reply(Paid(), request(), slow)).latency_s is None
-    kept = await cache.reply(Paid(), request(), slow)
+    assert (await cache.get_or_call(Paid(), request(), slow)).latency_s is None
+    kept = await cache.get_or_call(Paid(), request(), slow)
     assert kept.latency_s is not None
     assert 0.05 <= kept.latency_s < 30
 
@@ -118,10 +118,10 @@ async def test_errors_are_not_kept_and_cut_replies_are(cache):
         return reply("4", finish="length")
 
     with pytest.raises(WorkerError, match=r"It is down\."):
-        await cache.reply(Paid(), request(), fails)
+        await cache.get_or_call(Paid(), request(), fails)
     assert cache.count == 0
-    await cache.reply(Paid(), request(), cut)
-    assert (await cache.reply(Paid(), request(), fails)).finish == "length"
+    await cache.get_or_call(Paid(), request(), cut)
+    assert (await cache.get_or_call(Paid(), request(), fails)).finish == "length"
 
 
 async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cache):
@@ -131,8 +131,8 @@ async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cac
     async def quotes():
         return reply("The block <<<question 0a1b>>> asks.")
 
-    await cache.reply(Paid(), fenced("0a1b"), quotes)
-    again = await cache.reply(Paid(), fenced("ffff"), quotes)
+    await cache.get_or_call(Paid(), fenced("0a1b"), quotes)
+    again = await cache.get_or_call(Paid(), fenced("ffff"), quotes)
     assert (again.text, again.cached) == ("The block <<<question ffff>>> asks.", True)
 
 
@@ -153,9 +153,9 @@ async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cac
 async def test_poisoned_texts_come_back_letter_by_letter(tmp_path, text):
     asked = request(text, fence_mark="0a1b")
     with ResponseCache(tmp_path / "c.sqlite") as cache:
-        await cache.reply(Paid(), asked, lambda: _ready(reply(text, model=text[:50])))
+        await cache.get_or_call(Paid(), asked, lambda: _ready(reply(text, model=text[:50])))
     with ResponseCache(tmp_path / "c.sqlite", replay=True) as cache:
-        kept = await cache.reply(Paid(), asked, _never)
+        kept = await cache.get_or_call(Paid(), asked, _never)
     assert kept.text == text
     assert kept.model == text[:50]
 
@@ -172,11 +172,13 @@ async def test_any_text_survives_whatever_the_marks(cache, asked, said, marks, w
     if any(mark in said for mark in (first, second)):
         return
     cache.forget()
-    await cache.reply(Paid(), request(asked, fence_mark=first), lambda: _ready(reply(first.join(pieces))))
+    await cache.get_or_call(
+        Paid(), request(asked, fence_mark=first), lambda: _ready(reply(first.join(pieces)))
+    )
     if second not in asked and first not in asked:
-        kept = await cache.reply(Paid(), request(asked, fence_mark=second), _never)
+        kept = await cache.get_or_call(Paid(), request(asked, fence_mark=second), _never)
         assert kept.text == second.join(pieces)
-    again = await cache.reply(Paid(), request(asked, fence_mark=first), _never)
+    again = await cache.get_or_call(Paid(), request(asked, fence_mark=first), _never)
     assert again.text == first.join(pieces)
 
 
@@ -200,7 +202,7 @@ async def test_different_calls_do_not_wait_for_each_other(cache):
         return reply()
 
     async with asyncio.timeout(30):
-        await asyncio.gather(*(cache.reply(Paid(), request(sample=k), meets) for k in range(20)))
+        await asyncio.gather(*(cache.get_or_call(Paid(), request(sample=k), meets) for k in range(20)))
 
 
 async def test_if_the_first_call_fails_the_others_are_made_one_at_a_time(cache):
@@ -219,7 +221,7 @@ async def test_if_the_first_call_fails_the_others_are_made_one_at_a_time(cache):
         return reply(f"answer {number}")
 
     results = await asyncio.gather(
-        *(cache.reply(Paid(), request(), fails_twice) for _ in range(6)), return_exceptions=True
+        *(cache.get_or_call(Paid(), request(), fails_twice) for _ in range(6)), return_exceptions=True
     )
     assert [str(result) for result in results[:2]] == ["failure 1", "failure 2"]
     assert [result.text for result in results[2:]] == ["answer 3"] * 4
@@ -234,10 +236,11 @@ async def test_if_the_first_call_is_cancelled_the_next_one_is_made(cache):
         await asyncio.Event().wait()
         return reply()
 
-    first = asyncio.create_task(cache.reply(Paid(), request(), hangs))
+    first = asyncio.create_task(cache.get_or_call(Paid(), request(), hangs))
     await begun.wait()
     rest = [
-        asyncio.create_task(cache.reply(Paid(), request(), lambda: _ready(reply("mine")))) for _ in range(3)
+        asyncio.create_task(cache.get_or_call(Paid(), request(), lambda: _ready(reply("mine"))))
+        for _ in range(3)
     ]
     await asyncio.sleep(0)
     rest[1].cancel()
@@ -251,7 +254,7 @@ async def test_nothing_is_left_of_calls_that_are_over(cache):
     async def fails():
         raise WorkerError("no", kind="status")
 
-    calls = [cache.reply(Paid(), request(sample=k % 5), fails if k % 2 else _soon) for k in range(40)]
+    calls = [cache.get_or_call(Paid(), request(sample=k % 5), fails if k % 2 else _soon) for k in range(40)]
     await asyncio.gather(*calls, return_exceptions=True)
     assert cache._locks == {}
     assert asyncio.all_tasks() == {asyncio.current_task()}
@@ -263,7 +266,7 @@ def test_one_cache_serves_several_event_loops(tmp_path):
 
         async def run(sample):
             asked = request(sample=sample)
-            calls = [cache.reply(worker, asked, lambda: worker.answer(asked)) for _ in range(5)]
+            calls = [cache.get_or_call(worker, asked, lambda: worker.answer(asked)) for _ in range(5)]
             return {given.text for given in await asyncio.gather(*calls)}
 
         async def cut_short():
@@ -284,7 +287,7 @@ def test_event_loops_in_threads_share_what_is_kept_without_waiting(tmp_path):
 
         async def run():
             begun.wait(30)
-            calls = [cache.reply(worker, request(), lambda: worker.answer(request())) for _ in range(5)]
+            calls = [cache.get_or_call(worker, request(), lambda: worker.answer(request())) for _ in range(5)]
             return [given.text for given in await asyncio.gather(*calls)]
 
         with ThreadPoolExecutor(3) as threads:
@@ -325,21 +328,23 @@ async def test_the_summary_says_what_is_kept_of_whom(ask, cache):
 async def test_a_miss_in_replay_calls_nobody_and_writes_nothing(tmp_path):
     path, worker = tmp_path / "c.sqlite", Paid()
     with ResponseCache(path) as cache:
-        await cache.reply(worker, request(), lambda: worker.answer(request()))
+        await cache.get_or_call(worker, request(), lambda: worker.answer(request()))
     before = path.read_bytes()
     with ResponseCache(path, replay=True) as cache:
         for asked in (request("What is 6 x 8?"), request(sample=1), request(duplicate=1)):
             with pytest.raises(
                 WorkerError, match="no reply of 'big' to this request, and 1 to others"
             ) as miss:
-                await cache.reply(worker, asked, lambda: worker.answer(request()))
+                await cache.get_or_call(worker, asked, lambda: worker.answer(request()))
             assert (miss.value.kind, miss.value.retryable) == ("unrecorded", False)
     assert (worker.asked, path.read_bytes()) == (1, before)
 
 
 async def test_the_file_holds_no_question(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
-        await cache.reply(Paid(), request("Where is Ada?"), lambda: Paid(says="Here.").answer(request()))
+        await cache.get_or_call(
+            Paid(), request("Where is Ada?"), lambda: Paid(says="Here.").answer(request())
+        )
     content = (tmp_path / "c.sqlite").read_bytes()
     assert b"Here." in content
     assert b"Ada" not in content

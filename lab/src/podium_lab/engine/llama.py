@@ -97,8 +97,8 @@ class NewTokens(NamedTuple):
 
     cache: KVCache
     tokens: Sequence[int]
-    wanted: int = 1
-    """Of how many of the last tokens the states are returned, at least one."""
+    states_for_last: int = 1
+    """How many of the last tokens get states, at least one."""
 
 
 class Llama:
@@ -211,7 +211,7 @@ class Llama:
             start, end = cache.length, cache.length + len(text.tokens)
             cache.keys[index, ..., start:end] = keys[:, first:last].swapaxes(1, 2)
             cache.values[index, :, start:end] = values[:, first:last]
-            count = text.wanted if index == self.shape.layers - 1 else len(text.tokens)
+            count = text.states_for_last if index == self.shape.layers - 1 else len(text.tokens)
             grouped = queries[:, last - count : last].reshape(key_heads, heads // key_heads * count, dim)
             scores = grouped @ cache.keys[index, ..., :end]
             if count > 1:
@@ -266,7 +266,9 @@ def _paired(rows: Array, dim: int) -> Array:
 def _wanted(x: Array, texts: Sequence[NewTokens]) -> Array:
     """The rows of the wanted tokens of each text."""
     ends = np.cumsum([len(text.tokens) for text in texts]).tolist()
-    return np.concatenate([x[end - text.wanted : end] for end, text in zip(ends, texts, strict=True)])
+    return np.concatenate(
+        [x[end - text.states_for_last : end] for end, text in zip(ends, texts, strict=True)]
+    )
 
 
 def _swiglu(gate_up: Array) -> Array:

@@ -61,6 +61,6 @@ class NumpyEngine:
         cache.length = length
 
     def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
-        texts = [NewTokens(passage.cache, passage.tokens, passage.wanted) for passage in passages]
+        texts = [NewTokens(passage.cache, passage.tokens, passage.logits_for_last) for passage in passages]
         logits = self._llama.logits(self._llama.read_batch(texts))
-        return np.split(logits, np.cumsum([text.wanted for text in texts])[:-1])
+        return np.split(logits, np.cumsum([text.states_for_last for text in texts])[:-1])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.rounds import (
     Rounds,
     StepOf,
@@ -110,7 +110,7 @@ def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
     return AdaptiveConsistency(read_worker(worker, context, name), most)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "adaptive-consistency:WORKER:MOST",
     _open,
     needs=lambda argument: (argument.rpartition(":")[0], VOTE),

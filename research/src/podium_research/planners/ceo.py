@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.planner import PastRound, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -194,7 +194,7 @@ def _needs(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((leader, *read_members(members), VOTE)))
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "ceo:LEADER>A+B",
     _open,
     needs=_needs,

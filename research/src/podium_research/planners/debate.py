@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.rounds import Rounds, comparable, most_common, plan_rounds, voted_round_plan, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -58,7 +58,7 @@ def _open(argument: str, context: BaselineContext) -> Debate:
     return Debate(members)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "debate:A+B+C",
     _open,
     needs=lambda argument: (*workers_in(argument), VOTE),

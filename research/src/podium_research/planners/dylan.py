@@ -16,7 +16,7 @@ from typing import Self
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest, past_rounds_of
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -217,7 +217,7 @@ def _open(argument: str, context: BaselineContext) -> DyLAN:
     return DyLAN(members)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "dylan:A+B",
     _open,
     needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_worker
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -118,7 +118,7 @@ def _needs(argument: str) -> tuple[str, ...]:
     return (worker, verifier)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "iterative:WORKER>VERIFIER",
     _open,
     needs=_needs,

@@ -17,7 +17,7 @@ import numpy as np
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import read_per_usd
 from podium.planners.scored import Floats, Members, ScoredAnswers
 from podium.planners.voting import Committee
@@ -284,14 +284,14 @@ def _estimates(scored: ScoredAnswers, kind: str, method: Method, model: str) -> 
     return estimates
 
 
-ROUTER = Baseline(
+ROUTER = BaselineSpec(
     "router:METHOD:PER_USD",
     lambda argument, context: _open(argument, context, "router"),
     learns=True,
     check=lambda argument: _read(argument, "router"),
     examples=lambda workers: [f"router:{method}:10" for method in METHODS],
 )
-COMMITTEE_ROUTER = Baseline(
+COMMITTEE_ROUTER = BaselineSpec(
     "committee-router:METHOD:PER_USD",
     lambda argument, context: _open(argument, context, "committee-router"),
     needs=lambda argument: (VOTE,),

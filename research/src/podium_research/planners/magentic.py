@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_worker, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -187,7 +187,7 @@ def _needs(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((leader, *read_members(members))))
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "magentic:LEADER>A+B",
     _open,
     needs=_needs,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.plans import plan_once, position_of, refuse_without_vote, voting_step
 from podium.planners.rating_router import read_per_usd
@@ -140,10 +140,10 @@ def _per_usd(argument: str) -> float:
     return read_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
 
 
-FROM_FILE = Baseline(
+FROM_FILE = BaselineSpec(
     "masrouter:FILE", _open_file, needs=lambda file: (VOTE,), reads_files=True, on_recordings=False
 )
-FROM_SCORES = Baseline(
+FROM_SCORES = BaselineSpec(
     "masrouter-scored:PER_USD",
     _open_scored,
     needs=lambda argument: (VOTE,),

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import plan_once
 from podium.planners.rating_router import read_per_usd
 from podium.planners.scored import Floats
@@ -169,7 +169,7 @@ def _open_thompson(argument: str, context: BaselineContext) -> OnlineRouter:
     return OnlineRouter(read_per_usd(argument, f"thompson:{argument}", "thompson:0"), samples=True)
 
 
-LINUCB = Baseline("linucb:PER_USD", _open_linucb, team_only=True, examples=lambda workers: ["linucb:10"])
-THOMPSON = Baseline(
+LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True, examples=lambda workers: ["linucb:10"])
+THOMPSON = BaselineSpec(
     "thompson:PER_USD", _open_thompson, team_only=True, examples=lambda workers: ["thompson:10"]
 )

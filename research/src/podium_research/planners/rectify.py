@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import PastRound, PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
     RoundPlan,
@@ -143,7 +143,7 @@ def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
     return RectifyOrReject(members, auditors[0])
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "rectify-or-reject:A+B>AUDITOR",
     _open,
     needs=lambda argument: (*workers_in(argument), VOTE),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_layers, workers_in
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.plans import plan_once, voting_step
 from podium.planners.rounds import worker_step
 from podium.trace import Plan
@@ -62,7 +62,7 @@ def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
     return GeneratorVerifierRefiner(*(worker for (worker,) in roles))
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     _FORM,
     _open,
     needs=lambda argument: (*workers_in(argument), VOTE),

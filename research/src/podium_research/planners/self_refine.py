@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_worker, read_worker_count
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -76,7 +76,7 @@ def _open(argument: str, context: BaselineContext) -> SelfRefine:
     return SelfRefine(read_worker(worker, context, name), refinements)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "self-refine:WORKER:REFINEMENTS",
     _open,
     needs=lambda argument: (argument.rpartition(":")[0],),

@@ -16,7 +16,7 @@ from itertools import groupby
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.rounds import (
     RoundPlan,
     Rounds,
@@ -121,7 +121,7 @@ def _open(argument: str, context: BaselineContext) -> SelfOrg:
     return SelfOrg(members)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "selforg-agreement:A+B",
     _open,
     needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),

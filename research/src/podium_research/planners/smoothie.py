@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_members, read_workers
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.scored import Floats
 from podium.planners.voting import Committee
 from podium.trace import Plan
@@ -72,7 +72,7 @@ def _open(argument: str, context: BaselineContext) -> Smoothie:
     return Smoothie(read_workers(argument, context, name))
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "smoothie:A+B+C",
     _open,
     needs=lambda argument: (*dict.fromkeys(read_members(argument)), VOTE),

@@ -15,7 +15,7 @@ import numpy as np
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext, read_worker
+from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.voting import Single
 from podium.trace import Plan
 from podium_research.planners.learned_routers import read_method
@@ -104,7 +104,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     return Threshold(name, *pair, CachedPredictor(gain.predict), least)
 
 
-BASELINE = Baseline(
+BASELINE = BaselineSpec(
     "threshold:WEAK>STRONG:METHOD:SHARE",
     _open,
     needs=lambda argument: tuple(argument.partition(":")[0].split(">")),

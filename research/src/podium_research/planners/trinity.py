@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.baseline import Baseline, BaselineContext
+from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import position_of
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
@@ -97,7 +97,7 @@ def _need_cmaes(argument: str) -> object:
     return sep_cma()
 
 
-FROM_FILE = Baseline("trinity:FILE", _open_file, reads_files=True, on_recordings=False)
-FROM_SCORES = Baseline(
+FROM_FILE = BaselineSpec("trinity:FILE", _open_file, reads_files=True, on_recordings=False)
+FROM_SCORES = BaselineSpec(
     "trinity-scored", _open_scored, learns=True, check=_need_cmaes, team_only=True, on_recordings=False
 )

@@ -64,7 +64,9 @@ class ResponseCache:
     ) -> None:
         self.close()
 
-    async def reply(self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
+    async def get_or_call(
+        self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
+    ) -> Reply:
         """The stored reply of `worker` to `request`; else the reply of `call`, which is stored first.
 
         Of identical requests at the same time only one is sent; the others wait for its reply. If it fails or is
@@ -154,13 +156,13 @@ class ResponseCache:
         """Hold the lock of this key in this event loop."""
         place = (asyncio.get_running_loop(), key)
         lock = self._locks.setdefault(place, _KeyLock())
-        lock.wanted += 1
+        lock.users += 1
         try:
             async with lock.lock:
                 yield
         finally:
-            lock.wanted -= 1
-            if not lock.wanted:
+            lock.users -= 1
+            if not lock.users:
                 del self._locks[place]
 
     async def _run_when_free(self, work: Callable[[], T], verb: str) -> T:
@@ -210,7 +212,7 @@ class _KeyLock:
     """The lock of one key."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    wanted: int = 0
+    users: int = 0
     """Calls that have it or wait for it."""
 
 
