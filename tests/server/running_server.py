@@ -22,7 +22,7 @@ from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
 from podium.team import team as team_module
-from podium.team.settings import PlanTable, ServeSettings, TeamBudget, TeamSettings
+from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
@@ -114,7 +114,7 @@ class Serve:
         team = TeamFile(pool).read() if isinstance(pool, str) else TeamSettings()
         update = {
             "conductor": team.conductor if leads is None else ConductorSettings(**leads),
-            "plan": PlanTable(**plan) if plan else team.plan,
+            "plan": PlanSettings(**plan) if plan else team.plan,
             "budget": budget,
             "serve": ServeSettings(**settings),
         }

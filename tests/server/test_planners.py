@@ -7,7 +7,7 @@ from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import APIError
 from podium.server.planners import Planners
-from podium.team.settings import PlanTable, TeamSettings
+from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import open_team
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
@@ -21,7 +21,7 @@ DOWN = PlanError("planner_failed", "ada: no route to host.")
 
 def planners(*, vote: bool = True) -> Planners:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
-    settings = TeamSettings(plan=PlanTable(planner="single:ada"))
+    settings = TeamSettings(plan=PlanSettings(planner="single:ada"))
     return Planners(open_team(settings, workers, dispatcher=Dispatcher()))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
-from podium.conductor.checkpoint import PlanSettings
+from podium.conductor.checkpoint import TrainedPlanLimits
 from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.checkup import CheckResult
@@ -331,7 +331,7 @@ async def test_a_served_conductor_gets_the_prompt_of_its_training(
             named = trained if form.endswith("folder") else trained / "podium.json"
             keys = led_by(lead.url, named)
         trace = await answer(path, *keys)
-        assert opening(path, *keys).trained == PlanSettings(**TRAINED["plan"])
+        assert opening(path, *keys).trained == TrainedPlanLimits(**TRAINED["plan"])
     assert trace.status == "ok"
     (asked,) = lead.requests
     sent = {key: asked.body[key] for key in ("max_tokens", "temperature", "chat_template_kwargs")}
@@ -401,7 +401,7 @@ def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, keys: tupl
 def test_who_was_not_trained_plans_once_in_five_steps(tmp_path: Path) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
     for keys in ((), ("plan.planner=random",)):
-        assert opening(path, *keys).trained == PlanSettings(rounds=1, max_steps=5)
+        assert opening(path, *keys).trained == TrainedPlanLimits(rounds=1, max_steps=5)
 
 
 async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path: Path) -> None:

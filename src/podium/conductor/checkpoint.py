@@ -71,7 +71,7 @@ class TrainedFor(Settings):
         return _unrated(pool) if self.ratings else None
 
 
-class PlanSettings(Settings):
+class TrainedPlanLimits(Settings):
     """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
@@ -93,7 +93,7 @@ class PodiumFile(Settings):
     """How the policy was prompted in training."""
     conducts: TrainedFor | None = None
     """The pools that it was trained to conduct. None: any."""
-    plan: PlanSettings | None = None
+    plan: TrainedPlanLimits | None = None
     """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
@@ -112,7 +112,7 @@ class Checkpoint:
     prompt: PromptSettings
     stated: TrainedFor | None = None
     """The key `conducts` of podium.json."""
-    plan: PlanSettings | None = None
+    plan: TrainedPlanLimits | None = None
     """The key `plan` of podium.json."""
 
     @classmethod

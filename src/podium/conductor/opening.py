@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint, PlanSettings, TrainedFor
+from podium.conductor.checkpoint import Checkpoint, TrainedFor, TrainedPlanLimits
 from podium.conductor.format_probe import PlanFormats
 from podium.conductor.guide import open_guide
 from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine, InferenceEngineKind
@@ -75,7 +75,7 @@ def open_conductor(
 
 def _sampling(checkpoint: Checkpoint) -> Sampling:
     """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
-    plan = checkpoint.plan or PlanSettings()
+    plan = checkpoint.plan or TrainedPlanLimits()
     most = plan.max_plan_tokens or (MOST_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
 

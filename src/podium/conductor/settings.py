@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from podium.conductor.checkpoint import PlanSettings, PodiumFile
+from podium.conductor.checkpoint import PodiumFile, TrainedPlanLimits
 from podium.conductor.plan_format import PlanChoice
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
@@ -83,7 +83,7 @@ class ConductorSettings(Settings):
 
     def with_training(self, trained: PodiumFile) -> Self:
         """This table with the prompt and the sampling that its policy was trained with. Keys that it sets stay."""
-        plan = trained.plan or PlanSettings()
+        plan = trained.plan or TrainedPlanLimits()
         update: dict[str, Any] = {"prompt": trained.prompt}
         if self.temperature is None and trained.plan is not None:
             update["temperature"] = plan.temperature

@@ -16,7 +16,7 @@ from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.team.checkup import CheckResult
 from podium.team.opened_planner import OpenedPlanner, open_planner
-from podium.team.settings import PlannerChoice, TeamSettings
+from podium.team.settings import PlannerSettings, TeamSettings
 from podium.team.team import Team
 from podium.trace.async_store import AsyncTraceStore
 from podium.workflow import PlanError
@@ -155,7 +155,7 @@ class Planners:
                 param,
                 code="planner_not_found",
             )
-        return self._team.settings.with_planner(PlannerChoice(planner=name))
+        return self._team.settings.with_planner(PlannerSettings(planner=name))
 
     @property
     def _forms(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 import pydantic_core
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from podium.conductor.checkpoint import PlanSettings
+from podium.conductor.checkpoint import TrainedPlanLimits
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.team.settings import TeamSettings
@@ -357,7 +357,7 @@ def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
     Raises:
         APIError: more than the server allows.
     """
-    own = settings.plan.max_steps or PlanSettings().max_steps
+    own = settings.plan.max_steps or TrainedPlanLimits().max_steps
     steps, most = own if options.max_steps is None else options.max_steps, max(_MOST_STEPS, own)
     if steps > most:
         raise invalid(

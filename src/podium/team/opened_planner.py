@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint, PlanSettings, read_podium_file
+from podium.conductor.checkpoint import Checkpoint, TrainedPlanLimits, read_podium_file
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
@@ -39,7 +39,7 @@ class OpenedPlanner:
     """Which planner it is, and why, in words for messages."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed; None: such a question fails."""
-    trained: PlanSettings = PlanSettings()
+    trained: TrainedPlanLimits = TrainedPlanLimits()
     """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
     method needs. These rounds and steps hold where the settings name none."""
     conducts: bool = False
@@ -160,7 +160,7 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     found = find_baseline(name)
     if found is not None and VOTE in found[0].needs(found[1]):
         refuse_without_vote(pool.profiles)
-    trained = PlanSettings(rounds=rounds_of(planner))
+    trained = TrainedPlanLimits(rounds=rounds_of(planner))
     return OpenedPlanner(planner, f"the baseline {planner.name}", trained=trained)
 
 
@@ -225,7 +225,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
     return OpenedPlanner(
         conductor,
         f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",
-        trained=checkpoint.plan or PlanSettings(),
+        trained=checkpoint.plan or TrainedPlanLimits(),
         conducts=True,
     )
 
@@ -241,7 +241,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
     return OpenedPlanner(
         make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
-        trained=plan or PlanSettings(),
+        trained=plan or TrainedPlanLimits(),
         conducts=True,
         release=endpoint.close,
     )

@@ -20,7 +20,7 @@ from podium.types import Budget, Limits, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
 
-class PlannerChoice(Settings):
+class PlannerSettings(Settings):
     """Which planner plans, and how. The table [conductor] says which model the Conductor is."""
 
     planner: str = "conductor"
@@ -57,7 +57,7 @@ class PlannerChoice(Settings):
         return self
 
 
-class PlanTable(PlannerChoice):
+class PlanSettings(PlannerSettings):
     """The table [plan]."""
 
     max_steps: int | None = Field(default=None, ge=1)
@@ -164,7 +164,7 @@ class TeamTables(Settings):
     """The team file, or the name of a shipped or installed team, whose workers are used. What is left out of
     [conductor] and [plan] is taken from there too. None: the workers stand here."""
     conductor: ConductorSettings = ConductorSettings()
-    plan: PlanTable = PlanTable()
+    plan: PlanSettings = PlanSettings()
 
 
 class TeamSpec(WorkerSpec, TeamTables):
@@ -236,13 +236,13 @@ class TeamSettings(PoolSpec, TeamTables):
         """The error with the line or the override that it is about, where these settings were read from a source."""
         return error if self._source is None else self._source.refuse(error)
 
-    def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
+    def with_planner(self, choice: PlannerSettings, conductor: ConductorSettings | None = None) -> Self:
         """The settings of this team with another planner.
 
         Args:
             conductor: its Conductor; None: that of the team.
         """
-        chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
+        chosen = {key: getattr(choice, key) for key in PlannerSettings.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}
         if conductor is not None:
             update["conductor"] = conductor
@@ -250,5 +250,5 @@ class TeamSettings(PoolSpec, TeamTables):
 
     def with_checkpoint(self, checkpoint: str, cost_sensitivity: float | None = None) -> Self:
         """The settings of this team, led by a trained Conductor."""
-        choice = PlannerChoice(cost_sensitivity=cost_sensitivity)
+        choice = PlannerSettings(cost_sensitivity=cost_sensitivity)
         return self.with_planner(choice, ConductorSettings(checkpoint=checkpoint))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.conductor.chat_codec import ChatCodec
-from podium.conductor.checkpoint import Checkpoint, PlanSettings, PodiumFile, TrainedFor
+from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainedFor, TrainedPlanLimits
 from podium.conductor.codec import Codec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
@@ -120,7 +120,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
             random_pools=settings.pool_sampling.random,
             ratings=start.conducts.ratings,
         ),
-        plan=PlanSettings(
+        plan=TrainedPlanLimits(
             max_plan_tokens=settings.grpo.max_tokens,
             rounds=settings.rounds,
             max_steps=settings.max_steps,
