@@ -36,7 +36,6 @@ from podium.evals.study.methods import TrainingAnswers, fitted_method, methods_f
 from podium.evals.study.questions import questions_of  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
-from podium.evals.study.table import StudyTable  # noqa: E402
 from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
@@ -129,7 +128,7 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
     questions = questions_of(recording, split="train", pool=pool)
-    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool=pool_name), pool, questions)).read()
+    return WorkerAnswers(questions.table(folder, TeamSettings(pool=pool_name), pool)).read()
 
 
 def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:

@@ -79,17 +79,14 @@ def test_a_second_recorder_of_a_file_is_refused_before_anything_is_paid(podium: 
     command = [sys.executable, "-m", "podium", *RECORD, "--pool", "slow.toml"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as first:
         deadline = time.monotonic() + 60
-        while not Path("r.partial-wal").exists() and time.monotonic() < deadline:
+        while not Path("r.partial/config.json").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         first.send_signal(signal.SIGSTOP)  # However long the second takes to start, the first still records.
         try:
             second = one_sentence(podium(*RECORD, "--pool", "slow.toml"))
         finally:
             first.send_signal(signal.SIGCONT)
-        assert (
-            "Another podium records into r.partial at the moment; wait for it, or give another name."
-            in second
-        )
+        assert "Another podium works in r.partial at the moment; wait for it, or give another name." in second
         out, _ = first.communicate(timeout=120)
     assert (first.returncode, out.partition(";")[0]) == (
         0,
@@ -104,10 +101,28 @@ def test_on_a_full_disk_it_stops_and_goes_on_when_there_is_room(podium: Podium) 
         [sys.executable, "-c", LIMITED, "200000", *record], capture_output=True, text=True, check=False
     )
     assert (stopped.returncode, stopped.stdout) == (1, "")
-    assert stopped.stderr.startswith("podium: r.partial cannot be written (")
+    assert stopped.stderr.startswith("podium: r.partial/results/slow-")
     assert stopped.stderr.count("\n") == 1
-    assert {file.name.partition("-")[0] for file in Path().glob("*r.*")} == {"r.partial"}
+    assert {file.name for file in Path().glob("*r.*")} == {"r.partial"}
     done = podium(*record)
     assert done.status == 0
     assert pq.read_table("r.parquet").num_rows == 40
     assert len(Recording.open(Path("r.parquet")).questions) == 40
+
+
+def test_after_a_kill_it_goes_on_and_asks_nothing_twice(podium: Podium) -> None:
+    Path("slow.toml").write_text(SLOW)
+    record = (*RECORD, "--pool", "slow.toml")
+
+    def kept() -> int:
+        return sum(file.read_bytes().count(b"\n") for file in Path("r.partial").glob("results/*.jsonl"))
+
+    with subprocess.Popen([sys.executable, "-m", "podium", *record]) as first:
+        deadline = time.monotonic() + 60
+        while kept() < 3 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        first.kill()
+    assert 3 <= (before := kept()) < 40
+    assert podium(*record, "--budget-calls", f"{40 - before}").status == 0
+    assert pq.read_table("r.parquet").num_rows == 40
+    assert not Path("r.partial").exists()

@@ -1,25 +1,21 @@
-"""RecordingWriter responses: what is written is read back, nothing is written by halves, and what is begun goes on."""
+"""RecordingWriter responses: what is written is read back, and nothing is written by halves."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import sqlite3
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from subprocess import run
 from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.errors import RunMismatchError, StoreError, UsageError
+from podium.errors import StoreError, UsageError
 from podium.recordings import (
     RecordedQuestion,
     RecordedResponse,
@@ -235,85 +231,6 @@ def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Pa
             writer.write(path, name="r")
     assert not path.exists()
     assert not header_path(path).exists()
-
-
-def test_a_recording_must_continue_with_the_same_settings(tmp_path: Path) -> None:
-    with RecordingWriter(tmp_path / "g") as writer:
-        writer.identify({"pool": ["a"], "seed": 0, "split": "test"})
-        writer.identify({"split": "test", "seed": 0, "pool": ["a"]})
-        writer.commit()
-    with RecordingWriter(tmp_path / "g") as writer:
-        writer.identify({"pool": ["a"], "seed": 0, "split": "test"})
-        with pytest.raises(RunMismatchError, match=r"\(pool, seed\)"):
-            writer.identify({"pool": ["b"], "seed": 1, "split": "test"})
-
-
-def test_a_setting_that_is_gone_or_new_is_named_too() -> None:
-    with RecordingWriter() as writer:
-        writer.identify({"pool": ["a"], "seed": 0})
-        with pytest.raises(RunMismatchError, match=r"\(seed\)"):
-            writer.identify({"pool": ["a"]})
-        with pytest.raises(RunMismatchError, match=r"\(models\)"):
-            writer.identify({"pool": ["a"], "seed": 0, "models": {"a": "b"}})
-
-
-def test_what_was_committed_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
-    file = tmp_path / "r.partial"
-    with RecordingWriter(file) as writer:
-        gather(writer, "a", "b")
-        writer.commit()
-        gather(writer, "c")
-    with RecordingWriter(file) as writer:
-        assert [writer.find(id_, "ada", 0) is not None for id_ in "abc"] == [True, True, False]
-        gather(writer, "c")
-        assert writer.write(tmp_path / "r.parquet", name="r").responses == 3
-
-
-def test_writing_takes_nothing_from_an_unfinished_recording_that_goes_on(tmp_path: Path) -> None:
-    file = tmp_path / "r.partial"
-    with RecordingWriter(file) as writer:
-        gather(writer, "a")
-        writer.add_question(question("b", "What is a?"))
-        writer.add("b", RecordedResponse("ada", 0, "again"))
-        writer.commit()
-        writer.write(tmp_path / "r.parquet", name="r")
-    with RecordingWriter(file) as writer:
-        assert writer.find("b", "ada", 0)
-
-
-def test_what_was_committed_outlives_a_kill(tmp_path: Path) -> None:
-    program = (
-        "import os; from pathlib import Path\n"
-        "from podium.recordings import RecordingWriter, RecordedQuestion, RecordedResponse\n"
-        "writer = RecordingWriter(Path('r.partial'))\n"
-        "for id_ in 'ab':\n"
-        "    writer.add_question(RecordedQuestion(id_, id_))\n"
-        "    writer.add(id_, RecordedResponse('ada', 0, 'text'))\n"
-        "    if id_ == 'a': writer.commit()\n"
-        "os._exit(9)\n"
-    )
-    killed = run([sys.executable, "-c", program], check=False, timeout=60, cwd=tmp_path, env=dict(os.environ))
-    assert killed.returncode == 9
-    with RecordingWriter(tmp_path / "r.partial") as writer:
-        assert [writer.find(id_, "ada", 0) is not None for id_ in "ab"] == [True, False]
-
-
-def test_a_file_that_is_not_an_unfinished_recording_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "notes").write_text("Not a database. " * 100)
-    for place in (tmp_path / "notes", tmp_path, tmp_path / "none" / "r.partial"):
-        with pytest.raises(UsageError, match=r"is not an unfinished recording; choose another place\."):
-            RecordingWriter(place)
-
-
-def test_a_database_of_something_else_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
-    file = tmp_path / "traces.sqlite"
-    database = sqlite3.connect(file)
-    database.execute("create table traces (id text)")
-    database.commit()
-    with pytest.raises(UsageError, match="is not an unfinished recording"):
-        RecordingWriter(file)
-    assert database.execute("select name from sqlite_master").fetchall() == [("traces",)]
-    database.close()
 
 
 def test_the_header_is_json_that_people_can_read(tmp_path: Path) -> None:

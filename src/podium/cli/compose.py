@@ -33,7 +33,6 @@ from podium.evals.study.candidates import (
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.questions import StudyQuestions, questions_of
 from podium.evals.study.serving_files import write_workers
-from podium.evals.study.table import StudyTable
 from podium.rollout.run_folder import replace_file
 from podium.team.settings import TeamSettings
 from podium.team.team_file import open_pool
@@ -168,9 +167,9 @@ async def _ask(
             cache=study.team.cache or folder / RESPONSES,
         ) as dispatcher:
             if study.settings.judge is not None:
-                questions = questions.judged(PoolJudge(pool, study.settings.judge, dispatcher))
+                questions = questions.with_judge(PoolJudge(pool, study.settings.judge, dispatcher))
             named = TeamSettings(pool=study.team.pool or study.team.team)
-            table = StudyTable.of_study(folder, named, pool, questions, study.settings.concurrency)
+            table = questions.table(folder, named, pool, study.settings.concurrency)
             with show_progress() as show:
                 answers = await ask_candidates(table, kinds, dispatcher, on_tested=partial(show, "Testing"))
             assert dispatcher.run_limit is not None  # A run with a budget has one.

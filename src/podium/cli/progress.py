@@ -17,7 +17,7 @@ from podium.cli.printable import counted, printable, shorten
 from podium.cli.terminal import open_console, print_sentence
 
 if TYPE_CHECKING:
-    from podium.evals.ratings.asking import AskingProgress
+    from podium.evals.suite.asking import AskingProgress
     from podium.evals.suite.run import ShowProgress
 
 _EVERY_S = 30.0
@@ -128,10 +128,8 @@ def _lines(left: TimeLeft, every_s: float) -> Iterator[ShowProgress]:
 
 
 def say_what_is_missing(progress: AskingProgress, *, stderr: bool = True) -> None:
-    """Say what was left out, which calls failed and why, and why asking stopped."""
+    """Say which calls failed and why, and why asking stopped."""
     console = open_console(stderr=stderr)
-    for sentence in progress.left_out:
-        print_sentence(console, f"Left out: {sentence}.")
     if progress.failed:
         console.print(f"{counted(progress.failed, 'call')} failed; the same command makes them again.")
     for worker, error in sorted(progress.errors.items()):

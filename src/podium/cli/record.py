@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json as json_
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.calls.dispatcher import open_dispatcher
-from podium.calls.spend_limits import UNLIMITED_USD
+from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars
@@ -23,24 +22,18 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys, RunOptions
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import build
-from podium.errors import NoTasksError, UsageError
-from podium.evals.ratings import recorder
-from podium.evals.ratings.asking import AskingProgress
-from podium.recordings import (
-    SPLITS,
-    RecordedWorker,
-    RecordingHeader,
-    RecordingWriter,
-    header_path,
-    unfinished_path,
-)
-from podium.rollout.run_data import grader_settings, value_digest
+from podium.errors import NoTasksError, RunMismatchError, UsageError
+from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone
+from podium.evals.suite.question_table import QuestionTable
+from podium.evals.suite.recorder import bare_tasks, write_recording
+from podium.recordings import SPLITS, header_path, unfinished_path
+from podium.rollout.run_data import RunData
+from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
 from podium.tasks import ALL, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
 from podium.team.team_file import open_pool
 from podium.types import Budget
-from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.traits import has_paid_workers
@@ -78,7 +71,7 @@ def record(
         worker: A worker to record. May be given several times. Default: all that are no tools.
         name: The recording's name. Default: that of the file.
         concurrency: The most calls at once.
-        budget_calls: The most calls of this start of the command.
+        budget_calls: The most calls of this start of the command, with retries and those of judges.
         budget_seconds: The most seconds of this start.
         seed: Seeds the choice of questions and what workers draw.
         json: Print the header as one line of JSON.
@@ -94,60 +87,68 @@ def record(
     if not unfinished.exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
     budget = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="--budget")
-    spending = out.with_suffix(".spending")
     parts = _open_splits(tasks, split, size=questions, seed=seed)
     # Workers do not see ratings, and a recording must not depend on them.
     workers = _named(open_pool(settings, rated=False), worker or ())
     _refuse_recorded(workers)
-    with parent_folder(out), RecordingWriter(unfinished) as writer:
-        writer.identify(
-            {
-                "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in workers.profiles],
-                "models": {worker.profile.name: _digest(worker) for worker in workers},
-                "tasks": tasks,
-                "split": split,
-                "seed": seed,
-                "grader": value_digest(grader_settings(next(iter(parts.values())).tasks[0].grader)),
-            }
-        )
-        writer.grow({"questions": questions, "samples": samples})
-        writer.commit()
-        progress = asyncio.run(
-            _ask(
-                workers,
-                parts,
-                writer,
-                settings,
-                spending,
-                samples=samples,
-                seed=f"{seed}",
-                concurrency=concurrency,
-                budget=budget,
-            )
-        )
-        still_missing = progress.wanted - progress.kept
-        sets = ", ".join(part.set for part in parts.values())
+    bare, left_out = bare_tasks(_spread(parts.values()))
+    table = QuestionTable.of(
+        unfinished, settings, workers, bare, name=tasks, concurrency=concurrency, seed=seed
+    )
+    configuration = {
+        "workers": RunData.of((), workers).workers,
+        "tasks": tasks,
+        "split": split,
+        "seed": seed,
+        "questions": questions,
+        "samples": samples,
+    }
+    with parent_folder(unfinished / RESPONSES), hold_folder(unfinished):
+        _refuse_fewer(unfinished, {"questions": questions, "samples": samples})
+        RunFolder.open(unfinished, configuration, changeable=("questions", "samples"))
+        progress, spent_usd = asyncio.run(_ask(table, samples, settings, budget))
+        say = partial(print_sentence, open_console(stderr=json))
+        for sentence in left_out:
+            say(f"Left out: {sentence}.")
         if not progress.kept:
             say_what_is_missing(progress, stderr=json)
             return 1
-        header = writer.write(
+        still_missing = progress.wanted - progress.kept
+        split_of = {task.id: name for name, part in parts.items() for task in part.tasks}
+        header = write_recording(
             out,
+            table,
+            samples=samples,
+            split_of=split_of.__getitem__,
             name=name or out.stem,
-            source=f"recorded from live workers; tasks: {sets}",
+            source=f"recorded from live workers; tasks: {', '.join(part.set for part in parts.values())}",
             left_out=[
-                *progress.left_out,
+                *left_out,
                 *([f"responses that are still missing ({still_missing})"] if still_missing else []),
             ],
-            known={
-                p.name: RecordedWorker(name=p.name, description=p.description, price=p.price)
-                for p in workers.profiles
-            },
         )
-    if not still_missing:
-        unfinished.unlink()
-        spending.unlink(missing_ok=True)
-    _report(progress, header, out, json=json)
+        if not still_missing:
+            shutil.rmtree(unfinished)
+    if json:
+        print(header.model_dump_json())
+    else:
+        say(
+            f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "
+            f"it cost {dollars(spent_usd)}."
+        )
+    say_what_is_missing(progress, stderr=json)
     return 1 if still_missing else 0
+
+
+def _refuse_fewer(folder: Path, counts: Mapping[str, int]) -> None:
+    """Raise `RunMismatchError` if an earlier start began to record more: its answers are paid for."""
+    before = RunFolder(folder).configuration if (folder / CONFIG).is_file() else {}
+    for name, count in counts.items():
+        if count < before.get(name, 0):
+            raise RunMismatchError(
+                f"the recording was begun with {before[name]} {name}, and this run has {count}; give at least as many, "
+                "or give another name for the recording."
+            )
 
 
 def _named(pool: Pool, names: Iterable[str]) -> Pool:
@@ -162,16 +163,6 @@ def _refuse_recorded(pool: Pool) -> None:
         raise UsageError(
             f"Worker {name!r} replays a recording; leave it out of the pool, or copy its recording."
         )
-
-
-def _digest(worker: Worker) -> str | None:
-    """The SHA-256 of what can change a worker's answers; None: the worker does not say.
-
-    The file has this digest and not the settings themselves.
-    """
-    if worker.identity is None:
-        return None
-    return hashlib.sha256(json_.dumps(worker.identity, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,50 +230,24 @@ def _spread(parts: Iterable[_Part]) -> list[Task]:
 
 
 async def _ask(
-    pool: Pool,
-    parts: Mapping[str, _Part],
-    writer: RecordingWriter,
-    settings: TeamSettings,
-    spending: Path,
-    **options: Any,
-) -> AskingProgress:
-    """Ask the workers and show a progress bar. At the end, close the workers' connections.
-
-    Args:
-        spending: the file that counts the dollars of all starts.
-    """
-    paid, run_usd = has_paid_workers(pool), settings.budget.run_usd
-    split_of = {task.id: split for split, part in parts.items() for task in part.tasks}
-    with show_progress() as show:
+    table: QuestionTable, samples: int, settings: TeamSettings, budget: Budget
+) -> tuple[AskingProgress, float]:
+    """Ask the workers. At the end, close their connections. Also returns the dollars of all starts."""
+    with (
+        show_progress() as show,
+        open_dispatcher(
+            paid_workers=has_paid_workers(table.pool),
+            run=table.folder,
+            cache=settings.cache or table.folder / RESPONSES,
+            replay=settings.replay,
+            day_usd=settings.budget.day_usd,
+            run_usd=settings.budget.run_usd,
+        ) as dispatcher,
+    ):
         try:
-            with open_dispatcher(
-                paid_workers=paid,
-                cache=settings.cache,
-                replay=settings.replay,
-                day_usd=settings.budget.day_usd,
-                run_usd=UNLIMITED_USD if run_usd is None and paid else run_usd,
-                spending=spending,
-            ) as dispatcher:
-                return await recorder.record(
-                    pool,
-                    _spread(parts.values()),
-                    writer,
-                    split=split_of.__getitem__,
-                    dispatcher=dispatcher,
-                    on_progress=lambda made: show(str(made), made.ended, made.wanted),
-                    **options,
-                )
+            limited = dispatcher.charging(StartLimit(budget.calls, budget.seconds))
+            progress = await ask_each_alone([(table, samples)], limited, show)
+            limit = dispatcher.run_limit
+            return progress, 0.0 if limit is None else limit.spent_usd
         finally:
-            await pool.close()
-
-
-def _report(progress: AskingProgress, header: RecordingHeader, out: Path, *, json: bool) -> None:
-    if json:
-        print(header.model_dump_json())
-    else:
-        print_sentence(
-            open_console(),
-            f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "
-            f"this run spent {dollars(progress.usd)}.",
-        )
-    say_what_is_missing(progress, stderr=json)
+            await table.pool.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,11 +77,7 @@ def import_recording(
     def report(what: str) -> None:
         console.print(f"Reading {printable(what)}", style="dim")
 
-    with (
-        parent_folder(out),
-        tempfile.TemporaryDirectory() as scratch,
-        RecordingWriter(Path(scratch) / "rows.sqlite") as writer,
-    ):
+    with parent_folder(out), RecordingWriter() as writer:
         import_report = _import(kind, source, writer, report, golds=golds, mapping=mapping)
         header = writer.write(
             out,

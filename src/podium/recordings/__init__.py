@@ -5,7 +5,7 @@ cannot show how an answer would change with a rewritten subtask or with other wo
 recording may also hold conditioned responses: those that a worker gave to such a context (`ShownContext`).
 """
 
-from podium.recordings.files import header_path
+from podium.recordings.files import header_path, unfinished_path
 from podium.recordings.model import (
     SPLIT_NAMES,
     SPLITS,
@@ -20,7 +20,7 @@ from podium.recordings.model import (
     split_by_hash,
 )
 from podium.recordings.recording import Recording
-from podium.recordings.writer import RecordingWriter, unfinished_path
+from podium.recordings.writer import RecordingWriter
 
 __all__ = [
     "SPLITS",

@@ -49,6 +49,11 @@ def header_path(path: Path) -> Path:
     return path.with_suffix(".json")
 
 
+def unfinished_path(recording: Path) -> Path:
+    """The folder that keeps the answers of a recording until it is finished."""
+    return recording.with_suffix(".partial")
+
+
 def write_files(path: Path, rows: Rows, header: RecordingHeader) -> RecordingHeader:
     """Write `rows` to `path` and the header next to it; returns the header with the SHA-256 of the rows.
 

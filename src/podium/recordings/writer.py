@@ -1,21 +1,20 @@
-"""Collects the responses of a recording, and writes the recording when they are complete.
+"""Collects the responses of a recording in any order, and writes the recording.
 
-An SQLite file collects them in any order, so that memory stays small and an interrupted recording can continue.
-`write` then sorts them into one parquet file and writes its header.
+A temporary SQLite file has them, so that memory stays small. `write` sorts them into one parquet file and writes its
+header.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import astuple
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from podium.errors import RunMismatchError, StoreError, UsageError
+from podium.errors import StoreError, UsageError
 from podium.recordings.files import require_pyarrow, write_files
 from podium.recordings.model import (
     RecordedQuestion,
@@ -25,20 +24,15 @@ from podium.recordings.model import (
     ShownContext,
 )
 
-_PATIENCE_S = 0.5
-"""Seconds to wait for another process that has the file open: it may be about to close it."""
 _TABLES = (
-    "create table if not exists made_by (configuration text)",
-    "create table if not exists asked (name text primary key, count integer) without rowid",
-    "create table if not exists question (id text primary key, text text, gold text, family text, split text)",
+    "create table question (id text primary key, text text, gold text, family text, split text)",
     # `seen` is empty where the worker was asked the bare question: a key with null would not be unique.
-    """create table if not exists response (
+    """create table response (
       question text, worker text, sample integer, text text, answer text, score real,
       input_tokens integer, output_tokens integer, estimated integer, seconds real, seen text, shown text,
       primary key (question, worker, seen, sample)
     ) without rowid""",
 )
-_NAMES = {"made_by", "asked", "question", "response"}
 _ONE = "question = ? and worker = ? and sample = ? and seen = ?"
 _ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
@@ -53,30 +47,21 @@ from response r join question on question.id = r.question group by worker order 
 """
 
 
-def unfinished_path(recording: Path) -> Path:
-    """The file that collects the responses of a recording until it is finished."""
-    return recording.with_suffix(".partial")
-
-
 class RecordingWriter:
-    """An SQLite file of questions and responses. While it is open, no other process can open it.
+    """The questions and responses of a recording that is being made.
 
     All methods raise:
-        UsageError: the file is something else, another process has it open, or pyarrow is not installed.
-        StoreError: the file cannot be written, for instance because the disk is full. What was committed stays.
+        UsageError: pyarrow is not installed.
+        StoreError: the disk is full.
     """
 
-    def __init__(self, path: Path | None = None) -> None:
-        """`path`: a file that stays from run to run; None: a temporary file."""
+    def __init__(self) -> None:
         require_pyarrow()
-        self._path = path
-        try:
-            with _explained(path):
-                self._db = _opened(path)
-        except StoreError:
-            if path is not None and path.is_file() and not path.stat().st_size:
-                path.unlink()
-            raise
+        with _explained():
+            self._db = sqlite3.connect("", isolation_level=None)
+            self._db.create_function("bare", 1, str.strip, deterministic=True)
+            for statement in (*_TABLES, "pragma synchronous = off", "begin"):
+                self._db.execute(statement)
 
     def __enter__(self) -> Self:
         return self
@@ -86,50 +71,10 @@ class RecordingWriter:
     ) -> None:
         self._db.close()
 
-    def identify(self, configuration: Mapping[str, Any]) -> None:
-        """Save the configuration that the responses come from. Later runs must have the same one.
-
-        Raises:
-            RunMismatchError: the recording was begun with another configuration.
-        """
-        wanted = json.dumps(configuration, sort_keys=True, ensure_ascii=False)
-        found = self._execute("select configuration from made_by").fetchone()
-        if found is None:
-            self._execute("insert into made_by values (?)", (wanted,))
-        elif found[0] != wanted:
-            before = json.loads(found[0])
-            keys = before.keys() | configuration.keys()
-            differing = sorted(key for key in keys if before.get(key) != configuration.get(key))
-            raise RunMismatchError(
-                f"The unfinished recording was begun with other settings ({', '.join(differing)}); "
-                "give the same ones, or another name for the recording."
-            )
-
-    def grow(self, counts: Mapping[str, int]) -> None:
-        """Save how many questions, samples and so on the run will record.
-
-        Raises:
-            RunMismatchError: an earlier run began to record more, and some of its questions would stay incomplete.
-        """
-        before: dict[str, int] = dict(self._execute("select name, count from asked"))
-        for name, count in counts.items():
-            if count < before.get(name, 0):
-                raise RunMismatchError(
-                    f"the recording was begun with {before[name]} {name}, and this run has {count}; give at least as "
-                    "many, or give another name for the recording."
-                )
-        for item in counts.items():
-            self._execute("insert or replace into asked values (?, ?)", item)
-
     def add_question(self, question: RecordedQuestion) -> bool:
         """Save a question, unless one with its id is saved. Returns False if the saved one has another wording."""
         done = self._execute("insert or ignore into question values (?, ?, ?, ?, ?)", astuple(question))
         return done.rowcount > 0 or not self.has_other_wording(question.id, question.text)
-
-    def has_other_gold(self, question_id: str, gold: str | None) -> bool:
-        """Whether a question with this id is saved with another right answer."""
-        found = self._execute("select gold from question where id = ?", (question_id,)).fetchone()
-        return found is not None and found[0] != _storable((gold,))[0]
 
     def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether a question with this id is saved with another wording. Space around the text does not count."""
@@ -170,20 +115,6 @@ class RecordingWriter:
             return None
         _, name, number, text, answer, score, sent, made, estimated, seconds, *_ = row
         return RecordedResponse(name, number, text, answer, score, sent, made, bool(estimated), seconds)
-
-    def judge(
-        self, question_id: str, response: RecordedResponse, score: float, seen: ShownContext | None = None
-    ) -> None:
-        """Give a saved response its score, and the answer of `response`, which the grader found."""
-        key = question_id, response.worker, response.sample, seen.key if seen else ""
-        self._execute(
-            f"update response set score = ?, answer = ? where {_ONE}", (score, response.answer, *key)
-        )
-
-    def commit(self) -> None:
-        """Write everything that was added to disk before returning."""
-        self._execute("commit")
-        self._execute("begin")
 
     def drop_repeats(self) -> int:
         """Remove questions whose wording an earlier question has too. Returns their number.
@@ -249,7 +180,7 @@ class RecordingWriter:
             conditioned=conditioned,
             sha256="",
         )
-        with _explained(self._path):
+        with _explained():
             return write_files(path, self._db.execute(_ROWS), header)
 
     def _workers(
@@ -266,63 +197,26 @@ class RecordingWriter:
         return workers, {worker: count for worker, _, count, _, _ in rows if count}
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
-        with _explained(self._path):
+        with _explained():
             return self._db.execute(statement, _storable(values))
 
 
-def _opened(path: Path | None) -> sqlite3.Connection:
-    """Open the file with an exclusive lock, which lasts until the connection or the process ends; make its tables."""
-    if path is not None:
-        _refuse_others(path)
-    with ExitStack() as failing:
-        db = failing.enter_context(closing(_connect(path)))
-        db.execute("pragma locking_mode = exclusive")
-        db.create_function("bare", 1, str.strip, deterministic=True)
-        db.execute("begin exclusive")
-        for table in _TABLES:
-            db.execute(table)
-        db.execute("commit")
-        db.execute("pragma synchronous = off" if path is None else "pragma journal_mode = wal")
-        db.execute("begin")
-        failing.pop_all()
-    return db
-
-
-def _connect(path: Path | None) -> sqlite3.Connection:
-    return sqlite3.connect(path or "", timeout=_PATIENCE_S, isolation_level=None)
-
-
-def _refuse_others(path: Path) -> None:
-    """Raise if the file is a database of something else. That file is left unchanged."""
-    with closing(_connect(path)) as db:
-        tables = {name for (name,) in db.execute("select name from sqlite_master where type = 'table'")}
-    if not tables <= _NAMES:
-        raise UsageError(_not_ours(path))
-
-
 @contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
-    """Turn what SQLite raises into our errors; bugs of ours escape."""
+def _explained() -> Iterator[None]:
+    """Turn a full disk into our error; bugs of ours escape."""
     try:
         yield
     except sqlite3.DatabaseError as error:
-        match getattr(error, "sqlite_errorname", "_").split("_")[1]:
-            case "BUSY" | "LOCKED":
-                raise UsageError(
-                    f"Another podium records into {path} at the moment; wait for it, or give another name."
-                ) from None
-            case "FULL" | "IOERR" | "READONLY":
-                raise StoreError(
-                    f"{path or 'A temporary file'} cannot be written ({error}); make room there, and give the same "
-                    "command again."
-                ) from None
-            case "CANTOPEN" | "NOTADB" | "CORRUPT":
-                raise UsageError(_not_ours(path)) from None
-        raise
-
-
-def _not_ours(path: Path | None) -> str:
-    return f"{path} is not an unfinished recording; choose another place."
+        if getattr(error, "sqlite_errorname", "_").split("_")[1] not in (
+            "FULL",
+            "IOERR",
+            "READONLY",
+            "CANTOPEN",
+        ):
+            raise
+        raise StoreError(
+            f"A temporary file cannot be written ({error}); make room there, and give the same command again."
+        ) from None
 
 
 def _storable(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -6,19 +6,20 @@ checkpoints: the caller that resumes a run says how many rows to keep.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
-from podium.errors import RunMismatchError, StoreError
+from podium.errors import RunMismatchError, StoreError, UsageError
 from podium.rollout.run_data import RunData
 
-_CONFIG, _DATA = "config.json", "data.json"
+CONFIG, _DATA = "config.json", "data.json"
 TRACES = "traces.sqlite"
 """In a run's folder: the traces of its rollouts."""
 
@@ -96,7 +97,7 @@ class RunFolder:
             RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.
         """
         wanted = cls.check(path, configuration, changeable=changeable)
-        file = path / _CONFIG
+        file = path / CONFIG
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -120,7 +121,7 @@ class RunFolder:
             if isinstance(configuration, BaseModel)
             else json.loads(json.dumps(configuration))
         )
-        file = path / _CONFIG
+        file = path / CONFIG
         # Before the file is looked for, since another process may write it meanwhile.
         holds_something = path.exists() and (
             not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
@@ -129,7 +130,7 @@ class RunFolder:
             _refuse_difference(path, _stored(file), wanted, changeable)
         elif holds_something:
             raise RunMismatchError(
-                f"{path} holds something other than a run (it has no {_CONFIG}); choose a new folder."
+                f"{path} holds something other than a run (it has no {CONFIG}); choose a new folder."
             )
         return wanted
 
@@ -161,11 +162,31 @@ class RunFolder:
     @property
     def configuration(self) -> dict[str, Any]:
         """The configuration that the run was last opened with."""
-        return _stored(self.path / _CONFIG)
+        return _stored(self.path / CONFIG)
 
     def rows(self, name: str = "metrics") -> JsonLines:
         """The rows in `<name>.jsonl`."""
         return JsonLines(self.path / f"{name}.jsonl")
+
+
+@contextmanager
+def hold_folder(path: Path) -> Iterator[None]:
+    """Hold a folder for this process alone until the block or the process ends.
+
+    Raises:
+        UsageError: another process holds it.
+    """
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"Another podium works in {path} at the moment; wait for it, or give another name."
+            ) from None
+        yield
+    finally:
+        os.close(folder)
 
 
 def replace_file(path: Path, content: bytes) -> None:

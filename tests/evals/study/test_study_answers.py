@@ -13,12 +13,11 @@ import pytest
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
-from podium.evals.ratings.asking import AskingProgress
 from podium.evals.ratings.recorded_answers import read_answers
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.study.questions import StudyQuestions, questions_of
-from podium.evals.study.table import StudyTable
+from podium.evals.suite.asking import AskingProgress
 from podium.evals.suite.results import AnswerFiles
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.graders.text_graders import Exact, Normalised
@@ -38,7 +37,7 @@ def team() -> Pool:
 
 def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...], concurrency: int = 16) -> WorkerAnswers:
     questions = StudyQuestions("mine", tasks, "golds")
-    return WorkerAnswers(StudyTable.of_study(folder, TeamSettings(pool="mine"), pool, questions, concurrency))
+    return WorkerAnswers(questions.table(folder, TeamSettings(pool="mine"), pool, concurrency))
 
 
 async def ask(
@@ -165,14 +164,14 @@ async def test_verdicts_are_those_of_the_judge_and_the_users_named_now(tmp_path:
         await ask(tmp_path, pool, questions.tasks)
         return calls(pool)
 
-    assert await asked(unknown.judged(judge("a", "m"))) == [5, 5]
-    assert await asked(unknown.judged(judge("a", "m"))) == [0, 0]
-    assert await asked(unknown.judged(judge("b", "m"))) == [5, 5]
-    assert await asked(unknown.judged(judge("b", "n"))) == [5, 5]
+    assert await asked(unknown.with_judge(judge("a", "m"))) == [5, 5]
+    assert await asked(unknown.with_judge(judge("a", "m"))) == [0, 0]
+    assert await asked(unknown.with_judge(judge("b", "m"))) == [5, 5]
+    assert await asked(unknown.with_judge(judge("b", "n"))) == [5, 5]
     for right in ("3", "4"):
         grader = OutcomeGrader(frozenset([right]), frozenset(), NoVerdictGrader())
         told = replace(
-            unknown, tasks=(replace(TASKS[0], grader=grader), *unknown.judged(judge("b", "n")).tasks[1:])
+            unknown, tasks=(replace(TASKS[0], grader=grader), *unknown.with_judge(judge("b", "n")).tasks[1:])
         )
         assert await asked(told) == [1, 1], right
         assert await asked(told) == [0, 0], right
@@ -192,7 +191,7 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     pool = team()
     table = answers_of(tmp_path, pool, TASKS).table
     planners = dict(map(table.alone, pool.names))
-    await table.of(TASKS[:3]).answer(planners, Dispatcher())
+    await table.with_questions(TASKS[:3]).answer(planners, Dispatcher())
     assert sorted(reads) == sorted(planners)
     await table.answer(planners, Dispatcher())
     assert calls(pool) == [5, 5]

@@ -9,7 +9,6 @@ from podium.conductor.settings import ConductorSettings
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.conducting import PLAIN, ConductorStudy
 from podium.evals.study.questions import StudyQuestions
-from podium.evals.study.table import StudyTable
 from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Grader, Task
@@ -39,9 +38,8 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
     lead, ada = Model("lead", PLAN.format(1), "large"), Model("ada", "Answer: 7.0", model)
     team = TeamSettings(pool="mine", conductor=ConductorSettings(worker="lead"))
     tasks = tuple(Task(f"t/{n}", Question(text=f"What is {n}?"), "7", grader) for n in range(4))
-    table = StudyTable.of_study(
-        folder, team, Pool([lead.worker, ada.worker]), StudyQuestions("q", tasks, "golds")
-    )
+    questions = StudyQuestions("q", tasks, "golds")
+    table = questions.table(folder, team, Pool([lead.worker, ada.worker]))
     workers = WorkerAnswers(table)
 
     def show(what: str, done: int, total: int) -> None:

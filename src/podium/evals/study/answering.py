@@ -7,19 +7,21 @@ worker has not answered are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 
 from podium.calls import Dispatcher
-from podium.errors import BudgetError, UsageError
+from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
+from podium.errors import UsageError
 from podium.evals.ratings.answers import Answers
-from podium.evals.ratings.asking import AskingProgress, RunBudget
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
+from podium.evals.study.questions import JudgedBy
 from podium.evals.study.spending import REPEATED, most_samples
-from podium.evals.study.table import StudyTable
+from podium.evals.suite.asking import AskingProgress, ask_each_alone
+from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import GradedAnswer, answer_arrays
-from podium.evals.suite.run import ShowProgress, accuracy_so_far
+from podium.evals.suite.run import ShowProgress
 from podium.tasks import Task
-from podium.types import Budget
 
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
@@ -44,7 +46,8 @@ class StudyAnswers:
 class WorkerAnswers:
     """The answers of each worker alone."""
 
-    table: StudyTable
+    table: QuestionTable
+    judged_by: JudgedBy = "golds"
 
     async def ask(
         self,
@@ -64,29 +67,16 @@ class WorkerAnswers:
         Raises:
             UsageError: no worker answered anything.
         """
-        tasks = self.table.questions.tasks
+        tasks = self.table.questions
         twice = round(REPEATED * reached) if samples == 1 < most_samples(self.table.pool) else 0
         # The repeats come first, for the same questions: a budget that ends early then still has both.
-        parts = [(self.table.of(tasks[:twice]), 2), (self.table.of(tasks[twice:]), samples)]
-        workers = dict(map(self.table.alone, self.table.pool.answering))
-        wanted = len(workers) * sum(repeats * len(part.questions.tasks) for part, repeats in parts)
-        missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
-        progress = AskingProgress(wanted, wanted - missing)
-        with RunBudget(Budget(usd=budget_usd), dispatcher) as budget:
-            so_far = accuracy_so_far(show, missing, budget.dispatcher)
-
-            def answered(label: str, answer: GradedAnswer) -> None:
-                if answer.trace.answer is None:
-                    progress.fail(label, answer.trace)
-                else:
-                    progress.kept += 1
-                so_far(label, answer)
-
-            try:
-                for part, repeats in parts:
-                    await part.answer(workers, budget.dispatcher, answered, repeats=repeats)
-            except BudgetError as error:
-                progress.refusal = budget.dispatcher.refusal or str(error)
+        parts = [
+            (self.table.with_questions(tasks[:twice]), 2),
+            (self.table.with_questions(tasks[twice:]), samples),
+        ]
+        limit_usd = UNLIMITED_USD if budget_usd is None else budget_usd
+        with closing(SharedSpendLimit(None, "run", limit_usd)) as limit:
+            progress = await ask_each_alone(parts, dispatcher.charging(limit), show)
         if not progress.kept:
             reasons = [
                 f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()
@@ -102,7 +92,7 @@ class WorkerAnswers:
         Raises:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
         """
-        by_others = self.table.questions.judged_by == "agreement"
+        by_others = self.judged_by == "agreement"
         kept = self._kept()
         counts = {name: len({task for task, _ in answers}) for name, answers in kept.items()}
         enough = _ENOUGH * max(counts.values())
@@ -119,9 +109,7 @@ class WorkerAnswers:
                 if by_others or answer.grade.failure is None:
                     by_task.setdefault(task, []).append(answer)
         tasks = tuple(
-            task
-            for task in self.table.questions.tasks
-            if all(task.id in by_task for by_task in given.values())
+            task for task in self.table.questions if all(task.id in by_task for by_task in given.values())
         )
         answered = {task for answers in kept.values() for task, _ in answers}
         if left_out := len(answered) - len(tasks):
@@ -131,7 +119,7 @@ class WorkerAnswers:
             )
         if len(tasks) < 2:
             judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
-                self.table.questions.judged_by == "judge"
+                self.judged_by == "judge"
             )
             raise UsageError(
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "

@@ -21,9 +21,9 @@ from typing import ClassVar
 from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
-from podium.evals.ratings.asking import failure_of
 from podium.evals.ratings.rating import find_clusters
-from podium.evals.study.table import StudyTable
+from podium.evals.suite.asking import failure_of
+from podium.evals.suite.question_table import QuestionTable
 from podium.tasks import Task
 from podium.types import Value
 from podium.workers.pool import Pool
@@ -110,7 +110,7 @@ def order_of_tests(pool: Pool) -> tuple[int, ...]:
 
 
 async def ask_candidates(
-    table: StudyTable,
+    table: QuestionTable,
     kinds: QuestionKinds,
     dispatcher: Dispatcher,
     *,
@@ -140,13 +140,13 @@ async def ask_candidates(
     return tuple(found[number] for number in order)
 
 
-async def _ask(name: str, table: StudyTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
-    graded = {task.id: task for task in table.questions.tasks}
+async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
+    graded = {task.id: task for task in table.questions}
     key, alone = table.alone(name)
     tallies: dict[str, Tally] = {}
     for kind, tests in kinds.tests.items():
         for test in tests:
-            asked = table.of([graded[test.id]])
+            asked = table.with_questions([graded[test.id]])
             try:
                 await asked.answer({key: alone}, dispatcher)
             except BudgetError:

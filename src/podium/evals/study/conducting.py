@@ -26,7 +26,7 @@ from podium.evals.study.answering import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, others
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import TrainingAnswers
-from podium.evals.study.table import StudyTable
+from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.run import ShowProgress, accuracy_so_far
 from podium.evals.suite.settings import PlannerEntry
@@ -57,7 +57,7 @@ class _Conductor:
     """A Conductor that is to be measured."""
 
     entry: PlannerEntry
-    table: StudyTable
+    table: QuestionTable
     """Its questions, and their workers, with ratings if its prompt has any."""
     ratings: Sequence[Ratings] = ()
     """These ratings, one for each fold of the questions."""
@@ -108,7 +108,7 @@ def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
 class ConductorStudy:
     """Runs Conductors on the questions that the workers answered."""
 
-    table: StudyTable
+    table: QuestionTable
     """Its team says which Conductor plans."""
     known: StudyAnswers
     """The workers' own answers; ratings of a question are made of the other folds' answers."""
@@ -131,7 +131,7 @@ class ConductorStudy:
         notes: list[str] = []
         for conductor in self._conductors(count, checkpoint):
             rollouts = await self._run(conductor)
-            if len(rollouts) < min(FEWEST, len(conductor.table.questions.tasks)):
+            if len(rollouts) < min(FEWEST, len(conductor.table.questions)):
                 notes.append(
                     f"The {conductor.name} is left out: the budget ended after {len(rollouts)} questions."
                 )
@@ -146,7 +146,7 @@ class ConductorStudy:
         folds = folds_of(len(known.tasks), self.seed)
         by_fold = [TrainingAnswers(select(known.answers, others(folds, fold))).ratings for fold in folds]
 
-        def rated(table: StudyTable) -> StudyTable:
+        def rated(table: QuestionTable) -> QuestionTable:
             """The table with ratings that are made without the question's fold."""
             pools = [_rated(table.pool, ratings) for ratings in by_fold]
             pool_of = {known.tasks[q].id: pools[number] for number, fold in enumerate(folds) for q in fold}
@@ -155,12 +155,12 @@ class ConductorStudy:
         if count:
             # With ratings of its own, ratings would choose instead of a Conductor.
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
-            table = replace(self.table, pool=voting).of(known.tasks[:count])
+            table = replace(self.table, pool=voting).with_questions(known.tasks[:count])
             yield _Conductor(PlannerEntry(label=PLAIN), table)
             yield _Conductor(PlannerEntry(label=READING), rated(table), by_fold)
         if checkpoint is not None:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
-            table = rated(replace(self.table, pool=own).of(known.tasks))
+            table = rated(replace(self.table, pool=own).with_questions(known.tasks))
             # What it was trained for is checked with the ratings of all questions.
             table = replace(table, pool=_rated(own, TrainingAnswers(known.answers).ratings))
             entry = PlannerEntry(label=TRAINED, conductor=ConductorSettings(checkpoint=checkpoint))

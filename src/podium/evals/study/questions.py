@@ -14,6 +14,7 @@ from typing import Literal
 
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
+from podium.evals.suite.question_table import QuestionTable
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
 from podium.recordings.model import hashed_id
@@ -21,9 +22,11 @@ from podium.rows import is_empty, is_table, read_rows
 from podium.tasks import ALL, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
 from podium.tasks.task import chance, shuffled
+from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from podium.types import Question
 from podium.workers.base import Worker
+from podium.workers.pool import Pool
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
@@ -44,7 +47,19 @@ class StudyQuestions:
     judges: frozenset[str] = field(default=frozenset())
     """Ids of the questions whose answers a judge may have to judge."""
 
-    def judged(self, judge: PoolJudge) -> StudyQuestions:
+    def table(self, folder: Path, team: TeamSettings, pool: Pool, concurrency: int = 16) -> QuestionTable:
+        """These questions for the workers of a pool; `folder` keeps the answers."""
+        return QuestionTable.of(
+            folder,
+            team,
+            pool,
+            self.tasks,
+            name=self.name,
+            judged=self.judged_by != "agreement",
+            concurrency=concurrency,
+        )
+
+    def with_judge(self, judge: PoolJudge) -> StudyQuestions:
         """The same questions; where no right answer is known, `judge` judges."""
         if self.judged_by == "golds":
             return self

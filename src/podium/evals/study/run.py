@@ -12,7 +12,6 @@ from pathlib import Path
 
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import UsageError
-from podium.evals.ratings.asking import AskingProgress
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
@@ -24,7 +23,7 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
 from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
-from podium.evals.study.table import StudyTable
+from podium.evals.suite.asking import AskingProgress
 from podium.evals.suite.run import ShowProgress
 from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
@@ -151,9 +150,9 @@ class StudyRun:
             spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
-                questions = questions.judged(PoolJudge(pool, settings.judge, dispatcher))
-            table = StudyTable.of_study(self.out, team, pool, questions, settings.concurrency)
-            worker_answers = WorkerAnswers(table)
+                questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
+            table = questions.table(self.out, team, pool, settings.concurrency)
+            worker_answers = WorkerAnswers(table, questions.judged_by)
             asked = await worker_answers.ask(
                 samples=settings.samples,
                 reached=cost.reached,

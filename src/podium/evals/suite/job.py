@@ -238,10 +238,9 @@ class _JobRun:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
     def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        answers = self.setup.answers_in(self.results, key).items()
         return {
             place: answer
-            for place, answer in answers
+            for place, answer in self.results.answers(key).items()
             if answer.task in self.tasks and not self.setup.asks_again(self.tasks[answer.task], answer)
         }
 

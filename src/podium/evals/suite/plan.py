@@ -18,7 +18,13 @@ from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.results import answers_key
-from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.evals.suite.settings import (
+    AnsweringSettings,
+    PlannerEntry,
+    PoolEntry,
+    SuiteSettings,
+    TasksEntry,
+)
 from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.types import Value
 
@@ -242,7 +248,7 @@ class SuiteManifest(JsonFile):
 class SuiteJob(Value):
     """A planner and its controls on the questions of one table and seed."""
 
-    settings: SuiteSettings
+    settings: AnsweringSettings
     table: TableSettings
     entry: PlannerEntry
     """The planner of this seed."""

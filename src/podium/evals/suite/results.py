@@ -136,10 +136,17 @@ class AnswerFiles:
     Args:
         run: its folder.
         on_answer: called with each new answer.
+        known: by key, what was read of files before.
     """
 
-    def __init__(self, run: Path, on_answer: OnAnswer = lambda label, answer: None) -> None:
+    def __init__(
+        self,
+        run: Path,
+        on_answer: OnAnswer = lambda label, answer: None,
+        known: Mapping[str, Mapping[tuple[str, int], GradedAnswer]] | None = None,
+    ) -> None:
         self.folder = run / RESULTS
+        self._known = known or {}
         self._on_answer = on_answer
         self._begun: set[str] = set()
 
@@ -171,6 +178,16 @@ class AnswerFiles:
         path = self._path(key)
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
+    def answers(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+        """The answers of a file by task and repeat.
+
+        Raises:
+            RunMismatchError: a line is damaged.
+        """
+        return (
+            self._known[key] if key in self._known else parse_answers(self.lines(key), str(self._path(key)))
+        )
+
     def missing(self, key: str, answers: int) -> int:
         """How many answers a file lacks that has so many when it is complete."""
         return max(0, answers - len(self.lines(key)))
@@ -181,9 +198,7 @@ class AnswerFiles:
         Raises:
             RunMismatchError: a line is damaged.
         """
-        answers = [
-            answer for key in keys for answer in parse_answers(self.lines(key), str(self._path(key))).values()
-        ]
+        answers = [answer for key in keys for answer in self.answers(key).values()]
         return Evaluation(
             planner=answers[0].trace.planner,
             pool=tuple(dict.fromkeys(profile.name for a in answers for profile in a.trace.pool)),

@@ -174,7 +174,22 @@ class TasksEntry(Settings):
     """Draws the questions, the same for each seed of the suite. None: each seed draws its own."""
 
 
-class SuiteSettings(Settings):
+class AnsweringSettings(Settings):
+    """How the questions of a suite are answered."""
+
+    repeats: int = Field(default=1, ge=1)
+    """Answers to each question."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """The most steps of a plan. None: as many as a Conductor was trained with, else 5."""
+    early_stop: bool = False
+    """Whether votes call no further worker once they are certain."""
+    budget: Budget = Field(default_factory=Budget)
+    """The limits of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
+    concurrency: int = Field(default=16, ge=1)
+    """The most questions at once in one process."""
+
+
+class SuiteSettings(AnsweringSettings):
     """All settings of a suite. The same settings give the same results, in one process or in many."""
 
     title: str = ""
@@ -189,16 +204,6 @@ class SuiteSettings(Settings):
     """Questions of each task set for each seed."""
     training: int = Field(default=400, ge=1)
     """Training questions of each task set, on which planners that learn, and controls, make their choices."""
-    repeats: int = Field(default=1, ge=1)
-    """Answers to each question."""
-    max_steps: int | None = Field(default=None, ge=1)
-    """The most steps of a plan. None: as many as a Conductor was trained with, else 5."""
-    early_stop: bool = False
-    """Whether votes call no further worker once they are certain."""
-    budget: Budget = Field(default_factory=Budget)
-    """The limits of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
-    concurrency: int = Field(default=16, ge=1)
-    """The most questions at once in one process."""
     processes: int | None = Field(default=None, ge=1)
     """How many processes run workers that cost no money. None: one for each core. Paid workers run in one."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)

@@ -12,8 +12,14 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, parse_answers
-from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, SuiteSettings, WorkerDegradation
+from podium.evals.suite.results import GradedAnswer
+from podium.evals.suite.settings import (
+    EACH_WORKER,
+    AnsweringSettings,
+    PlannerEntry,
+    SuiteSettings,
+    WorkerDegradation,
+)
 from podium.planner import Planner
 from podium.planners import VOTE
 from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
@@ -86,10 +92,6 @@ class TableSetup:
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
 
-    def answers_in(self, results: AnswerFiles, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        """The answers that a file has, by task and repeat."""
-        return parse_answers(results.lines(key), key)
-
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
         return False
@@ -142,7 +144,7 @@ class TableSetup:
         planners = [self._led(each) for each in (entry, before) if each is not None]
         return fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
 
-    def _led(self, entry: PlannerEntry, settings: SuiteSettings | None = None) -> TeamSettings:
+    def _led(self, entry: PlannerEntry, settings: AnsweringSettings | None = None) -> TeamSettings:
         """The team with the planner of an entry, and the limits of a suite."""
         led = self.team.with_planner(entry, entry.conductor)
         if settings is None:
@@ -154,7 +156,7 @@ class TableSetup:
     async def open_team(
         self,
         entry: PlannerEntry,
-        settings: SuiteSettings,
+        settings: AnsweringSettings,
         *,
         seed: int,
         learned: Planner | None = None,

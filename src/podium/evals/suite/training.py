@@ -9,7 +9,7 @@ from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, Vote
 from podium.evals.ratings.answers import Answers, scored_answers
 from podium.evals.ratings.recorded_answers import measurable, read_answers
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import AnswerFiles, answer_arrays, parse_answers
+from podium.evals.suite.results import AnswerFiles, answer_arrays
 from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
@@ -46,10 +46,7 @@ class SuiteTraining:
         """Read the workers' answers; None: nobody learns on this table."""
         if not job.training:
             return None
-        columns = [
-            [(answer,) for answer in parse_answers(results.lines(key), key).values()]
-            for key in job.training.values()
-        ]
+        columns = [[(answer,) for answer in results.answers(key).values()] for key in job.training.values()]
         return cls(setup, job, answer_arrays(dict(zip(job.training, columns, strict=True))), cache)
 
     async def planner(self) -> Planner | None:

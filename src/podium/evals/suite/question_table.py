@@ -1,28 +1,22 @@
-"""The questions of a study and its workers, in the form of the table that a suite's jobs answer.
+"""Questions that were read and workers that are open, in the form of the table that a suite's jobs answer.
 
-Its questions may change between two starts: more of them, another text, another right answer, another grader. So a kept
-answer counts only for the question that it was given to, as long as the same grader judges it.
+Studies and recordings ask so. Their questions may change between two starts: more of them, another text, another right
+answer, another grader. So a kept answer counts only for the question that it was given to, as long as the same grader
+judges it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
 from podium.calls import Dispatcher
-from podium.evals.study.questions import StudyQuestions
 from podium.evals.suite.plan import SuiteJob, TableSettings
-from podium.evals.suite.results import (
-    AnswerFiles,
-    GradedAnswer,
-    OnAnswer,
-    answers_key,
-    parse_answers,
-)
+from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer, answers_key
 from podium.evals.suite.run import run_here
-from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.evals.suite.settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
 from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
 from podium.tasks import Task
@@ -32,31 +26,59 @@ from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudyTable(TableSetup):
+class QuestionTable(TableSetup):
     """Workers that are open, and questions that were read."""
 
     folder: Path
-    """Of the study, which keeps the answers."""
-    questions: StudyQuestions
+    """Keeps the answers."""
+    questions: tuple[Task, ...]
+    judged: bool = True
+    """Whether each answer can have a verdict. An answer without one is then asked for again."""
     rated: Callable[[Task], Pool] | None = None
     """The workers of a question with their ratings; None: `pool` answers every question."""
     concurrency: int = 16
     """The most calls at once."""
-    read: Mapping[str, Mapping[tuple[str, int], GradedAnswer]] = field(default_factory=dict)
-    """By key, what files were found to have."""
+    seed: int = 0
+    """Seeds what workers draw."""
 
     @classmethod
-    def of_study(
-        cls, folder: Path, team: TeamSettings, pool: Pool, questions: StudyQuestions, concurrency: int = 16
+    def of(
+        cls,
+        folder: Path,
+        team: TeamSettings,
+        pool: Pool,
+        questions: Sequence[Task],
+        *,
+        name: str,
+        judged: bool = True,
+        concurrency: int = 16,
+        seed: int = 0,
     ) -> Self:
-        """The table of these questions and workers."""
-        tasks, workers = TasksEntry(name=questions.name), PoolEntry(name=team.workers_file)
-        table = TableSettings(tasks=tasks, pool=workers, split="study", questions=len(questions.tasks))
-        return cls(table, pool, team, folder=folder, questions=questions, concurrency=concurrency)
+        """The table of these questions and workers.
 
-    def of(self, tasks: Sequence[Task]) -> Self:
-        """The same with some of its questions."""
-        return replace(self, questions=replace(self.questions, tasks=tuple(tasks)))
+        Args:
+            name: of the questions.
+        """
+        table = TableSettings(
+            tasks=TasksEntry(name=name),
+            pool=PoolEntry(name=team.workers_file),
+            split="all",
+            questions=len(questions),
+        )
+        return cls(
+            table,
+            pool,
+            team,
+            folder=folder,
+            questions=tuple(questions),
+            judged=judged,
+            concurrency=concurrency,
+            seed=seed,
+        )
+
+    def with_questions(self, questions: Sequence[Task]) -> Self:
+        """The same with other questions, such as some of its own."""
+        return replace(self, questions=tuple(questions))
 
     def alone(self, name: str) -> tuple[str, PlannerEntry]:
         """A worker that answers alone: the key of the file of its answers, and the planner."""
@@ -65,7 +87,7 @@ class StudyTable(TableSetup):
 
     def tasks(self, seed: int) -> TaskList:
         """The questions, whatever the seed."""
-        return TaskList(self.questions.name, self.questions.tasks, seed=None)
+        return TaskList(self.table.tasks.name, self.questions, seed=None)
 
     def pool_of(self, task: Task, place: int) -> Pool:
         """The pool that answers a question."""
@@ -73,19 +95,15 @@ class StudyTable(TableSetup):
 
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
-        unjudged = answer.grade.failure is not None and self.questions.judged_by != "agreement"
+        unjudged = answer.grade.failure is not None and self.judged
         return not answer.is_of(task) or answer.rollout.worker_failed or unjudged
-
-    def answers_in(self, results: AnswerFiles, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
-        """The answers that a file has, by task and repeat, as they were read before the job."""
-        return self.read[key]
 
     def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
         """What a file has of the questions as they are now, by task and repeat."""
-        known = {task.id: task for task in self.questions.tasks}
+        known = {task.id: task for task in self.questions}
         return {
             place: answer
-            for place, answer in parse_answers(AnswerFiles(self.folder).lines(key), key).items()
+            for place, answer in AnswerFiles(self.folder).answers(key).items()
             if answer.task in known and answer.is_of(known[answer.task])
         }
 
@@ -96,7 +114,7 @@ class StudyTable(TableSetup):
     def _lacks(self, kept: Mapping[tuple[str, int], GradedAnswer], repeats: int) -> int:
         return sum(
             (task.id, repeat) not in kept or self.asks_again(task, kept[task.id, repeat])
-            for task in self.questions.tasks
+            for task in self.questions
             for repeat in range(repeats)
         )
 
@@ -115,19 +133,12 @@ class StudyTable(TableSetup):
             UsageError: a planner cannot be opened.
             BudgetError: a spend limit refused a call; the answers until then are kept.
         """
-        settings = SuiteSettings(
-            planner=tuple(planners.values()),
-            tasks=(self.table.tasks,),
-            pool=(self.table.pool,),
-            repeats=repeats,
-            concurrency=self.concurrency,
-            early_stop=early_stop,
-        )
-        read = {key: self.kept(key) for key in planners}
+        settings = AnsweringSettings(repeats=repeats, concurrency=self.concurrency, early_stop=early_stop)
+        kept = {key: self.kept(key) for key in planners}
         jobs = [
-            SuiteJob(settings=settings, table=self.table, entry=entry, seed=0, keys={"": key})
+            SuiteJob(settings=settings, table=self.table, entry=entry, seed=self.seed, keys={"": key})
             for key, entry in planners.items()
-            if self._lacks(read[key], repeats)
+            if self._lacks(kept[key], repeats)
         ]
-        results = AnswerFiles(self.folder, on_answer)
-        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=replace(self, read=read))
+        results = AnswerFiles(self.folder, on_answer, kept)
+        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)

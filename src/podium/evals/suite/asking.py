@@ -1,0 +1,111 @@
+"""Asks each worker of a table alone, for recordings and studies, by jobs of a suite.
+
+What a kill, a failure or the budget leaves out, the next start of the same command asks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from podium.calls import Dispatcher
+from podium.errors import BudgetError
+from podium.evals.suite.question_table import QuestionTable
+from podium.evals.suite.results import GradedAnswer
+from podium.evals.suite.run import ShowProgress, accuracy_so_far
+from podium.trace import Trace
+
+
+@dataclass(slots=True)
+class AskingProgress:
+    """How far one start has come."""
+
+    wanted: int
+    """Responses that there are in the end."""
+    kept: int
+    """Responses that are kept, those of earlier starts included."""
+    failed: int = 0
+    """Calls of this start that failed for good."""
+    errors: dict[str, str] = field(default_factory=dict)
+    """Why the latest failed call of each worker failed."""
+    refusal: str | None = None
+    """Why no more calls are made; None: all calls were made."""
+
+
+def failure_of(trace: Trace) -> str:
+    """A sentence that says why there is no answer."""
+    errors = (span.error for span in trace.spans if span.error is not None)
+    return next(errors, trace.error or "It gave no answer.")
+
+
+class StartLimit:
+    """The calls and the seconds of one start, as a spend limit (`SpendLimit`). Each try of a worker or judge is a call.
+
+    Args:
+        calls, seconds: the most; None: no limit.
+    """
+
+    def __init__(self, calls: int | None, seconds: float | None) -> None:
+        self.refusal: str | None = None
+        self._calls, self._seconds, self._made = calls, seconds, 0
+        self._began = time.monotonic()
+
+    def reserve(self, usd: float) -> str | None:
+        """See `SpendLimit`."""
+        if self._seconds is not None and time.monotonic() - self._began >= self._seconds:
+            return f"The time limit of {self._seconds:g} s was reached."
+        if self._calls is not None and self._made >= self._calls:
+            return f"The budget of {self._calls} calls is used up."
+        self._made += 1
+        return None
+
+    def settle(self, reserved_usd: float, paid_usd: float) -> None:
+        """A call that was made stays counted."""
+
+    def may_free(self, usd: float) -> bool:
+        """No call that ends makes room for another one."""
+        return False
+
+    async def wait_until_settled(self) -> None:
+        """Nothing to wait for."""
+
+    async def wait_until_unreserved(self) -> None:
+        """Nothing to wait for."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether more was spent than the limit: never."""
+        return False
+
+
+async def ask_each_alone(
+    parts: Sequence[tuple[QuestionTable, int]], dispatcher: Dispatcher, show: ShowProgress
+) -> AskingProgress:
+    """Ask every worker that is no tool every question of each table, so many times.
+
+    Args:
+        parts: tables over the same workers, with the number of answers to each question.
+        dispatcher: once one of its spend limits refuses a call, no more calls are made.
+    """
+    (first, _), *_ = parts
+    workers = dict(map(first.alone, first.pool.answering))
+    wanted = len(workers) * sum(repeats * len(part.questions) for part, repeats in parts)
+    missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
+    progress = AskingProgress(wanted, wanted - missing)
+    so_far = accuracy_so_far(show, missing, dispatcher)
+
+    def answered(label: str, answer: GradedAnswer) -> None:
+        if answer.trace.answer is None:
+            progress.failed += 1
+            progress.errors[label] = failure_of(answer.trace)
+        else:
+            progress.kept += 1
+        so_far(label, answer)
+
+    try:
+        for part, repeats in parts:
+            await part.answer(workers, dispatcher, answered, repeats=repeats)
+    except BudgetError as error:
+        progress.refusal = dispatcher.refusal or str(error)
+    return progress
