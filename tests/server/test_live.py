@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor import StepStarted, StepText
-from podium.server.live import LiveQuestions
-from podium.server.stream_events import StreamEvent
-from podium.team import QuestionEnded
+from podium.server.live import EventLogs, QuestionLog
+from podium.team import Event, QuestionEnded
 from podium.trace import Trace
 from podium.types import Question
 
@@ -22,25 +22,44 @@ TRACE = Trace(
 )  # fmt: skip
 
 
-def events(live: LiveQuestions, after: str | None = None) -> AsyncIterator[StreamEvent]:
+Read = tuple[str, str, dict[str, Any]]
+"""Id, kind and data of an event."""
+
+
+async def events(live: EventLogs, after: str | None = None) -> AsyncIterator[Read]:
     log = live.find("t", None)
     assert log is not None
-    return log.events(after)
+    async for event in log.events(after):
+        id, kind, data = (line.partition(": ")[2] for line in event.decode().strip().split("\n"))
+        yield id, kind, json.loads(data)
 
 
-async def read_all(source: AsyncIterator[StreamEvent]) -> list[tuple[str, str]]:
-    return [(one.kind, json.loads(one.data).get("text", "")) async for one in source]
+async def read_all(source: AsyncIterator[Read]) -> list[tuple[str, str]]:
+    return [(kind, data.get("text", "")) async for _, kind, data in source]
+
+
+def begun(live: EventLogs, trace_id: str = "t", owner: str | None = None) -> Callable[[Event], None]:
+    """Begin a question; its end ends its log, as in the server."""
+    log = QuestionLog(trace_id, owner)
+    live.begin(trace_id, log)
+
+    def observe(event: Event) -> None:
+        log.append(event)
+        if isinstance(event, QuestionEnded):
+            live.end(trace_id)
+
+    return observe
 
 
 async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
-    live = LiveQuestions()
-    observe = live.begin("t", None)
+    live = EventLogs()
+    observe = begun(live)
     source = events(live)
-    assert (await anext(source)).kind == "started"
+    assert (await anext(source))[1] == "started"
     for piece in ("a", "\u00e4", "\ud800", "\u20ac"):
         observe(StepText(0, 0, piece))
-    one = await anext(source)
-    assert (one.id, json.loads(one.data)["text"]) == ("0.7", "aä?€")
+    place, _, data = await anext(source)
+    assert (place, data["text"]) == ("0.7", "aä?€")
     observe(StepText(0, 0, "b"))
     observe(QuestionEnded(TRACE))
     assert await read_all(source) == [("text", "b"), ("ended", "")]
@@ -48,12 +67,12 @@ async def test_pieces_that_come_while_a_watcher_is_busy_come_together() -> None:
 
 
 async def test_tries_that_write_side_by_side_are_kept_apart() -> None:
-    live = LiveQuestions()
-    observe = live.begin("t", None)
+    live = EventLogs()
+    observe = begun(live)
     for attempt, piece in [(0, "a"), (1, "x"), (0, "b"), (0, "c"), (1, "y")]:
         observe(StepText(0, 0, piece, attempt))
     observe(QuestionEnded(TRACE))
-    told = [json.loads(one.data) async for one in events(live) if one.kind == "text"]
+    told = [data async for _, kind, data in events(live) if kind == "text"]
     assert [(one["attempt"], one["text"]) for one in told] == [(0, "a"), (1, "x"), (0, "bc"), (1, "y")]
     live.close()
 
@@ -61,20 +80,20 @@ async def test_tries_that_write_side_by_side_are_kept_apart() -> None:
 @given(st.lists(st.one_of(st.text(max_size=3), st.none()), max_size=12), st.integers(0, 30))
 def test_a_reader_that_reconnects_anywhere_reads_every_event_once(course: list[str | None], cut: int) -> None:
     async def follow() -> None:
-        live = LiveQuestions()
-        observe = live.begin("t", None)
+        live = EventLogs()
+        observe = begun(live)
         for number, piece in enumerate(course):
             observe(StepStarted(0, number, "ada", "Add.") if piece is None else StepText(0, 0, piece))
         observe(QuestionEnded(TRACE))
         whole = await read_all(events(live))
-        first: list[StreamEvent] = []
+        first: list[Read] = []
         async for one in events(live):
             first.append(one)
             if len(first) > cut:
                 break
-        after = first[-1].id if first else None
+        after = first[-1][0] if first else None
         rest = await read_all(events(live, after))
-        assert [(one.kind, json.loads(one.data).get("text", "")) for one in first] + rest == whole
+        assert [(kind, data.get("text", "")) for _, kind, data in first] + rest == whole
         assert "".join(text for _, text in whole) == "".join(piece or "" for piece in course)
         live.close()
 
@@ -82,8 +101,8 @@ def test_a_reader_that_reconnects_anywhere_reads_every_event_once(course: list[s
 
 
 async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
-    live = LiveQuestions(kept_s=0.01)
-    observe = live.begin("t", "ada")
+    live = EventLogs(kept_s=0.01)
+    observe = begun(live, owner="ada")
     assert live.find("t", "ada") is live.find("t", None) is not None
     assert live.find("t", "bob") is None
     source = events(live)
@@ -96,10 +115,10 @@ async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
 
 
 async def test_only_so_many_ended_questions_are_remembered() -> None:
-    live = LiveQuestions(max_kept=3)
+    live = EventLogs(max_kept=3)
     for number in range(10):
-        live.begin(str(number), None)(QuestionEnded(TRACE))
-    running = live.begin("running", None)
+        begun(live, str(number))(QuestionEnded(TRACE))
+    running = begun(live, "running")
     assert [name for name in map(str, range(10)) if live.find(name, None)] == ["7", "8", "9"]
     assert live.find("running", None) is not None
     del running
@@ -107,8 +126,8 @@ async def test_only_so_many_ended_questions_are_remembered() -> None:
 
 
 async def test_a_question_that_breaks_off_lets_its_watchers_go() -> None:
-    live = LiveQuestions()
-    live.begin("t", None)
+    live = EventLogs()
+    begun(live)
     source = events(live)
     await anext(source)
     waiting = asyncio.ensure_future(read_all(source))

@@ -14,8 +14,8 @@ from podium.calls import Dispatcher
 from podium.errors import APIError
 from podium.planner import WrittenPlans
 from podium.server import approval
-from podium.server.api.ask import BackgroundQuestions
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
+from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller, Keys, open_register
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import ChatRequest
@@ -93,11 +93,15 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     service = Service(team, store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)
-    approved = Runner(ApprovedPlan.of(plan, request).planner(pool), pool)
-    background.start(OpenedQuestion(service, request, ANN, approved, (plan.id,)))
-    assert await background.cancel(plan.id, ANN)
+    service.plans.add(plan, keep=True)
+    approved = ApprovedPlan.of(plan, request)
+    await background.start(
+        OpenedQuestion(service, request, ANN, Runner(approved.planner(pool), pool), (plan.id,), approved)
+    )
+    assert [await background.has(plan.id, caller) for caller in (ANN, BOB)] == [True, False]
+    await background.cancel(plan.id)
+    assert not await background.has(plan.id, ANN)
     await background.close()
-    assert not await background.cancel(plan.id, ANN)
     trace = await store.get(plan.id)
     assert (trace.status, trace.rounds[0].workflow) == ("cancelled", plan.rounds[0].workflow)
     await service.close()

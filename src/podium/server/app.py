@@ -15,6 +15,7 @@ from podium import __version__
 from podium.server import api_errors, operations, viewer
 from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
+from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
 from podium.server.direct_routes import DirectRoutes, PathNormalizer, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
@@ -25,7 +26,6 @@ from podium.server.openai import (
     responses,
     stored_responses,
 )
-from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (
@@ -40,8 +40,7 @@ _EXPOSED_HEADERS = (
 
 def create_app(service: Service) -> FastAPI:
     """The application over `service`. It closes the service when it shuts down."""
-    background = ask.BackgroundQuestions(service)
-    background_responses = BackgroundResponses(service)
+    background = BackgroundQuestions(service)
     in_flight = InFlightRequests()
     metrics = operations.Metrics(service, in_flight)
     service.observers.append(metrics.observer)
@@ -49,12 +48,11 @@ def create_app(service: Service) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         del app
-        background_responses.open()
+        background.open()
         try:
             yield
         finally:
             await background.close()
-            await background_responses.close()
             await service.close()
 
     app = FastAPI(
@@ -68,14 +66,13 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.state.in_flight = in_flight
-    app.state.background_responses = background_responses
     api_errors.install(app)
     routers = [
         *(
             module.routes(service)
             for module in (chat_completions, messages, models, pool, traces, outcomes, runs, spend)
         ),
-        *(module.routes(service, background_responses) for module in (responses, stored_responses)),
+        *(module.routes(service, background) for module in (responses, stored_responses)),
     ]
     for router in routers:
         app.include_router(router)

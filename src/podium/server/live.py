@@ -1,19 +1,27 @@
-"""The events of questions that this process is answering, for clients that follow them.
+"""Event logs of questions that this process is answering, for clients that follow them.
 
-A question appends its events to a log and never waits for a reader. Each reader reads at its own pace and gets text
-that has piled up as one piece. A log takes as much memory as the trace will. For one event loop.
+A question appends its events to its logs and never waits for a reader. Each reader reads at its own pace. `EventLogs`
+finds a log here or at another process of the server. `QuestionLog` has the stream events of the viewer's API; other
+APIs have logs of their own. For one event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 from podium.executor import StepText
-from podium.server.stream_events import ENDED, StreamEvent, started_event, text_event, to_stream_event
-from podium.team import Event, QuestionEnded
+from podium.server.stream_events import ENDED, started_event, text_event, to_stream_event
+from podium.server.streaming import COMMENT, Write
+from podium.team import Event
+
+if TYPE_CHECKING:
+    from podium.server.process_peers import ProcessPeers
 
 KEPT_S = 5.0
 """Seconds for which an ended question stays here; by then the store has its trace."""
@@ -21,42 +29,95 @@ MAX_KEPT = 500
 """Ended questions that stay here at most."""
 
 
-class LiveQuestions:
-    """The event logs of running questions, by trace id.
+class EventLog(ABC):
+    """The events of one question so far.
 
     Args:
+        owner: the key that may read the log, besides admins.
+    """
+
+    def __init__(self, owner: str | None) -> None:
+        self.owner = owner
+        self._ended = False
+        self._readers: set[asyncio.Event] = set()
+
+    def begin(self) -> None:  # noqa: B027 - most logs have no event for it
+        """The question's turn has come."""
+
+    @abstractmethod
+    def append(self, event: Event) -> None:
+        """Add an event."""
+
+    @abstractmethod
+    def place_after(self, after: str | None) -> tuple[int, int]:
+        """The place where a reader goes on whose last event is `after`; None: it has none."""
+
+    @abstractmethod
+    def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        """The event at a place, in the form of a stream, and the next place; None: there is none yet."""
+
+    def end(self) -> None:
+        """Close the log."""
+        self._ended = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Let the readers look again."""
+        for reader in self._readers:
+            reader.set()
+
+    async def events(self, after: str | None = None) -> AsyncIterator[bytes]:
+        """The question's events from the beginning to its end, as they happen.
+
+        Args:
+            after: the last event that the reader has, as the log names it; an unknown one means none.
+        """
+        wake = asyncio.Event()
+        self._readers.add(wake)
+        try:
+            place = self.place_after(after)
+            while True:
+                # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
+                wake.clear()
+                while (found := self.read(place)) is not None:
+                    event, place = found
+                    yield event
+                if self._ended:
+                    return
+                await wake.wait()
+        finally:
+            self._readers.discard(wake)
+
+
+class EventLogs:
+    """The event logs of running questions, and of those that ended a while ago, by trace id.
+
+    Args:
+        peers: the other processes of the server, whose logs `events` reads too.
+        name: the peers' name for these logs.
         kept_s, max_kept: how long ended questions are kept, and how many of them.
     """
 
-    def __init__(self, *, kept_s: float = KEPT_S, max_kept: int = MAX_KEPT) -> None:
+    def __init__(
+        self,
+        peers: ProcessPeers | None = None,
+        name: str = "events",
+        *,
+        kept_s: float = KEPT_S,
+        max_kept: int = MAX_KEPT,
+    ) -> None:
+        self._peers = peers
+        self._name = name
         self._kept_s = kept_s
         self._max_kept = max_kept
         self._logs: dict[str, EventLog] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
+        if peers is not None:
+            peers.answers[name] = self._answer
 
-    def begin(
-        self,
-        trace_id: str,
-        owner: str | None,
-        *,
-        question: str | None = None,
-        planner: str | None = None,
-        workers: Sequence[str] = (),
-    ) -> Callable[[Event], None]:
-        """Begin a question's log, and return the observer that fills it. `QuestionEnded` or `end` closes it.
-
-        Args:
-            owner: the key that may read the log, besides admins.
-            question, planner, workers: for the first event; `workers` in the order of the pool.
-        """
-        log = self._logs[trace_id] = EventLog(trace_id, owner, question, planner, tuple(workers))
-
-        def observe(event: Event) -> None:
-            log.append(event)
-            if isinstance(event, QuestionEnded):
-                self.end(trace_id)
-
-        return observe
+    def begin(self, trace_id: str, log: EventLog) -> None:
+        """Keep a question's log. `end` closes it."""
+        self._logs[trace_id] = log
 
     def end(self, trace_id: str) -> None:
         """Close a question's log. Does nothing for a question that has ended or is unknown."""
@@ -80,36 +141,64 @@ class LiveQuestions:
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 
+    async def events(self, trace_id: str, owner: str | None, after: str | None) -> AsyncGenerator[bytes]:
+        """A sign of life and the events of a question of any process of this server, as `EventLog.events`; nothing
+        where none of them has its log."""
+        log = self.find(trace_id, owner)
+        if log is not None:
+            yield COMMENT
+            async for event in log.events(after):
+                yield event
+        elif self._peers is not None:
+            asked = self._peers.stream(self._name, id=trace_id, owner=owner, after=after)
+            async with aclosing(asked) as pieces:
+                async for piece in pieces:
+                    yield piece
+
     def close(self) -> None:
         """Close and drop every log; readers finish."""
         for trace_id in tuple(self._logs):
             self._logs[trace_id].end()
             self.forget(trace_id)
 
+    async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
+        """Send the events of a question of this process to another process."""
+        trace_id, owner, after = arguments["id"], arguments["owner"], arguments["after"]
+        if self.find(trace_id, owner) is not None:
+            async for event in self.events(trace_id, owner, after):
+                await write(event)
 
-class EventLog:
-    """The events of one question so far."""
+
+class QuestionLog(EventLog):
+    """The stream events of `/api/traces/{id}/events`. Text that has piled up is read as one piece. It takes as much
+    memory as the trace will.
+
+    Args:
+        question, planner, workers: for the first event; `workers` in the order of the pool.
+    """
 
     def __init__(
         self,
         trace_id: str,
         owner: str | None,
-        question: str | None,
-        planner: str | None,
-        workers: tuple[str, ...],
+        *,
+        question: str | None = None,
+        planner: str | None = None,
+        workers: Sequence[str] = (),
     ) -> None:
-        self.owner = owner
-        self._trace_id = trace_id
-        self._question = question
-        self._planner = planner
-        self._workers = workers
-        self._started_at = datetime.now(UTC)
+        super().__init__(owner)
+        self._started = started_event(
+            "-1",
+            trace_id,
+            question=question,
+            planner=planner,
+            started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            workers=workers,
+        )
+        self._workers = tuple(workers)
         self._log: list[Event | _Text] = []
-        self._closed = False
-        self._readers: set[asyncio.Event] = set()
 
     def append(self, event: Event) -> None:
-        """Add an event."""
         if isinstance(event, StepText) and event.reasoning:
             return  # The trace has it in the end.
         last = self._log[-1] if self._log else None
@@ -119,60 +208,10 @@ class EventLog:
             last.add(event)
         else:
             self._log.append(_Text(event))
-        self._wake()
+        self.wake()
 
-    def end(self) -> None:
-        """Close the log."""
-        self._closed = True
-        self._wake()
-
-    async def events(self, after: str | None = None) -> AsyncIterator[StreamEvent]:
-        """The question's events from the beginning to its end, as they happen.
-
-        Args:
-            after: the id of the last event that the reader has; an unknown id means none.
-        """
-        wake = asyncio.Event()
-        self._readers.add(wake)
-        try:
-            number, read = self._position(after)
-            if number < 0:
-                number = 0
-                yield self._started()
-            while True:
-                # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
-                wake.clear()
-                while number < len(self._log):
-                    item = self._log[number]
-                    if not isinstance(item, _Text):
-                        number += 1
-                        yield to_stream_event(str(number - 1), item, self._workers)
-                    elif read < item.length:
-                        text, read = item.since(read)
-                        yield text_event(f"{number}.{read}", item.event, text)
-                    elif number + 1 < len(self._log):
-                        number, read = number + 1, 0
-                    else:
-                        break
-                if self._closed:
-                    return
-                await wake.wait()
-        finally:
-            self._readers.discard(wake)
-
-    def _started(self) -> StreamEvent:
-        return started_event(
-            "-1",
-            self._trace_id,
-            question=self._question,
-            planner=self._planner,
-            started_at=self._started_at.isoformat(timespec="milliseconds"),
-            workers=self._workers,
-        )
-
-    def _position(self, after: str | None) -> tuple[int, int]:
-        """The place where a reader continues: an index in the log (-1: before the first), and the bytes of a text there
-        that the reader has."""
+    def place_after(self, after: str | None) -> tuple[int, int]:
+        """An index in the log (-1: before the first), and the bytes of a text there that the reader has."""
         if after == ENDED:
             return len(self._log), 0
         number, dot, read = (after or "").partition(".")
@@ -183,9 +222,19 @@ class EventLog:
             return -1, 0
         return (at, int(read)) if dot else (at + 1, 0)
 
-    def _wake(self) -> None:
-        for reader in self._readers:
-            reader.set()
+    def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
+        number, read = place
+        if number < 0:
+            return self._started.encoded, (0, 0)
+        if number >= len(self._log):
+            return None
+        item = self._log[number]
+        if not isinstance(item, _Text):
+            return to_stream_event(str(number), item, self._workers).encoded, (number + 1, 0)
+        if read < item.length:
+            text, read = item.since(read)
+            return text_event(f"{number}.{read}", item.event, text).encoded, (number, read)
+        return self.read((number + 1, 0)) if number + 1 < len(self._log) else None
 
 
 class _Text:

@@ -18,6 +18,7 @@ from fastapi.responses import Response
 from podium.server.answers import ServedAnswer, encode_reply, from_plan, from_trace, no_answer_error
 from podium.server.approval import ApprovedPlan, expiry
 from podium.server.keys import Caller
+from podium.server.live import QuestionLog
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
@@ -145,11 +146,13 @@ class OpenedQuestion:
         *,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        in_background: bool = False,
     ) -> Trace:
         """Give answer `number`, and return its trace. It is stored whatever the outcome, if the request wants that.
 
         Args:
             on_event, streams: as in `Runner.answer`.
+            in_background: whether `BackgroundQuestions` lists it as running, and fills the service's log of its events.
 
         Raises:
             APIError: the approved plan was run meanwhile; nothing ran.
@@ -161,16 +164,19 @@ class OpenedQuestion:
         if self.approved is not None:
             await service.plans.take(self.approved.planned)
         request = self.request.sampled(number)
-        task = asyncio.current_task()
-        assert task is not None
-        service.running[trace_id] = task
+        log = None
+        if not in_background:
+            task = asyncio.current_task()
+            assert task is not None
+            service.running[trace_id] = task
+            log = self.begin_log(number).append
         try:
             return await self.runner.answer(
                 request.question,
                 seed=request.seed,
                 sample=request.sample,
                 trace_id=trace_id,
-                on_event=self._observer(number, on_event),
+                on_event=self._observer(number, on_event, log),
                 streams=streams,
             )
         except TraceStoreError as error:
@@ -178,22 +184,29 @@ class OpenedQuestion:
                 raise
             return error.trace
         finally:
-            del service.running[trace_id]
-            service.live.end(trace_id)
+            if not in_background:
+                del service.running[trace_id]
+                service.live.end(trace_id)
 
-    def _observer(self, number: int, on_event: Callable[[Event], None] | None) -> Callable[[Event], None]:
-        """Passes events to all observers, and stores the trace with its owner, user and metadata."""
-        service, runner, trace_id = self.service, self.runner, self.ids[number]
-        live = service.live.begin(
-            trace_id,
+    def begin_log(self, number: int = 0) -> QuestionLog:
+        """Begin the service's log of the events of answer `number`."""
+        log = QuestionLog(
+            self.ids[number],
             self.caller.name,
             question=self.request.question.text,
-            planner=runner.planner.name,
-            workers=runner.pool.names,
+            planner=self.runner.planner.name,
+            workers=self.runner.pool.names,
         )
-        own = [] if on_event is None else [on_event]
-        others = (observer(trace_id, self.request, self.caller) for observer in service.observers)
-        observers = [live, *others, *own]
+        self.service.live.begin(self.ids[number], log)
+        return log
+
+    def _observer(
+        self, number: int, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
+    ) -> Callable[[Event], None]:
+        """Passes events to all observers, and stores the trace with its owner, user and metadata."""
+        service, runner, trace_id = self.service, self.runner, self.ids[number]
+        others = [observer(trace_id, self.request, self.caller) for observer in service.observers]
+        observers = [one for one in (log, *others, on_event) if one is not None]
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):

@@ -18,7 +18,7 @@ from podium.planners import Single
 from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys
-from podium.server.live import LiveQuestions
+from podium.server.live import EventLogs
 from podium.server.plan_prices import PlanPrices
 from podium.server.planners import Planners
 from podium.server.prompt_caches import CachedConversations
@@ -69,7 +69,7 @@ class Service:
         self.settings = team.settings
         self.store = store
         self.keys = keys
-        self.live = LiveQuestions()
+        self.live = EventLogs(peers)
         self.observers = list(observers)
         self.peers = peers
         self.planners = Planners(team, store)

@@ -23,7 +23,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from podium.errors import UsageError
 from podium.server.in_flight import InFlightRequests
-from podium.server.openai.background_responses import BackgroundResponses
 from podium.server.service import Service
 
 if TYPE_CHECKING:
@@ -120,21 +119,19 @@ async def serve_app(
         stopped = asyncio.create_task(stop.wait())
         await asyncio.wait((running, stopped), return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
-        in_time = await _drain(service, in_flight, app.state.background_responses, hurry)
+        in_time = await _drain(service, in_flight, hurry)
         server.should_exit = True
         await running
     return in_time
 
 
-async def _drain(
-    service: Service, in_flight: InFlightRequests, background: BackgroundResponses, hurry: asyncio.Event
-) -> bool:
+async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
     """Wait for questions to end, then cancel the rest. Returns whether none was cancelled.
 
-    Responses in the background that are left are cancelled where the application ends.
+    Questions in the background that are left are cancelled where the application ends.
     """
     in_flight.draining = True
-    waiting = in_flight.wait_until_empty(in_flight.questions, service.running, background.running)
+    waiting = in_flight.wait_until_empty(in_flight.questions, service.running)
     ended = asyncio.create_task(waiting)
     hurried = asyncio.create_task(hurry.wait())
     seconds = service.settings.serve.drain

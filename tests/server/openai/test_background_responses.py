@@ -14,7 +14,7 @@ from chat_model import ChatModel
 from openai import OpenAI
 from running_server import Serve
 
-from podium.server.openai import background_responses
+from podium.server import background
 from podium.team import question_run
 
 
@@ -134,8 +134,8 @@ def test_what_a_stream_tells_of_a_response_that_failed_or_was_cancelled(
 def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
     serve: Serve, answers: Answers, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(background_responses, "MAX_RUNNING", 1)
-    monkeypatch.setattr(background_responses, "_MAX_QUEUED", 1)
+    monkeypatch.setattr(background, "MAX_RUNNING", 1)
+    monkeypatch.setattr(background, "_MAX_QUEUED", 1)
     asking = client(serve(str(pool_file(tmp_path, model.url)), store=tmp_path / "traces.sqlite"))
     answers.waits = {"alpha"}
     first, second = (
@@ -144,7 +144,7 @@ def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
     )
     until(lambda: calls(model)["alpha"])
     assert asking.responses.retrieve(second.id).status == "queued"
-    with pytest.raises(openai.RateLimitError, match="Too many responses wait"):
+    with pytest.raises(openai.RateLimitError, match="Too many questions wait"):
         asking.responses.create(model="ada", input="Say gamma.", background=True)
     answers.waits = set()
     assert [ended(asking, made.id).output_text for made in (first, second)] == ["ALPHA", "BETA"]

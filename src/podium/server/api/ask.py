@@ -6,8 +6,6 @@ recorded as cancelled. A dry run is answered at once with its plan, which may be
 
 from __future__ import annotations
 
-import asyncio
-from dataclasses import replace
 from secrets import token_hex
 from typing import Annotated, Any, Literal
 
@@ -15,8 +13,9 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import Field, StringConstraints
 
-from podium.errors import APIError, PodiumError
+from podium.errors import APIError
 from podium.server.api_errors import error_responses, invalid, not_found
+from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.opened_question import OpenedQuestion
 from podium.server.requests import (
@@ -29,7 +28,7 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
-from podium.server.streaming import Write, cancel_on_disconnect
+from podium.server.streaming import cancel_on_disconnect
 from podium.types import Message, Question
 
 
@@ -49,65 +48,6 @@ class AskBody(PodiumOptions):
     """What was said before, oldest first."""
     max_rounds: int | None = Field(default=None, ge=1, alias="rounds")
     """As budget.rounds; the smaller of the two applies."""
-
-
-class BackgroundQuestions:
-    """The questions that run without a waiting request."""
-
-    def __init__(self, service: Service) -> None:
-        self._service = service
-        self._tasks: dict[str, tuple[asyncio.Task[None], Caller]] = {}
-        if service.peers is not None:
-            service.peers.answers["cancel"] = self._answer
-
-    def start(self, question: OpenedQuestion) -> None:
-        """Start a question."""
-        (trace_id,) = question.ids
-
-        async def run() -> None:
-            try:
-                await question.answer(streams=True)
-            except PodiumError:
-                # No request waits for it. Clients that follow the question see it end without an answer.
-                pass
-            finally:
-                del self._tasks[trace_id]
-
-        self._tasks[trace_id] = asyncio.create_task(run()), question.caller
-
-    async def cancel(self, trace_id: str, caller: Caller) -> bool:
-        """Cancel a question of any process of this server. False: it is not running, or belongs to another key."""
-        if self._cancel(trace_id, caller.visible_owner):
-            return True
-        peers = self._service.peers
-        if peers is None:
-            return False
-        return any((await peers.ask("cancel", id=trace_id, owner=caller.visible_owner)).values())
-
-    def _cancel(self, trace_id: str, owner: str | None) -> bool:
-        task, caller = self._tasks.get(trace_id, (None, None))
-        if task is None or caller is None or owner not in (None, caller.name):
-            return False
-        _cancel_begun(task)
-        return True
-
-    async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
-        """Cancel a question for another process; the reply is empty where it does not run here."""
-        if self._cancel(arguments["id"], arguments["owner"]):
-            await write(b"cancelled")
-
-    async def close(self) -> None:
-        """Cancel all questions and wait until they are recorded."""
-        tasks = [task for task, _ in self._tasks.values()]
-        for task in tasks:
-            _cancel_begun(task)
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _cancel_begun(task: asyncio.Task[None]) -> None:
-    """Cancel a task once it has begun: one that never began would leave no trace of its question and its plan."""
-    # The loop runs this after the task's first step, which was queued before.
-    asyncio.get_running_loop().call_soon(task.cancel)
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
@@ -137,15 +77,11 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 async with cancel_on_disconnect(request.receive):
                     planned = await question.planned()
                 return {"id": planned.trace_id, "text": planned.text, "podium": planned.podium}
-            if question.approved is not None:
-                # Here, since nobody waits for what the background raises.
-                await service.plans.take(question.approved.planned)
-                question = replace(question, approved=None)
+            await background.start(question, streams=True)
         except APIError as error:
             if error.param is not None:
                 error.param = error.param.removeprefix("podium.").replace("max_rounds", "rounds")
             raise
-        background.start(question)
         return {"id": question.ids[0]}
 
     @router.delete(
@@ -156,7 +92,8 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     )
     async def cancel(request: Request, id: str) -> Response:
         caller = await service.authenticate(request.headers.get("authorization"))
-        if await background.cancel(id, caller):
+        if await background.has(id, caller):
+            await background.cancel(id)
             return Response(status_code=204)
         try:
             await service.plans.reject(id, caller)

@@ -21,10 +21,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
 from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.keys import Caller
-from podium.server.live import EventLog, LiveQuestions
-from podium.server.process_peers import Answer
 from podium.server.service import Service
-from podium.server.stream_events import ENDED, StreamEvent, events_of_trace
+from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
 from podium.trace import Trace, TraceStatus
 from podium.trace.async_store import AsyncTraceStore
@@ -54,8 +52,6 @@ _JSONL = {
 def routes(service: Service) -> APIRouter:
     """The routes under /api/traces."""
     router = APIRouter(tags=["traces"])
-    if service.peers is not None:
-        service.peers.answers["events"] = _answer_events(service.live)
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
     async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
@@ -127,16 +123,13 @@ def routes(service: Service) -> APIRouter:
         caller = await service.authenticate(request.headers.get("authorization"))
         if last_event_id == ENDED:
             return Response(status_code=204)
-        log = service.live.find(id, caller.visible_owner)
-        if log is not None:
-            return EventStream(_follow(log, last_event_id), {})
-        try:
-            found = await _find(service.store, id, caller)
-        except APIError as error:
-            if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
-                raise
-            return EventStream(_elsewhere(service, id, caller, last_event_id), {})
-        return EventStream(_replay(found, last_event_id), {})
+        if service.live.find(id, caller.visible_owner) is None:
+            try:
+                return EventStream(_replay(await _find(service.store, id, caller), last_event_id), {})
+            except APIError as error:
+                if error.status != 404 or not service.store.shared or not _FULL_ID.fullmatch(id):
+                    raise
+        return EventStream(_follow(service, id, caller, last_event_id), {})
 
     @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
     async def explanation(request: Request, id: str) -> Explanation:
@@ -201,63 +194,41 @@ async def _prepend(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
         yield chunk
 
 
-async def _send(write: Write, stream_event: StreamEvent) -> None:
-    """Send one event.
+async def _send(write: Write, content: bytes) -> None:
+    """Send an event.
 
     Raises:
         APIError: the client does not read; it is dropped.
     """
     try:
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
-            await write(stream_event.encoded)
+            await write(content)
     except TimeoutError:
         raise APIError(CLIENT_CLOSED_REQUEST, "cancelled", "The caller does not read.") from None
-
-
-def _follow(log: EventLog, after: str | None) -> Any:
-    async def produce(write: Write) -> None:
-        async for stream_event in log.events(after):
-            await _send(write, stream_event)
-
-    return produce
 
 
 def _replay(trace: Trace, after: str | None) -> Any:
     async def produce(write: Write) -> None:
         for stream_event in events_of_trace(trace):
             if after is None or stream_event.kind == ENDED:
-                await _send(write, stream_event)
+                await _send(write, stream_event.encoded)
 
     return produce
 
 
-def _elsewhere(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
-    """The events of a question of another process of this server, else of another server."""
-    if service.peers is None:
-        return _poll(service.store, id_, caller)
-    pieces = service.peers.stream("events", id=id_, owner=caller.visible_owner, after=after)
+def _follow(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
+    """The events of a question of any process of this server, else of another server."""
 
     async def produce(write: Write) -> None:
         found = False
-        async with aclosing(pieces):
+        async with aclosing(service.live.events(id_, caller.visible_owner, after)) as pieces:
             async for piece in pieces:
                 found = True
-                await write(piece)
+                await _send(write, piece)
         if not found:
             await _poll(service.store, id_, caller)(write)
 
     return produce
-
-
-def _answer_events(live: LiveQuestions) -> Answer:
-    """Sends the events of a question of this process to another process."""
-
-    async def answer(arguments: dict[str, Any], write: Write) -> None:
-        log = live.find(arguments["id"], arguments["owner"])
-        if log is not None:
-            await _follow(log, arguments["after"])(write)
-
-    return answer
 
 
 def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:

@@ -12,7 +12,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.server.api_errors import error_responses, invalid
-from podium.server.openai.background_responses import BackgroundResponses
+from podium.server.background import BackgroundQuestions
+from podium.server.openai.background_responses import start_response, stream_response
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.opened_question import OpenedQuestion
@@ -24,7 +25,7 @@ _STREAMED_SHARE = 0.95
 client reads on with GET."""
 
 
-def routes(service: Service, background: BackgroundResponses) -> APIRouter:
+def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     """POST /v1/responses; `background` makes the responses in the background."""
     router = APIRouter()
 
@@ -66,7 +67,7 @@ def _frame(body: ResponseBody, question: OpenedQuestion) -> ResponseFrame:
     )
 
 
-async def _start(body: ResponseBody, question: OpenedQuestion, background: BackgroundResponses) -> Response:
+async def _start(body: ResponseBody, question: OpenedQuestion, background: BackgroundQuestions) -> Response:
     """Begin a response in the background. The reply is the queued response, or the stream of its events."""
     service, request, frame = question.service, question.request, _frame(body, question)
     if request.dry_run:
@@ -75,9 +76,11 @@ async def _start(body: ResponseBody, question: OpenedQuestion, background: Backg
         raise invalid(
             "background: a plan that waited for approval runs at once; leave background out.", "background"
         )
-    frame = await background.start(question, frame)
+    frame = await start_response(background, question, frame)
     if body.stream:
         seconds = _STREAMED_SHARE * service.settings.serve.timeout
-        return background.stream(frame.trace_id, question.caller, headers=question.headers, seconds=seconds)
+        return stream_response(
+            background, frame.trace_id, question.caller, headers=question.headers, seconds=seconds
+        )
     content = json.dumps(frame.response("queued"), separators=(",", ":")).encode()
     return Response(content, media_type="application/json", headers=question.headers)

@@ -14,8 +14,9 @@ from fastapi.responses import JSONResponse, Response
 from podium.errors import APIError
 from podium.server.answers import from_trace, no_answer_error, to_details
 from podium.server.api_errors import error_responses, invalid
+from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
-from podium.server.openai.background_responses import BackgroundResponses
+from podium.server.openai.background_responses import stream_response
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
@@ -26,7 +27,7 @@ from podium.trace import Trace
 _ERRORS = (400, 401, 404, 429, 503)
 
 
-def routes(service: Service, background: BackgroundResponses) -> APIRouter:
+def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     """The routes; `background` makes the responses that are not finished."""
     router = APIRouter()
 
@@ -56,7 +57,7 @@ def routes(service: Service, background: BackgroundResponses) -> APIRouter:
         if await find_background(id, service, caller) is None:
             await find_trace(id, service, caller, "id")
         after = -1 if starting_after is None else starting_after
-        return background.stream(id.removeprefix("resp_"), caller, after=after)
+        return stream_response(background, id.removeprefix("resp_"), caller, after=after)
 
     @router.post("/v1/responses/{id}/cancel", responses=error_responses(*_ERRORS))
     async def cancel(request: Request, id: str) -> dict[str, Any]:

@@ -1,0 +1,310 @@
+"""Answers questions without a waiting request: a queue of this process, with tasks that make the answers.
+
+Any process on the same store can read, cancel and delete a question, since its state is in
+`podium.trace.background_table`. Its events are in logs of its own process, which the other processes of the same server
+read there. One that has ended is a trace, like any other. Knows no API: the routes open the questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import uuid4
+
+from podium.errors import APIError, PodiumError, StoreError
+from podium.server.keys import Caller
+from podium.server.live import EventLog, EventLogs
+from podium.server.opened_question import OpenedQuestion
+from podium.server.service import Service
+from podium.team import Event, QuestionEnded
+from podium.trace import Trace
+from podium.trace.background_table import SERVER_ENDED, BackgroundTable
+
+_LOG = logging.getLogger("podium.server")
+MAX_RUNNING = 64
+"""Questions that one process answers in the background at a time; further ones are queued."""
+_MAX_QUEUED = 1000
+_BEAT_S = 2.0
+"""Seconds between two signs of life, and looks for wishes to cancel."""
+_SWEEP_S = 300.0
+"""Seconds between two looks for questions whose server ended."""
+_CANCEL_S = 10.0
+"""Seconds to wait until a question is recorded as cancelled. Another server may answer it."""
+_POLL_S = 0.1
+_CLEAN_UP_S = 5.0
+"""Seconds for cancelled questions to be recorded at the end of the process."""
+_KEPT_S = 3600.0
+"""Seconds for which the events of an ended question are kept in the form of its API."""
+_CANCELLED = "The response was cancelled."
+_BUG = "The server has an internal error; its log says more."
+_FULL_ID = re.compile("[0-9a-f]{32}")
+
+
+class BackgroundQuestions:
+    """The questions that this process answers in the background.
+
+    Args:
+        service: answers them.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self.logs = EventLogs(service.peers, "background", kept_s=_KEPT_S)
+        """The logs that were given to `start`."""
+        self._service = service
+        self._running: dict[str, _BackgroundQuestion] = {}
+        self._table = BackgroundTable(service.store)
+        self._holder = uuid4().hex
+        self._turns = asyncio.Semaphore(MAX_RUNNING)
+        self._beating: asyncio.Task[None] | None = None
+        self._trouble = False
+        """Whether the store failed, so that it may have rows of questions that nothing here answers."""
+        self._swept_s = float("-inf")
+
+    def open(self) -> None:
+        """Begin to give signs of life."""
+        self._beating = asyncio.create_task(self._beat(), name="background questions")
+
+    async def close(self) -> None:
+        """Cancel all questions and wait until they are recorded. Calling twice is fine."""
+        tasks = set[asyncio.Task[None]]()
+        for each in self._running.values():
+            each.stop("cancel")
+            if each.task is not None:
+                tasks.add(each.task)
+        if tasks:
+            _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
+        if self._beating is not None:
+            tasks.add(self._beating)
+        for task in tasks:  # Their traces wait for the store, which the code that opened it closes last.
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self.logs.close()
+
+    async def start(
+        self, question: OpenedQuestion, log: EventLog | None = None, *, streams: bool = False
+    ) -> None:
+        """Keep a question and begin its answer. Returns once it is kept.
+
+        Args:
+            log: a further log of its events, in the form of its API; kept for an hour after its end.
+            streams: as in `Runner.answer`.
+
+        Raises:
+            APIError: 429, too many questions wait already; 404, the plan that it runs was run meanwhile.
+            StoreError: it cannot be kept, and is not answered.
+        """
+        if len(self._running) >= MAX_RUNNING + _MAX_QUEUED:
+            problem = "Too many questions wait in the background; ask again when some of them have ended."
+            raise APIError(429, "rate_limit_error", problem, headers={"Retry-After": "30"})
+        lost, plans, approved = _lost_trace(question), self._service.plans, question.approved
+        if approved is not None:
+            await plans.take(approved.planned)
+        # `_keep` keeps the trace, if the question was not deleted meanwhile.
+        question = replace(question, request=replace(question.request, keep=False), approved=None)
+        logs = [question.begin_log()]
+        if log is not None:
+            self.logs.begin(lost.id, log)
+            logs.append(log)
+        each = self._running[lost.id] = _BackgroundQuestion(question, lost, tuple(logs), streams)
+        try:
+            await self._table.add(lost, self._holder)
+        except BaseException:
+            self._trouble = True
+            self._end(lost.id)
+            if approved is not None:
+                plans.add(approved.planned, keep=True)
+            raise
+        each.task = asyncio.create_task(self._make(each), name=f"background {lost.id}")
+        self._service.running[lost.id] = each.task
+
+    async def has(self, id: str, caller: Caller) -> bool:
+        """Whether a question of `caller` is still being answered, by this or another server."""
+        if (here := self._running.get(id)) is not None:
+            return caller.visible_owner in (None, here.lost.owner)
+        return bool(_FULL_ID.fullmatch(id)) and await self._table.find(id, caller.visible_owner) is not None
+
+    async def cancel(self, id: str) -> None:
+        """Cancel a question, at whichever server, and wait until that is recorded."""
+        if (here := self._running.get(id)) is not None and here.task is not None:
+            here.stop("cancel")
+            await asyncio.wait({here.task}, timeout=_CANCEL_S)
+            return
+        await self._table.cancel(id)
+        until = asyncio.get_running_loop().time() + _CANCEL_S
+        while await self._table.find(id) is not None:
+            if asyncio.get_running_loop().time() > until:
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def delete(self, id: str) -> None:
+        """Delete a question; the server that answers it stops."""
+        await self._table.delete(id)
+        if id in self._running:
+            self._running[id].stop("drop")
+
+    async def _make(self, each: _BackgroundQuestion) -> None:
+        """Answer one question, and keep what became of it."""
+        try:
+            trace = await self._answer(each)
+            each.finishing = True
+            if await self._keep(trace, each.question.caller):
+                each.append(QuestionEnded(trace))
+        finally:
+            self._end(each.lost.id)
+
+    def _end(self, id: str) -> None:
+        del self._running[id]
+        self._service.running.pop(id, None)
+        self._service.live.end(id)
+        self.logs.end(id)
+
+    async def _answer(self, each: _BackgroundQuestion) -> Trace:
+        """The trace of a question, also of one that failed or was cancelled.
+
+        Raises:
+            asyncio.CancelledError: it was deleted.
+        """
+        ended: list[Trace] = []
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                ended.append(event.trace)
+            else:
+                each.append(event)
+
+        status: Literal["failed", "cancelled"] = "failed"
+        try:
+            async with self._turns:
+                await self._table.begin(each.lost.id)
+                for log in each.logs:
+                    log.begin()
+                await each.question.answer(on_event=observe, streams=each.streams, in_background=True)
+        except asyncio.CancelledError:
+            if each.wish == "drop":
+                raise
+            status, why = "cancelled", _CANCELLED
+        except PodiumError as error:
+            why = str(error)
+        except Exception:
+            _LOG.exception("The background question %s failed.", each.lost.id)
+            why = _BUG
+        return ended[-1] if ended else each.lost.model_copy(update={"status": status, "error": why})
+
+    async def _keep(self, trace: Trace, caller: Caller) -> bool:
+        """Keep the trace of a question, then take the question out. False: it was deleted, or taken for dead.
+
+        A kill between the two costs nothing.
+        """
+        store = self._service.store
+        try:
+            if trace.id not in await self._table.beat(self._holder):
+                return False
+            self._service.keep(trace, caller)
+            await store.wait_until_flushed()
+            if not await self._table.end(trace.id, self._holder):
+                await store.delete(trace.id)  # It was deleted a moment ago.
+                return False
+        except StoreError as error:
+            # Its answer is paid for, and waits until the store works again.
+            self._service.keep(trace, caller)
+            self._trouble = True
+            _LOG.error("The background question %s has ended, which is not recorded yet: %s", trace.id, error)
+        return True
+
+    async def _beat(self) -> None:
+        """Give signs of life, stop what other servers cancelled or deleted, and end what servers left that ended."""
+        failing = False
+        while True:
+            try:
+                await self._sync_with_store()
+                failing = False
+            except StoreError as error:
+                if not failing:
+                    _LOG.error(
+                        "Background questions cannot be recorded until the store works again: %s", error
+                    )
+                failing = True
+            await asyncio.sleep(_BEAT_S)
+
+    async def _sync_with_store(self) -> None:
+        here = [each for each in self._running.values() if each.task is not None]
+        if here or self._trouble:
+            mine = await self._table.beat(self._holder)
+            for each in here:
+                if each.lost.id not in mine:
+                    each.stop("drop")
+                elif mine[each.lost.id]:
+                    each.stop("cancel")
+            for id in mine:
+                if id not in self._running:
+                    await self._table.end(id, self._holder)
+            self._trouble = False
+        now = asyncio.get_running_loop().time()
+        if now > self._swept_s + _SWEEP_S:
+            self._swept_s = now
+            await self._table.end_lost()
+
+
+@dataclass(slots=True, eq=False)
+class _BackgroundQuestion:
+    """One question that has not ended."""
+
+    question: OpenedQuestion
+    lost: Trace
+    """Its trace if this server is killed."""
+    logs: tuple[EventLog, ...]
+    streams: bool
+    task: asyncio.Task[None] | None = None
+    """Answers it; None: it is not kept yet."""
+    wish: Literal["cancel", "drop"] | None = None
+    """Why the task was cancelled. "drop": the question was deleted."""
+    finishing: bool = False
+    """Whether its trace is being kept, so that it is too late to cancel it."""
+
+    def append(self, event: Event) -> None:
+        """Add an event to its logs."""
+        for log in self.logs:
+            log.append(event)
+
+    def stop(self, wish: Literal["cancel", "drop"]) -> None:
+        """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
+        task = self.task
+        if self.wish is not None or task is None:
+            return
+        self.wish = wish
+
+        def cancel() -> None:
+            if not self.finishing:
+                task.cancel()
+
+        # The loop runs this after the task's first step: one that never began would keep no trace.
+        asyncio.get_running_loop().call_soon(cancel)
+
+
+def _lost_trace(question: OpenedQuestion) -> Trace:
+    """The trace of a question whose server is killed."""
+    request, runner = question.request, question.runner
+    return Trace(
+        id=question.ids[0],
+        question=request.question,
+        pool=runner.pool.profiles,
+        planner=runner.planner.name,
+        seed=request.seed,
+        budget=runner.budget,
+        max_steps=runner.max_steps,
+        context=runner.settings.style,
+        early_stop=runner.settings.early_stop,
+        rounds=() if question.approved is None else question.approved.planned.rounds,
+        status="failed",
+        error=SERVER_ENDED,
+        started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+        seconds=0.0,
+        versions=runner.versions,
+        owner=question.caller.name,
+        user=request.user,
+        metadata=request.metadata,
+    )
