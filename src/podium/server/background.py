@@ -105,7 +105,7 @@ class BackgroundQuestions:
             await plans.take(approved.planned)
         # `_keep` keeps the trace, if the question was not deleted meanwhile.
         question = replace(question, request=replace(question.request, keep=False), approved=None)
-        logs = [question.begin_log()]
+        logs: list[EventLog] = [question.begin_log()]
         if log is not None:
             self.logs.begin(lost.id, log)
             logs.append(log)
