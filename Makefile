@@ -12,6 +12,8 @@
 
 PYTHON ?= python3
 TORCH  ?= 2.13.0
+# Of each set, for each row of the table of real models.
+QUESTIONS ?= 2
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -110,7 +112,7 @@ nightly: setup-dev
 	PODIUM_NIGHTLY=1 $(BIN)/pytest -n 0 --timeout 7200 --durations 10 tests/security/test_fuzzing.py
 	runs/litellm.sh
 	runs/clients.sh
-	runs/real-models.sh
+	runs/real-models.sh questions=$(QUESTIONS)
 	$(MAKE) audit
 
 # A link to a page or a heading that is not there ends it.

@@ -103,7 +103,8 @@ def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
     )
     rows = "".join(f'\n[[planner]]\nplanner = "conductor:{name}"\n' for name in MODELS)
     sets = "".join(f"\n[[tasks]]\nname = {json.dumps(str(name))}\n" for name in (words, puzzles))
-    for suite, forms in {"suite": [form for form in FORMATS if form != "auto"], "plans": ["auto"]}.items():
+    # Schemas first: they are what small models can follow, and a table is looked at before it is whole.
+    for suite, forms in {"suite": [*FORMATS][-2::-1], "plans": ["auto"]}.items():
         pools = "".join(
             f'\n[[pool]]\nname = {json.dumps(str(folder / pool_name(form, style)))[:-1]}.toml"\n'
             for form, style in product(forms, STYLES[::-1])
