@@ -29,7 +29,7 @@ from podium.calls import Dispatcher
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.planner import WrittenPlans
-from podium.rollout import Rollout, roll
+from podium.rollout import Rollout, run_rollout
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Reply, Trace
@@ -243,7 +243,7 @@ async def measure(pool: Pool, planner: WrittenPlans, tasks: Sequence[Task], conc
         async def work() -> None:
             for number, task in pending:
                 runner = Runner(planner, pool, dispatcher=dispatcher)
-                rollouts[number] = await roll(runner, task, seed=f"faults/{task.id}")
+                rollouts[number] = await run_rollout(runner, task, seed=f"faults/{task.id}")
                 store.add(rollouts[number].trace)
 
         began = time.monotonic()

@@ -34,7 +34,7 @@ from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
 from podium.planner import PlanRequest, WrittenPlans
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
@@ -178,7 +178,7 @@ class Peer:
         async def score_all() -> list[float | None]:
             pool, dispatcher, settings = open_pool(self.settings.pool), Dispatcher(), self.settings.reward
             scores = [
-                roll(
+                run_rollout(
                     Runner(WrittenPlans((text,)), pool, dispatcher=dispatcher),
                     self.tasks[which],
                     seed=f"peer/{place}",

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
-from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.results import AnswerFiles
 from podium.rollout import Rollout
 

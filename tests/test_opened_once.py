@@ -64,7 +64,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         ("a team in a team", {"own.toml": 1, "outer.toml": 1}, 2),
         ("a plan in a file", {"own.toml": 1, "plan.txt": 1}, 1),
         ("plan", {"own.toml": 1}, 1),
-        ("eval", {"own.toml": 2}, 1),  # Once more for the digest in the ledger of looks.
+        ("eval", {"own.toml": 2}, 1),  # Once more for the digest in the log of looks.
     ],
 )
 def test_each_file_is_read_once_and_each_team_validated_once(

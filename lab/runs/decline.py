@@ -16,10 +16,10 @@ from itertools import pairwise
 from pathlib import Path
 
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.comparisons import evaluations_of, seed_of, share_text
+from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.results import AnswerFiles
-from podium.evals.suite.settings import WorkerDegradation
-from podium.evals.suite.tables import evaluations_of, seed_of, share_text
+from podium.evals.suite.suite_settings import WorkerDegradation
 from podium.rollout import Rollout
 
 SOON = 50

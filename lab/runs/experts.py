@@ -22,7 +22,7 @@ from random import Random
 import podium_lab
 from podium.evals.stats import accuracy_interval
 from podium.planner import WrittenPlans
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -85,7 +85,7 @@ async def right(
         for place, part in enumerate(parts)
     ]
     plan = WrittenPlans((render(Workflow((replace(steps[0], access=Access()), *steps[1:]))),))
-    rollout = await roll(Runner(plan, pool), task, seed=task.id)
+    rollout = await run_rollout(Runner(plan, pool), task, seed=task.id)
     return rollout.reward.correct > 0
 
 

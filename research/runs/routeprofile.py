@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from podium.evals.evaluation import Evaluation, evaluate
-from podium.evals.evaluation_ledger import TEST, EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
+from podium.evals.look_log import TEST, Look, LookLog
 from podium.evals.stats import mean_interval
 from podium.planner import Planner
 from podium.planners import Committee, Single
@@ -128,8 +128,8 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
 def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
     """Write down what will be measured. Returns how many looks at the test questions there are with this one."""
     config = digest([Path(__file__).name, *rows])
-    look = LedgerEntry(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
-    return len(EvaluationLedger(recording.with_suffix(".looks.jsonl")).count(look))
+    look = Look(tasks=str(recording), split=TEST, config=config, planners=tuple(rows), note=note)
+    return len(LookLog(recording.with_suffix(".looks.jsonl")).count(look))
 
 
 async def measure(planner: Planner) -> Evaluation:

@@ -27,16 +27,16 @@ sys.path.insert(0, str(ROOT.parent / "tests" / "evals" / "study"))
 
 from simulated_answers import nothing_helps  # noqa: E402
 
+from podium.evals.comparison_table import format_interval, percent, points  # noqa: E402
 from podium.evals.ratings.answers import Answers, select  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
 from podium.evals.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
 from podium.evals.study.crossfit import crossfit  # noqa: E402
 from podium.evals.study.decision import StudyRow, decide  # noqa: E402
 from podium.evals.study.methods import TrainingAnswers, fitted_method, methods_for  # noqa: E402
-from podium.evals.study.questions import questions_of  # noqa: E402
+from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
-from podium.evals.table import percent, points, within  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
@@ -127,7 +127,7 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     """What all workers answered to the training questions that the study in a folder asked."""
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
-    questions = questions_of(recording, split="train", pool=pool)
+    questions = load_study_questions(recording, split="train", pool=pool)
     return WorkerAnswers(questions.table(folder, TeamSettings(pool=pool_name), pool)).read()
 
 
@@ -240,7 +240,7 @@ def named(row: StudyRow) -> str:
 
 
 def full_row(row: StudyRow) -> Sequence[str]:
-    accuracy = f"{percent(row.accuracy.mean)} {within(row.accuracy)}"
+    accuracy = f"{percent(row.accuracy.mean)} {format_interval(row.accuracy)}"
     return named(row), accuracy, f"{1000 * row.cost_usd:.3g}", gain(row.difference), row.verdict
 
 
@@ -268,7 +268,7 @@ def open_row(one: Tenth) -> Sequence[str]:
 
 
 def gain(difference: Interval | None) -> str:
-    return "" if difference is None else f"{points(difference.mean)} {within(difference)}"
+    return "" if difference is None else f"{points(difference.mean)} {format_interval(difference)}"
 
 
 def table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
@@ -293,7 +293,13 @@ def null_row(workers: int, questions: int, pools: int) -> Sequence[str]:
         decision = decide(crossfit(answers, methods_for(answers)))
         wrong += decision.best.verdict != "reference"
     share = accuracy_interval([1.0] * wrong + [0.0] * (pools - wrong), rollouts=pools)
-    row = (str(workers), str(questions), str(pools), str(wrong), f"{percent(share.mean)} {within(share)}")
+    row = (
+        str(workers),
+        str(questions),
+        str(pools),
+        str(wrong),
+        f"{percent(share.mean)} {format_interval(share)}",
+    )
     print(row, flush=True)
     return row
 

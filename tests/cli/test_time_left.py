@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from podium.cli.progress import TimeLeft, show_progress
 from podium.cli.team_file import find_team
 from podium.cli.team_options import RunOptions
-from podium.evals.study.questions import questions_of
-from podium.evals.study.run import StudyRun, StudySettings
+from podium.evals.study.questions import load_study_questions
+from podium.evals.study.study_run import StudyRun, StudySettings
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 
@@ -66,7 +66,7 @@ def test_a_study_of_slow_workers_is_estimated_from_their_answers(tmp_path: Path)
         run = StudyRun(
             team,
             pool,
-            questions_of(str(tmp_path / "mine.csv")),
+            load_study_questions(str(tmp_path / "mine.csv")),
             StudySettings(concurrency=1),
             tmp_path / "out",
         )

@@ -5,7 +5,7 @@ import pytest
 from podium.calls import Dispatcher
 from podium.evals import Comparison, evaluate
 from podium.evals.comparison import row
-from podium.evals.table import notes, percent
+from podium.evals.comparison_table import notes, percent
 from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task

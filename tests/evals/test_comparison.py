@@ -11,7 +11,7 @@ from test_pareto_chart import shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
-from podium.evals.table import comparison_markdown, notes
+from podium.evals.comparison_table import comparison_markdown, notes
 
 
 def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:

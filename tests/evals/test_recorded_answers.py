@@ -19,7 +19,7 @@ from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording
-from podium.rollout import Rollout, roll
+from podium.rollout import Rollout, run_rollout
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.types import Budget
@@ -31,7 +31,7 @@ WEIGHTS = (0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0)
 
 
 async def rolled(planner: Planner, pool: Pool, task: Task) -> Rollout:
-    return await roll(Runner(planner, pool, budget=Budget(rounds=2)), task, seed="0")
+    return await run_rollout(Runner(planner, pool, budget=Budget(rounds=2)), task, seed="0")
 
 
 async def run(planner: Planner, pool: Pool, tasks: list[Task]) -> list[float]:

@@ -7,7 +7,7 @@ from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.planner import WrittenPlans
 from podium.planners import Single
-from podium.rollout import RewardSettings, Rollout, roll
+from podium.rollout import RewardSettings, Rollout, run_rollout
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -45,7 +45,7 @@ async def scored(
     **limits,
 ) -> Rollout | None:
     """The rollout of a plan; None: it is left out."""
-    rollout = await roll(Runner(plan, pool, **limits), task, seed=seed, settings=reward)
+    rollout = await run_rollout(Runner(plan, pool, **limits), task, seed=seed, settings=reward)
     return None if rollout.infrastructure_failed else rollout
 
 
@@ -122,7 +122,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
     assert await scored(WrittenPlans((completion(0),)), pool("Answer: 42"), task=task) is None
-    rollout = await roll(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
+    rollout = await run_rollout(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
     assert not rollout.worker_failed
@@ -162,9 +162,9 @@ async def test_what_was_spent_is_taken_off():
 
 
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
-    live = await roll(Runner(Single("w0"), pool("Answer: 42")), TASK, seed="s")
+    live = await run_rollout(Runner(Single("w0"), pool("Answer: 42")), TASK, seed="s")
     text = live.plan_text
-    written = await roll(Runner(WrittenPlans((text,)), pool("Answer: 42")), TASK, seed="s")
+    written = await run_rollout(Runner(WrittenPlans((text,)), pool("Answer: 42")), TASK, seed="s")
 
     def told(rollout: Rollout) -> object:
         return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade
@@ -173,7 +173,7 @@ async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
 
 
 async def test_a_question_without_an_answer_is_wrong_and_not_an_error():
-    rollout = await roll(Runner(Single("w0"), pool(BROKEN)), TASK, seed="0")
+    rollout = await run_rollout(Runner(Single("w0"), pool(BROKEN)), TASK, seed="0")
     assert rollout.trace.answer is None
     assert rollout.grade.score == 0
     assert rollout.infrastructure_failed
@@ -186,6 +186,6 @@ async def test_a_planner_whose_own_model_fails_is_infrastructure():
         async def plan(self, request):
             raise WorkerError("The policy's server is down.", kind="connection")
 
-    rollout = await roll(Runner(Down(), pool("Answer: 42")), TASK, seed="0")
+    rollout = await run_rollout(Runner(Down(), pool("Answer: 42")), TASK, seed="0")
     assert rollout.infrastructure_failed
     assert not rollout.valid

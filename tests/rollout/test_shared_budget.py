@@ -17,7 +17,7 @@ from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Committee, SelfConsistency, Single
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
@@ -132,12 +132,12 @@ async def test_a_vote_that_stopped_early_wants_nothing_a_spend_limit_refused(
     pool, dispatcher = Pool([meter, *free, VoteWorker("vote")]), Dispatcher(spend_limits=[spend_limit])
     task = Task("t", Question(text="2 + 2?"), "4", Exact())
     with pytest.raises(BudgetError):
-        await roll(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
+        await run_rollout(Runner(Single("meter"), pool, dispatcher=dispatcher), task, seed="0")
     stopping = ExecutionSettings(early_stop=True)
     committee = Runner(
         Committee(("a", "b", "c")), pool, settings=stopping, dispatcher=dispatcher, max_steps=4
     )
-    rollout = await roll(committee, task, seed="0")
+    rollout = await run_rollout(committee, task, seed="0")
     assert [span.status for span in rollout.trace.spans] == ["done", "done", "skipped", "done"]
     assert rollout.correct
 
@@ -174,7 +174,7 @@ async def test_judging_is_paid_for_too(spend_limit: SharedSpendLimit, meter: Met
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
     runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
-    rollout = await roll(runner, task, seed="0")
+    rollout = await run_rollout(runner, task, seed="0")
     assert rollout.grade.cost_usd > 0
     assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
 
@@ -194,7 +194,7 @@ async def test_judging_that_failed_is_paid_for_all_the_same(
     }
     task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
     runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
-    rollout = await roll(runner, task, seed="0")
+    rollout = await run_rollout(runner, task, seed="0")
     assert rollout.infrastructure_failed
     assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
     assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

@@ -16,7 +16,7 @@ from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording
 from podium.recordings.files import to_batch
 from podium.recordings.model import RecordedWorker, RecordingHeader
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
 from podium.team import Runner
@@ -53,7 +53,7 @@ async def accuracy(recording: Recording, name: str) -> tuple[float, float]:
     """The share of right answers and the mean score of one replayed worker."""
     pool = Pool([replay(recording, name)])
     tasks = RecordedTasks(recording, "test", pool=pool)
-    rollouts = [await roll(Runner(Single(name), pool), task, seed="0") for task in tasks]
+    rollouts = [await run_rollout(Runner(Single(name), pool), task, seed="0") for task in tasks]
     return fmean(rollout.correct for rollout in rollouts), fmean(rollout.grade.score for rollout in rollouts)
 
 
@@ -81,7 +81,7 @@ async def test_the_votes_answer_has_the_verdict_of_responses_with_that_answer(
     recording = make_recording({"A half?": samples}, golds={"A half?": "0.5"})
     pool = Pool([replay(recording, "ada"), VoteWorker()])
     (task,) = RecordedTasks(recording, "test")
-    rollout = await roll(Runner(SelfConsistency("ada", 3), pool), task, seed="0")
+    rollout = await run_rollout(Runner(SelfConsistency("ada", 3), pool), task, seed="0")
     assert rollout.trace.answer == "2 of 3 responses agree.\nAnswer: 1/2"
     assert (rollout.grade.score, rollout.grade.found) == (1.0, "1/2")
 

@@ -7,7 +7,7 @@ from evals.recorded_world import pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
 from podium.planners import Committee, SelfConsistency, Single
 from podium.planners.constant_and_random import read_constant
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -64,7 +64,7 @@ async def test_in_a_chain_the_last_step_is_the_most_dangerous():
 async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared():
     pool = adversarial_pool(EXPERTS)
     planner = WithAdversary(SelfConsistency("bob", 2), "middle")
-    rollout = await roll(Runner(planner, pool, budget=Budget()), TASKS[0], seed="0")
+    rollout = await run_rollout(Runner(planner, pool, budget=Budget()), TASKS[0], seed="0")
     assert [span.worker for span in rollout.trace.spans] == ["bob (adversary)", "bob", "vote"]
     assert "adversary" not in rollout.plan_text
 

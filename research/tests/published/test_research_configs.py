@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from podium.config import load
-from podium.evals.suite.plan import tables_of
-from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.manifest import tables_of
+from podium.evals.suite.suite_settings import SuiteSettings
 from podium.planners import find_baseline
 from podium.recordings.importers import TableMapping
 from podium.team.settings import TeamSettings

@@ -15,10 +15,10 @@ import pytest
 import podium
 from podium.config import load
 from podium.evals.suite.check import check_suite
-from podium.evals.suite.plan import SuiteManifest
-from podium.evals.suite.run import run_suite
-from podium.evals.suite.settings import SuiteSettings
-from podium.evals.suite.tables import ORACLE, comparison_of, evaluations_of
+from podium.evals.suite.comparisons import ORACLE, comparison_of, evaluations_of
+from podium.evals.suite.manifest import SuiteManifest
+from podium.evals.suite.suite_run import run_suite
+from podium.evals.suite.suite_settings import SuiteSettings
 from podium.recordings import Recording
 from scripted_team import write_sums
 from tiny_policy import write_policy

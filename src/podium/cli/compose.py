@@ -31,7 +31,7 @@ from podium.evals.study.candidates import (
     order_of_tests,
 )
 from podium.evals.study.judging import PoolJudge
-from podium.evals.study.questions import StudyQuestions, questions_of
+from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.evals.study.serving_files import write_workers
 from podium.rollout.run_folder import replace_file
 from podium.team.settings import TeamSettings
@@ -100,7 +100,7 @@ def compose(
         pool = _open_candidates(candidates, options.key_env, out)
         if study.settings.judge is not None:
             pool.named(study.settings.judge)
-        found = questions_of(tasks, split=split, size=questions, seed=study.settings.seed, pool=pool)
+        found = load_study_questions(tasks, split=split, size=questions, seed=study.settings.seed, pool=pool)
         if found.judged_by == "agreement" and study.settings.judge is None:
             raise UsageError(
                 f"{tasks} has no column answer; add one, or name the candidate that judges answers with --judge."

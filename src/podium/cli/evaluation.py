@@ -21,9 +21,9 @@ from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
 from podium.evals.suite.default_suite import default_suite
-from podium.evals.suite.plan import tables_of
-from podium.evals.suite.settings import CHANGEABLE, SuiteRun, SuiteSettings
-from podium.evals.suite.setup import TableSetup
+from podium.evals.suite.manifest import tables_of
+from podium.evals.suite.opened_table import OpenedTable
+from podium.evals.suite.suite_settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
 from podium.team.team_file import TeamFile, open_pool
@@ -54,7 +54,7 @@ def compare_planners(
     Args:
         run: A run's folder. That of a training gives its policy, pool and tasks unless the command names others.
             Default without a suite: eval.
-        declare: What a run on the test or validation split is for. It is written into the ledger of looks before the
+        declare: What a run on the test or validation split is for. It is written into the log of looks before the
             run begins; a suite on test needs it.
         untrained: The checkpoint before training, to compare with. Default: none.
         seed: Seeds the choice of questions and all other randomness.
@@ -124,7 +124,7 @@ def _of_team(found: TeamFile, runner: SuiteRunner, *, untrained: str | None, see
     pool = open_pool(team)
     settings = default_suite(team, pool, found.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
-    opened = TableSetup.of_pool(table, pool, team)
+    opened = OpenedTable.of_pool(table, pool, team)
 
     def begin() -> None:
         written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)

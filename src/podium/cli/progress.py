@@ -18,7 +18,7 @@ from podium.cli.terminal import open_console, print_sentence
 
 if TYPE_CHECKING:
     from podium.evals.suite.asking import AskingProgress
-    from podium.evals.suite.run import ShowProgress
+    from podium.evals.suite.suite_run import ShowProgress
 
 _EVERY_S = 30.0
 _LONGEST_ERROR = 300

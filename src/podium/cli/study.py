@@ -17,7 +17,7 @@ from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys
 from podium.errors import UsageError
-from podium.evals.study.questions import questions_of, questions_of_traces
+from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.recordings.importers.traces import read_traces
 from podium.sqlite_files import check_is_file, default_path
 from podium.team.team_file import open_pool
@@ -79,7 +79,7 @@ def study(
         return compose(candidates, options, tasks, split=split, questions=questions, out=folder)
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
-    found = questions_of(tasks, split=split, size=questions, seed=options.settings.seed, pool=workers)
+    found = load_study_questions(tasks, split=split, size=questions, seed=options.settings.seed, pool=workers)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, found, options, made_of=made_of, out=folder)
 

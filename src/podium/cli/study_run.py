@@ -23,12 +23,12 @@ from podium.cli.team_options import RunOptions
 from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.errors import UsageError
 from podium.evals.ratings.rating import require_sklearn
-from podium.evals.study.page import HTML, MARKDOWN
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import Study
-from podium.evals.study.run import StudyRun, StudySettings
 from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.spending import StudyCost
+from podium.evals.study.study_page import HTML, MARKDOWN
+from podium.evals.study.study_run import StudyRun, StudySettings
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 

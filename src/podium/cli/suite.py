@@ -14,16 +14,16 @@ from podium.calls import Dispatcher
 from podium.cli.progress import show_progress
 from podium.cli.terminal import open_console
 from podium.errors import StoreError, UsageError
-from podium.evals.evaluation_ledger import TEST
+from podium.evals.comparison_table import comparison_markdown, terminal
+from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite
-from podium.evals.suite.page import write_report
-from podium.evals.suite.plan import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.comparisons import comparison_of, evaluations_of
+from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import COMPARISON, AnswerFiles
-from podium.evals.suite.run import accuracy_so_far, answers_left, run_suite
-from podium.evals.suite.settings import SuiteSettings
-from podium.evals.suite.setup import TableSetup
-from podium.evals.suite.tables import comparison_of, evaluations_of
-from podium.evals.table import comparison_markdown, terminal
+from podium.evals.suite.suite_page import write_report
+from podium.evals.suite.suite_run import accuracy_so_far, answers_left, run_suite
+from podium.evals.suite.suite_settings import SuiteSettings
 
 OpenCalls = Callable[..., AbstractContextManager[Dispatcher]]
 """`open_dispatcher` with what one command line says; it still needs to know what costs money."""
@@ -47,7 +47,7 @@ class SuiteRunner:
         begin: Callable[[], None],
         open_calls: OpenCalls,
         share: bool = True,
-        given: TableSetup | None = None,
+        given: OpenedTable | None = None,
     ) -> tuple[SuiteManifest, AnswerFiles]:
         """Have all questions answered that have no answer yet.
 
@@ -101,28 +101,28 @@ class SuiteRunner:
     def _check_declared(self, manifest: SuiteManifest, *, needed: bool) -> None:
         """Refuse a run on test that was not declared, and a declaration of nothing."""
         note = self.declare
-        held_out = [table for table in manifest.tables if table.ledger is not None]
+        held_out = [table for table in manifest.tables if table.look_log is not None]
         if note is not None and not (note.strip() and held_out):
             raise UsageError(
                 "--declare NOTE says what a run on the test or validation split is for; "
                 + ("write a note." if held_out else "this one has neither, so leave it out.")
             )
         for table in held_out if needed and note is None else ():
-            assert table.ledger is not None
-            if table.table.split == TEST and not table.ledger.declarations(TEST, table.config):
+            assert table.look_log is not None
+            if table.table.split == TEST and not table.look_log.declarations(TEST, table.config):
                 raise UsageError(
                     f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
                     'what it is for, or choose on split = "validation".'
                 )
 
     def _count(self, table: SuiteTable) -> None:
-        """Write into the ledger what will be run on test or validation, and count this look."""
-        if table.ledger is None:
+        """Write into the log what will be run on test or validation, and count this look."""
+        if table.look_log is None:
             return
         if self.declare is not None:
-            table.ledger.declare(table.look(self.declare))
+            table.look_log.declare(table.look(self.declare))
         try:
-            table.ledger.count(table.look())
+            table.look_log.count(table.look())
         except StoreError as error:
             print(f"This look is not counted: {error}", file=sys.stderr)
 

@@ -1,6 +1,6 @@
 """A comparison: the figures of the Conductor and the baselines on the same questions. Tables and reports show it.
 
-It holds only values. `podium.evals.suite.tables` makes them from the answers of a suite.
+It holds only values. `podium.evals.suite.comparisons` makes them from the answers of a suite.
 """
 
 from __future__ import annotations

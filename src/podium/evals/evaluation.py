@@ -15,7 +15,7 @@ from podium.evals.stats import Interval, accuracy_interval
 from podium.planner import Learner
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
-from podium.rollout.rollout import RolloutJob, roll_all
+from podium.rollout.rollout import RolloutJob, run_rollouts
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Span, Trace
@@ -301,7 +301,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     missing = (rollout for turn in turns for rollout in turn if rollout is not None)
     learns = any(job.learner is not None for job in jobs)
     try:
-        await roll_all(missing, concurrency=1 if learns else concurrency)
+        await run_rollouts(missing, concurrency=1 if learns else concurrency)
     except BaseExceptionGroup as errors:
         # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
         usage_errors, _ = errors.split(UsageError)

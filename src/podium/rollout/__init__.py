@@ -1,7 +1,7 @@
 """Rollouts: a planner answers a task, a grader judges the answer. Evaluation and training both use this package."""
 
 from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
-from podium.rollout.rollout import Rollout, roll
+from podium.rollout.rollout import Rollout, run_rollout
 
 __all__ = [
     "PENALTY_CAP",
@@ -9,6 +9,6 @@ __all__ = [
     "RewardSettings",
     "Rollout",
     "reward",
-    "roll",
     "round_reward",
+    "run_rollout",
 ]

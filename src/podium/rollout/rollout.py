@@ -1,6 +1,6 @@
 """A rollout: one task, answered by a planner over a pool, and graded.
 
-Evaluation and every trainer call `roll`, so they run, charge and grade in the same way.
+Evaluation and every trainer call `run_rollout`, so they run, charge and grade in the same way.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _was_drawn(span: Span) -> bool:
     return bool(kinds) and kinds <= {ENVIRONMENT, "missing"}
 
 
-async def roll(
+async def run_rollout(
     runner: Runner,
     task: Task,
     *,
@@ -112,7 +112,7 @@ async def roll(
 
 @dataclass(frozen=True, slots=True)
 class RolloutJob:
-    """A rollout that is to be made: the arguments of `roll`, and who gets it."""
+    """A rollout that is to be made: the arguments of `run_rollout`, and who gets it."""
 
     runner: Runner
     task: Task
@@ -121,7 +121,7 @@ class RolloutJob:
     on_rollout: Callable[[Rollout], None]
 
 
-async def roll_all(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
+async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
 
     Raises:
@@ -132,7 +132,7 @@ async def roll_all(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     async def work() -> None:
         while not refusals and (job := next(waiting, None)) is not None:
             try:
-                rollout = await roll(job.runner, job.task, seed=job.seed, sample=job.sample)
+                rollout = await run_rollout(job.runner, job.task, seed=job.seed, sample=job.sample)
             except BudgetError as error:
                 refusals.append(error)
                 return

@@ -21,7 +21,7 @@ from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import ExecutionSettings
 from podium.planner import PastRound, PlanRequest, WrittenPlans, past_rounds_of
-from podium.rollout import RewardSettings, Rollout, roll, round_reward
+from podium.rollout import RewardSettings, Rollout, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSampler
 from podium.rollout.run_folder import TRACES
@@ -201,7 +201,7 @@ class ScoringSession:
         )
         seed, weights = self._seeds.calls(request), self._reward(request)
         try:
-            rollout = await roll(runner, task, seed=seed, settings=weights, trace_id=rolled)
+            rollout = await run_rollout(runner, task, seed=seed, settings=weights, trace_id=rolled)
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.

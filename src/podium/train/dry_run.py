@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from podium.calls import Dispatcher
 from podium.executor.estimate import Range, estimate_answer
-from podium.rollout.rollout import roll
+from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner
 from podium.train.gpu_estimate import (
@@ -212,7 +212,7 @@ class Trial:
 
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
     runner = Runner.alone(pool.names[worker], pool, dispatcher)
-    rollout = await roll(runner, task, seed=f"dry run/{worker}")
+    rollout = await run_rollout(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace
     spans = [span for round_ in trace.rounds for span in round_.spans]
     answered = trace.answer is not None

@@ -16,7 +16,7 @@ from podium.errors import UsageError
 from podium.evals.ratings.recorded_answers import read_answers
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
-from podium.evals.study.questions import StudyQuestions, questions_of
+from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.evals.suite.asking import AskingProgress
 from podium.evals.suite.results import AnswerFiles
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
@@ -232,7 +232,7 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
         writer.write(tmp_path / "r.parquet", name="r")
     recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
-    questions = questions_of(str(tmp_path / "r.parquet"), pool=Pool(workers))
+    questions = load_study_questions(str(tmp_path / "r.parquet"), pool=Pool(workers))
     assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
     found = answers_of(tmp_path, Pool(workers), questions.tasks).read()
     expected = await read_answers(list(found.tasks), workers)

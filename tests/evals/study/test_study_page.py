@@ -12,8 +12,8 @@ from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
 from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
-from podium.evals.study.page import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
+from podium.evals.study.study_page import study_html, study_markdown
 
 
 def study_of(answers: Answers, **known: object) -> Study:

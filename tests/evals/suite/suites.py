@@ -12,10 +12,10 @@ from typing import Any
 
 from podium.config import build
 from podium.evals.suite.check import check_suite
-from podium.evals.suite.plan import SuiteManifest
+from podium.evals.suite.manifest import SuiteManifest
 from podium.evals.suite.results import RESULTS
-from podium.evals.suite.run import run_suite
-from podium.evals.suite.settings import SuiteSettings
+from podium.evals.suite.suite_run import run_suite
+from podium.evals.suite.suite_settings import SuiteSettings
 from podium.tasks.generated import Split
 from scripted_team import Sums, write_calculators, write_sums
 

@@ -21,7 +21,7 @@ from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
 from podium.planners import Single
 from podium.recordings import RecordedResponse, Recording, RecordingHeader
-from podium.rollout import roll
+from podium.rollout import run_rollout
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.recorded import RecordedTasks
@@ -97,7 +97,7 @@ async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Pat
         for name in pool.names:
             for sample, response in enumerate(recording.responses(task.question.text)[name]):
                 seed = rollout_seed("0", task.id, sample)
-                live = await roll(Runner(Single(name), pool), task, seed=seed)
+                live = await run_rollout(Runner(Single(name), pool), task, seed=seed)
                 (span,) = live.trace.spans
                 assert (response.text, response.answer, response.score) == (
                     live.trace.answer,

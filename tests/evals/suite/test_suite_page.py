@@ -13,10 +13,10 @@ import pytest
 from suites import check, data
 
 from podium.errors import UsageError
-from podium.evals.suite.page import write_report
-from podium.evals.suite.plan import SUITE
+from podium.evals.suite.manifest import SUITE
 from podium.evals.suite.results import RESULTS
-from podium.evals.suite.run import run_suite
+from podium.evals.suite.suite_page import write_report
+from podium.evals.suite.suite_run import run_suite
 
 PLANNERS = [
     {"planner": "committee:xia+yan+zoe", "label": "ours", "controls": ["random-plans", "best-worker"]},
@@ -49,8 +49,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     checked.save(folder / SUITE)
     (table,) = checked.tables
-    assert table.ledger is not None
-    table.ledger.count(table.look())
+    assert table.look_log is not None
+    table.look_log.count(table.look())
     asyncio.run(run_suite(checked, folder))
     return folder
 

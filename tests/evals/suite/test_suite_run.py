@@ -12,11 +12,11 @@ from suites import answers, check, data, run
 
 from podium.errors import ConfigError, UsageError
 from podium.evals.evaluation import Evaluation
-from podium.evals.suite.plan import SUITE, SuiteManifest
+from podium.evals.suite.comparisons import comparison_of, evaluations_of
+from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.results import RESULTS, AnswerFiles
-from podium.evals.suite.run import answers_left, run_suite
-from podium.evals.suite.settings import PoolEntry
-from podium.evals.suite.tables import comparison_of, evaluations_of
+from podium.evals.suite.suite_run import answers_left, run_suite
+from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.team.team_file import open_pool
 from tiny_policy import write_policy

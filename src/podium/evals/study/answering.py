@@ -20,7 +20,7 @@ from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.suite.asking import AskingProgress, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import GradedAnswer, answer_arrays
-from podium.evals.suite.run import ShowProgress
+from podium.evals.suite.suite_run import ShowProgress
 from podium.tasks import Task
 
 _ENOUGH = 0.5

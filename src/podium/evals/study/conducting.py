@@ -28,8 +28,8 @@ from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import TrainingAnswers
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answers_key
-from podium.evals.suite.run import ShowProgress, accuracy_so_far
-from podium.evals.suite.settings import PlannerEntry
+from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
+from podium.evals.suite.suite_settings import PlannerEntry
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
 from podium.team.settings import PlannerSettings, TeamSettings

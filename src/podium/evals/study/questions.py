@@ -74,7 +74,7 @@ class StudyQuestions:
         return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by="judge")
 
 
-def questions_of(
+def load_study_questions(
     name: str,
     *,
     split: str | None = None,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from podium.evals.comparison_table import format_interval, percent, points
 from podium.evals.stats import Interval
 from podium.evals.study.decision import StudyRow
 from podium.evals.study.result import Study
-from podium.evals.table import percent, points, within
 
 HEADINGS = ("method", "accuracy", "$ / 1000", "beside the best single worker", "verdict")
 _VERDICTS = {
@@ -27,7 +27,7 @@ def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
         row.label if row.choice in (row.label, f"the {row.label}") else f"{row.label}: {row.choice}",
-        f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
+        f"{percent(row.accuracy.mean)} {format_interval(row.accuracy)}",
         f"{row.cost_usd * 1000:.3g}",
         "" if row.difference is None or row.verdict == "same" else _difference(row.difference),
         verdict_of(study, row),
@@ -64,12 +64,12 @@ def summary(study: Study) -> Iterator[str]:
     """What follows the headline: prices, the other choice, and how sure all this is."""
     best, single = study.best, study.reference
     yield (
-        f"{best.choice}: {percent(best.accuracy.mean)} {within(best.accuracy)} right, ${best.cost_usd * 1000:.3g} for "
-        "1,000 questions."
+        f"{best.choice}: {percent(best.accuracy.mean)} {format_interval(best.accuracy)} right, "
+        f"${best.cost_usd * 1000:.3g} for 1,000 questions."
     )
     if best is not single:
         yield (
-            f"{_worker(single)} alone: {percent(single.accuracy.mean)} {within(single.accuracy)} right, "
+            f"{_worker(single)} alone: {percent(single.accuracy.mean)} {format_interval(single.accuracy)} right, "
             f"${single.cost_usd * 1000:.3g} for 1,000 questions."
         )
     cheaper = study.cheaper_row
@@ -118,9 +118,9 @@ def bounds(study: Study) -> Iterator[str]:
     """What the pool's diversity allows at most."""
     found = study.bounds
     yield (
-        f"On {percent(found.any_right.mean)} {within(found.any_right)} of the questions at least one worker was "
-        f"right, and on {percent(found.none_right)} none. No planner that hands on one worker's answer can be right "
-        "more often."
+        f"On {percent(found.any_right.mean)} {format_interval(found.any_right)} of the questions at least one "
+        f"worker was right, and on {percent(found.none_right)} none. No planner that hands on one worker's "
+        "answer can be right more often."
     )
     if found.again is None or found.any_right_of_repeated is None or found.best_of_repeated is None:
         yield (
@@ -132,7 +132,7 @@ def bounds(study: Study) -> Iterator[str]:
     yield (
         f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
         f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker whose "
-        f"first answer was right is right again on only {percent(found.again.mean)} {within(found.again)}. So "
+        f"first answer was right is right again on only {percent(found.again.mean)} {format_interval(found.again)}. So "
         f"{_points(luck)} are luck, which no planner can know."
     )
     best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
@@ -195,7 +195,7 @@ def method_notes(study: Study) -> Iterator[str]:
 
 
 def _difference(interval: Interval) -> str:
-    return f"{points(interval.mean)} {within(interval)} points"
+    return f"{points(interval.mean)} {format_interval(interval)} points"
 
 
 def _spent(study: Study) -> str:

@@ -13,7 +13,7 @@ from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import GradedAnswer
-from podium.evals.suite.run import ShowProgress, accuracy_so_far
+from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
 from podium.trace import Trace
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
+from podium.evals.comparison_table import percent
 from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.markup import SafeHtml, data_table, fragment, prose, table_row, tag
 from podium.evals.suite.results import GOLD
-from podium.evals.table import percent
 from podium.rollout import Rollout
 from podium.trace import Span
 from podium.workflow import live_steps, topology

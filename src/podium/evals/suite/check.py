@@ -11,11 +11,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.evals.evaluation_ledger import TRAIN, ledger_file
+from podium.evals.look_log import TRAIN, looks_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
-from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable, TableSettings, tables_of
-from podium.evals.suite.settings import PlannerEntry, PoolEntry, SuiteSettings
-from podium.evals.suite.setup import TableSetup
+from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable, TableSettings, tables_of
+from podium.evals.suite.opened_table import OpenedTable
+from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
 from podium.planners.plan_controls import PLAN_CONTROLS
 from podium.tasks import warnings_of
@@ -28,7 +28,7 @@ _STOPPED = (
 )
 
 
-async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | None = None) -> SuiteManifest:
+async def check_suite(settings: SuiteSettings, run: Path, given: OpenedTable | None = None) -> SuiteManifest:
     """Open everything once. Returns what will run.
 
     Args:
@@ -46,11 +46,11 @@ async def check_suite(settings: SuiteSettings, run: Path, given: TableSetup | No
     for table in tables:
         try:
             async with AsyncExitStack() as opened:
-                setups: dict[PoolEntry | None, TableSetup] = {}
-                setups[None] = await opened.enter_async_context(TableSetup.open(table, given))
+                setups: dict[PoolEntry | None, OpenedTable] = {}
+                setups[None] = await opened.enter_async_context(OpenedTable.open(table, given))
                 for entry in _entries(settings, table):
                     if entry.pool not in setups:
-                        of_row = TableSetup.open(table.of_row(entry))
+                        of_row = OpenedTable.open(table.of_row(entry))
                         setups[entry.pool] = await opened.enter_async_context(of_row)
                 checked.append(await _checked(setups, settings, run))
         except UsageError as error:
@@ -66,7 +66,7 @@ def _entries(settings: SuiteSettings, table: TableSettings) -> list[PlannerEntry
 
 
 async def _checked(
-    setups: Mapping[PoolEntry | None, TableSetup], settings: SuiteSettings, run: Path
+    setups: Mapping[PoolEntry | None, OpenedTable], settings: SuiteSettings, run: Path
 ) -> SuiteTable:
     """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
 
@@ -126,10 +126,10 @@ async def _checked(
     replayed = [worker for pool in pools for worker in pool if isinstance(worker, ReplayWorker)]
     unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
-    ledger = None if table.split == TRAIN else ledger_file(table.tasks.name, run)
+    log = None if table.split == TRAIN else looks_file(table.tasks.name, run)
     return SuiteTable(
         table=table,
-        ledger_file=None if ledger is None else str(ledger.absolute()),
+        looks_file=None if log is None else str(log.absolute()),
         notes=tuple(filter(None, notes)),
         conditioned=any(map(replays_conditioned, pools)),
         pays=pays,
@@ -139,14 +139,14 @@ async def _checked(
     )
 
 
-def _training(setup: TableSetup, settings: SuiteSettings, pool: PoolEntry | None) -> Iterator[SuiteRow]:
+def _training(setup: OpenedTable, settings: SuiteSettings, pool: PoolEntry | None) -> Iterator[SuiteRow]:
     """Each worker of a pool alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
     for name in setup.pool.answering:
         yield from setup.rows(once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
-async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
+async def _problems(setup: OpenedTable, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
     """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
     try:
         found = _cannot(setup, entry)
@@ -160,7 +160,7 @@ async def _problems(setup: TableSetup, entry: PlannerEntry, settings: SuiteSetti
     return [problem for problem in (found, *refused) if problem is not None]
 
 
-def _cannot(setup: TableSetup, entry: PlannerEntry) -> str | None:
+def _cannot(setup: OpenedTable, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
     bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
     if setup.drawn is not None and (bound or entry.planner in PLANNER_SELECTIONS):

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.evals.plan_selection import PLANNER_SELECTIONS
-from podium.evals.suite.plan import TRAINING
-from podium.evals.suite.settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
+from podium.evals.suite.manifest import TRAINING
+from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings, TasksEntry
 from podium.planners import known_baselines
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings

@@ -16,9 +16,9 @@ from podium.calls.host import model_of
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
-from podium.evals.suite.plan import SuiteJob
+from podium.evals.suite.manifest import SuiteJob
+from podium.evals.suite.opened_table import OpenedTable, untrained_of
 from podium.evals.suite.results import AnswerFiles, GradedAnswer
-from podium.evals.suite.setup import TableSetup, untrained_of
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
 from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
@@ -62,7 +62,7 @@ async def run_jobs(
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
-    given: TableSetup | None = None,
+    given: OpenedTable | None = None,
 ) -> None:
     """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
@@ -77,7 +77,7 @@ async def run_jobs(
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
-    async with TableSetup.open(jobs[0].table, given) as setup, AsyncExitStack() as teams:
+    async with OpenedTable.open(jobs[0].table, given) as setup, AsyncExitStack() as teams:
         runs = [
             await teams.enter_async_context(_opened(job, setup, results, cache, dispatcher)) for job in jobs
         ]
@@ -112,7 +112,7 @@ def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
 @asynccontextmanager
 async def _opened(
     job: SuiteJob,
-    setup: TableSetup,
+    setup: OpenedTable,
     results: AnswerFiles,
     cache: TrainingCache,
     dispatcher: Dispatcher | None,
@@ -135,7 +135,7 @@ class _JobRun:
     """What the files of a job share."""
 
     job: SuiteJob
-    setup: TableSetup
+    setup: OpenedTable
     team: Team
     tasks: Mapping[str, Task]
     results: AnswerFiles

@@ -18,7 +18,7 @@ from pathlib import Path
 from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.job import run_jobs
-from podium.evals.suite.plan import SuiteJob
+from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.training import TrainingCache
 

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Self
 
 from podium.calls import Dispatcher
-from podium.evals.suite.plan import SuiteJob, TableSettings
+from podium.evals.suite.manifest import SuiteJob, TableSettings
+from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer, answers_key
-from podium.evals.suite.run import run_here
-from podium.evals.suite.settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
-from podium.evals.suite.setup import TableSetup
+from podium.evals.suite.suite_run import run_here
+from podium.evals.suite.suite_settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
 from podium.evals.suite.training import TrainingCache
 from podium.tasks import Task
 from podium.tasks.task import TaskList
@@ -26,7 +26,7 @@ from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionTable(TableSetup):
+class QuestionTable(OpenedTable):
     """Workers that are open, and questions that were read."""
 
     folder: Path
@@ -96,7 +96,7 @@ class QuestionTable(TableSetup):
     def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
         """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
         unjudged = answer.grade.failure is not None and self.judged
-        return not answer.is_of(task) or answer.rollout.worker_failed or unjudged
+        return not answer.matches(task) or answer.rollout.worker_failed or unjudged
 
     def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
         """What a file has of the questions as they are now, by task and repeat."""
@@ -104,7 +104,7 @@ class QuestionTable(TableSetup):
         return {
             place: answer
             for place, answer in AnswerFiles(self.folder).answers(key).items()
-            if answer.task in known and answer.is_of(known[answer.task])
+            if answer.task in known and answer.matches(known[answer.task])
         }
 
     def missing(self, key: str, repeats: int = 1) -> int:

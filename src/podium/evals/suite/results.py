@@ -73,7 +73,7 @@ class GradedAnswer(Value):
         except PydanticSerializationError:
             return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
 
-    def is_of(self, task: Task) -> bool:
+    def matches(self, task: Task) -> bool:
         """Whether the task has the same question, right answer and grader as when it was answered."""
         now = task.question, _kept_gold(task), _grader_digest(task)
         return (self.trace.question, self.gold, self.grader) == now

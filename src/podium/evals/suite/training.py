@@ -8,9 +8,9 @@ from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
 from podium.evals.ratings.answers import Answers, scored_answers
 from podium.evals.ratings.recorded_answers import measurable, read_answers
-from podium.evals.suite.plan import SuiteJob, TableSettings
+from podium.evals.suite.manifest import SuiteJob, TableSettings
+from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import AnswerFiles, answer_arrays
-from podium.evals.suite.setup import TableSetup
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.scored import ScoredAnswers
@@ -33,7 +33,7 @@ class TrainingCache:
 class SuiteTraining:
     """What a job's planner and controls can learn from."""
 
-    setup: TableSetup
+    setup: OpenedTable
     job: SuiteJob
     measured: Answers
     """The first answer of each worker."""
@@ -41,7 +41,7 @@ class SuiteTraining:
 
     @classmethod
     def of(
-        cls, setup: TableSetup, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
+        cls, setup: OpenedTable, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
     ) -> SuiteTraining | None:
         """Read the workers' answers; None: nobody learns on this table."""
         if not job.training:

@@ -12,14 +12,14 @@ from pathlib import Path
 from podium.errors import UsageError
 from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
-from podium.evals.evaluation_ledger import TEST
+from podium.evals.comparison_table import format_interval, grid, notes, percent, points
+from podium.evals.look_log import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
-from podium.evals.suite.plan import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.comparisons import ORACLE, comparison_of, evaluations_of, unfinished
+from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
-from podium.evals.suite.tables import ORACLE, comparison_of, evaluations_of, unfinished
-from podium.evals.table import grid, notes, percent, points, within
 from podium.rollout.run_folder import RunFolder, replace_file
 
 REPORT = "report.html"
@@ -215,7 +215,7 @@ def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
         return table_row(
             row.label,
             percent(row.accuracy.mean),
-            "" if lead is None else f"{points(lead.mean)} {within(lead)}",
+            "" if lead is None else f"{points(lead.mean)} {format_interval(lead)}",
             "ruled out" if sure else "not ruled out",
             prose(controls[row.label]),
         )
@@ -233,7 +233,7 @@ def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
 def _looks(table: SuiteTable) -> SafeHtml:
     """How often the split was looked at."""
     split = table.table.split
-    looks = () if table.ledger is None else table.ledger.looks(split)
+    looks = () if table.look_log is None else table.look_log.looks(split)
     if not looks:
         return SafeHtml("")
     lines = (

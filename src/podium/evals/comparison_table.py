@@ -24,7 +24,7 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
     """One row as text: a string for each of `HEADINGS`."""
     return (
         row.label,
-        f"{percent(row.accuracy.mean)} {within(row.accuracy)}",
+        f"{percent(row.accuracy.mean)} {format_interval(row.accuracy)}",
         _ahead(row),
         f"{row.steps:.2f}",
         f"{row.calls:.2f}",
@@ -161,7 +161,7 @@ def _ahead(row: ComparisonRow) -> str:
         return ""
     p = row.p_value if row.adjusted_p is None else row.adjusted_p
     tested = "" if p is None else f", p {p:.2g}" if p >= _SMALLEST_P else f", p < {_SMALLEST_P}"
-    return f"{points(row.difference.mean)} {within(row.difference)}{tested}"
+    return f"{points(row.difference.mean)} {format_interval(row.difference)}{tested}"
 
 
 def points(difference: float) -> str:
@@ -169,7 +169,7 @@ def points(difference: float) -> str:
     return f"{difference * 100:+.1f}"
 
 
-def within(interval: Interval) -> str:
+def format_interval(interval: Interval) -> str:
     """The bounds of a share's interval, in percent."""
     return f"[{interval.low * 100:.1f}, {interval.high * 100:.1f}]"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
 from podium.evals.evaluation import Evaluation, accuracy
-from podium.evals.evaluation_ledger import sentence_on
-from podium.evals.suite.plan import SuiteManifest, SuiteRow, SuiteTable
+from podium.evals.look_log import describe_looks
+from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.rollout import Rollout
 
@@ -136,6 +136,6 @@ def seed_of(rollout: Rollout) -> str:
 
 def _on_looks(table: SuiteTable) -> list[str]:
     """How often the split was looked at, with this look."""
-    looks = () if table.ledger is None else table.ledger.looks(table.table.split)
+    looks = () if table.look_log is None else table.look_log.looks(table.table.split)
     known = any(look.config == table.config for look in looks)
-    return [sentence_on(looks, table.config)] if known else []
+    return [describe_looks(looks, table.config)] if known else []

@@ -18,13 +18,13 @@ from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import MARGIN, decide
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.methods import TrainingAnswers, methods_for
-from podium.evals.study.page import write_page
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
 from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
+from podium.evals.study.study_page import write_page
 from podium.evals.suite.asking import AskingProgress
-from podium.evals.suite.run import ShowProgress
+from podium.evals.suite.suite_run import ShowProgress
 from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings

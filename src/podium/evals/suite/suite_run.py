@@ -12,10 +12,10 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.child_process import usable_cores
 from podium.evals.suite.job import run_jobs
-from podium.evals.suite.plan import SuiteJob, SuiteManifest
+from podium.evals.suite.manifest import SuiteJob, SuiteManifest
+from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer
-from podium.evals.suite.setup import TableSetup
 from podium.evals.suite.training import TrainingCache
 from podium.planners import find_baseline
 
@@ -28,7 +28,7 @@ async def run_suite(
     run: Path,
     *,
     dispatcher: Dispatcher | None = None,
-    given: TableSetup | None = None,
+    given: OpenedTable | None = None,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
     """Give every row all of its answers.
@@ -66,7 +66,7 @@ async def run_here(
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
-    given: TableSetup | None = None,
+    given: OpenedTable | None = None,
 ) -> None:
     """Run jobs in this process. Workers alone on the same questions are asked together (`run_jobs`), so that a budget
     that ends early leaves answers of all of them to the same questions.

@@ -11,9 +11,9 @@ from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
-from podium.evals.suite.plan import SeedAnswersFile, SuiteRow, TableSettings
+from podium.evals.suite.manifest import SeedAnswersFile, SuiteRow, TableSettings
 from podium.evals.suite.results import GradedAnswer
-from podium.evals.suite.settings import (
+from podium.evals.suite.suite_settings import (
     EACH_WORKER,
     AnsweringSettings,
     PlannerEntry,
@@ -38,7 +38,7 @@ from podium.workers.vote import VoteWorker
 
 
 @dataclass(frozen=True)
-class TableSetup:
+class OpenedTable:
     """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
 
     table: TableSettings
@@ -49,7 +49,7 @@ class TableSetup:
     """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
-    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> TableSetup:
+    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> OpenedTable:
         """The table over workers that are open; `ConfigError` if they lack one that is named."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
@@ -59,7 +59,7 @@ class TableSetup:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, table: TableSettings, given: TableSetup | None = None) -> AsyncIterator[TableSetup]:
+    async def open(cls, table: TableSettings, given: OpenedTable | None = None) -> AsyncIterator[OpenedTable]:
         """The table, whose workers are closed at the end; or with the workers of `given`, which stay open.
 
         Raises:
@@ -96,7 +96,7 @@ class TableSetup:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
         return False
 
-    def training(self, questions: int) -> TableSetup:
+    def training(self, questions: int) -> OpenedTable:
         """The same workers with so many training questions."""
         return replace(self, table=self.table.training(questions))
 

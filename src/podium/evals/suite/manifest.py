@@ -13,12 +13,12 @@ from typing import Any, ClassVar, get_args
 from pydantic import Field
 
 from podium.evals.comparison import PlannerKind
-from podium.evals.evaluation_ledger import EvaluationLedger, LedgerEntry
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
+from podium.evals.look_log import Look, LookLog
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.results import answers_key
-from podium.evals.suite.settings import (
+from podium.evals.suite.suite_settings import (
     AnsweringSettings,
     PlannerEntry,
     PoolEntry,
@@ -166,7 +166,7 @@ class SuiteTable(Value):
     """A table with its rows: each planner, followed by its controls."""
 
     table: TableSettings
-    ledger_file: str | None
+    looks_file: str | None
     """The file in which looks at the split are counted; None: looks at train are not."""
     notes: tuple[str, ...] = ()
     """Which questions are left out."""
@@ -191,13 +191,13 @@ class SuiteTable(Value):
         return digest(sorted(file.key for row in self.rows for file in row.files))
 
     @property
-    def ledger(self) -> EvaluationLedger | None:
-        """The ledger of its split."""
-        return None if self.ledger_file is None else EvaluationLedger(Path(self.ledger_file))
+    def look_log(self) -> LookLog | None:
+        """The log of its split."""
+        return None if self.looks_file is None else LookLog(Path(self.looks_file))
 
-    def look(self, note: str = "") -> LedgerEntry:
-        """What the ledger says of an evaluation of these rows."""
-        return LedgerEntry(
+    def look(self, note: str = "") -> Look:
+        """What the log says of an evaluation of these rows."""
+        return Look(
             tasks=self.table.tasks.name,
             split=self.table.split,
             config=self.config,

@@ -1,4 +1,4 @@
-"""The ledger of looks: a file beside a task set that counts how often a split was evaluated on.
+"""The log of looks: a file beside a task set that counts how often a split was evaluated on.
 
 Each evaluation on a split other than train is a look. Choices that follow looks fit the split, so a table says how many
 there were. A run on test is declared before it runs. The same configuration evaluated again is no further look, because
@@ -19,8 +19,8 @@ from podium.types import Value
 TRAIN, TEST = "train", "test"
 
 
-class LedgerEntry(Value):
-    """One line of the ledger."""
+class Look(Value):
+    """One line of the log."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """ISO 8601, UTC."""
@@ -36,32 +36,32 @@ class LedgerEntry(Value):
     """Whether this line announces a run that had not begun; then it is no look."""
 
 
-def ledger_file(tasks: str, run: Path) -> Path:
-    """The ledger of a task set: beside its file, else beside the run's folder."""
+def looks_file(tasks: str, run: Path) -> Path:
+    """The log of a task set: beside its file, else beside the run's folder."""
     file = Path(tasks)
     return file.with_suffix(".looks.jsonl") if file.is_file() else run.parent / f"{file.name}.looks.jsonl"
 
 
-class EvaluationLedger:
-    """The ledger in a file, which is made with the first line. Writing raises `StoreError` where it cannot."""
+class LookLog:
+    """The log in a file, which is made with the first line. Writing raises `StoreError` where it cannot."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[LedgerEntry, ...]:
+    def read(self) -> tuple[Look, ...]:
         """All lines, oldest first.
 
         Raises:
             ConfigError: a line is damaged.
         """
         try:
-            return tuple(LedgerEntry.model_validate(row) for row in JsonLines(self.path).read())
+            return tuple(Look.model_validate(row) for row in JsonLines(self.path).read())
         except ValidationError as error:
             raise ConfigError(
-                f"{self.path} is no ledger of looks ({error.errors()[0]['msg']}); restore the file."
+                f"{self.path} is no log of looks ({error.errors()[0]['msg']}); restore the file."
             ) from None
 
-    def looks(self, split: str) -> tuple[LedgerEntry, ...]:
+    def looks(self, split: str) -> tuple[Look, ...]:
         """The looks at a split, oldest first, without declarations."""
         return tuple(entry for entry in self.read() if entry.split == split and not entry.declared)
 
@@ -70,12 +70,12 @@ class EvaluationLedger:
         found = (entry for entry in self.read() if entry.declared)
         return tuple(entry.note for entry in found if (entry.split, entry.config) == (split, config))
 
-    def declare(self, entry: LedgerEntry) -> None:
+    def declare(self, entry: Look) -> None:
         """Announce a run before it begins, unless it was announced with this note."""
         if entry.note not in self.declarations(entry.split, entry.config):
             self._add(entry, declared=True)
 
-    def count(self, entry: LedgerEntry) -> tuple[LedgerEntry, ...]:
+    def count(self, entry: Look) -> tuple[Look, ...]:
         """Add a look, unless this configuration has one with the note of its newest declaration. Returns all looks at
         the split so far."""
         counted = [look.note for look in self.looks(entry.split) if look.config == entry.config]
@@ -84,11 +84,11 @@ class EvaluationLedger:
             self._add(entry, note=declared[-1] if declared else entry.note)
         return self.looks(entry.split)
 
-    def _add(self, entry: LedgerEntry, **changed: object) -> None:
+    def _add(self, entry: Look, **changed: object) -> None:
         JsonLines(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
 
 
-def sentence_on(looks: tuple[LedgerEntry, ...], config: str) -> str:
+def describe_looks(looks: tuple[Look, ...], config: str) -> str:
     """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
     number = max(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]

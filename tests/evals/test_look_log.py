@@ -1,0 +1,66 @@
+"""The log counts each configuration's look at a split once, and keeps declarations apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from podium.errors import ConfigError
+from podium.evals.look_log import Look, LookLog, describe_looks, looks_file
+
+
+def look(split: str, config: str, note: str = "") -> Look:
+    planners = ("Conductor", "ada alone")
+    return Look(tasks="mine.parquet", split=split, config=config, planners=planners, note=note)
+
+
+def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
+    log = LookLog(tmp_path / "mine.looks.jsonl")
+    log.count(look("validation", "a"))
+    log.count(look("test", "a"))
+    looks = log.count(look("validation", "b"))
+    assert log.count(look("validation", "a")) == looks
+    assert [each.config for each in looks] == ["a", "b"]
+    assert describe_looks(looks, "b") == "Look 2 at the validation split of mine.parquet."
+
+
+def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Path) -> None:
+    log = LookLog(tmp_path / "mine.looks.jsonl")
+    log.declare(look("test", "a", "The one run on test."))
+    assert log.looks("test") == ()
+    assert log.declarations("test", "a")
+    assert not log.declarations("test", "b")
+    assert not log.declarations("validation", "a")
+    looks = log.count(look("test", "a"))
+    assert (
+        describe_looks(looks, "a")
+        == "Look 1 at the test split of mine.parquet, declared: The one run on test."
+    )
+
+
+def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) -> None:
+    log = LookLog(tmp_path / "mine.looks.jsonl")
+    for note in ("Before the change.", "After it."):
+        assert note not in log.declarations("test", "a")
+        log.declare(look("test", "a", note))
+        assert note in log.declarations("test", "a")
+        looks = log.count(look("test", "a"))
+        assert log.count(look("test", "a")) == looks  # As if continued after a kill.
+    assert [each.note for each in looks] == ["Before the change.", "After it."]
+    assert describe_looks(looks, "a") == "Look 2 at the test split of mine.parquet, declared: After it."
+
+
+def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path: Path) -> None:
+    recording = tmp_path / "data" / "mine.parquet"
+    recording.parent.mkdir()
+    recording.touch()
+    assert looks_file(str(recording), tmp_path / "runs" / "r") == recording.with_name("mine.looks.jsonl")
+    assert looks_file("sums", tmp_path / "runs" / "r") == tmp_path / "runs" / "sums.looks.jsonl"
+
+
+def test_a_damaged_ledger_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.looks.jsonl"
+    file.write_text('{"split": "test"}\n')
+    with pytest.raises(ConfigError, match="is no log of looks"):
+        LookLog(file).read()
