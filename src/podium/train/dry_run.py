@@ -34,7 +34,7 @@ from podium.workers.pool import Pool
 from podium.workers.traits import has_paid_workers, has_real_workers
 
 PROMPT_TOKENS = 2000
-"""Of the longest prompt, where the tasks cannot be opened."""
+"""The assumed length of the longest prompt, where the tasks cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class WorkerForecast:
     """Plans of the run: one for each completion, if all can be read."""
     calls: float
     tokens: Range
-    """With their interval from short responses to long ones, as `cost_usd`."""
+    """The likely number, between those of short and of long responses. `cost_usd` has the same interval."""
     cost_usd: Range
     cost_by_steps: Mapping[int, float]
-    """Likely dollars if all plans had so many steps."""
+    """For each number of steps, the likely dollars if all plans had that many."""
     iteration_s: float
     """Seconds that the workers of one iteration take."""
     paid: bool
-    """False: all workers are scripted or recorded, so the calls cost nothing."""
+    """Whether the calls cost money. They do not if all workers are scripted or recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +61,17 @@ class GPUForecast:
 
     gpu: GPU
     seen: bool
-    """Whether this machine has it; else it is assumed."""
+    """Whether this machine has that GPU. Otherwise it is an assumption."""
     ranks: int
     parameters: int
     trained: int
     memory: Memory
     shared_by_8: Memory
-    """The same on each of eight, as FSDP or ZeRO-3 share it out."""
+    """The memory on each of eight such GPUs, if FSDP or ZeRO-3 distributes the model."""
     generation_s: float
-    """Seconds of generation of an iteration, as the next."""
+    """Seconds in which the completions of one iteration are generated."""
     update_s: float
+    """Seconds of the update of one iteration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,15 @@ class Forecast:
     refusals: tuple[str, ...]
     tasks: int
     longest_prompt: int
-    """Tokens."""
+    """Tokens of the longest prompt of a first round."""
     workers: WorkerForecast | None
-    """None: pool or tasks could not be opened."""
+    """Is None where the pool or the tasks could not be opened."""
     gpu: GPUForecast | None
-    """None: the model is not known."""
+    """Is None where the model is not known."""
 
     @property
     def hours(self) -> float | None:
-        """Hours of the whole run, if workers begin when the last plan is written; None: the model is not known."""
+        """Hours of the whole run, if workers begin when the last plan is written. Is None without a known model."""
         if self.gpu is None:
             return None
         workers = 0.0 if self.workers is None else self.workers.iteration_s
@@ -97,7 +98,7 @@ class Forecast:
 
 
 def forecast(settings: TrainSettings, found: Preflight, *, ranks: int = 1) -> Forecast:
-    """What a run is expected to need, of what its preflight found."""
+    """Estimate what a run will need from what its preflight found."""
     plans = settings.plans
     workers = None
     if (one := found.workers) is not None:
@@ -154,13 +155,13 @@ class WorkerTrial:
     task: str
     answered: bool
     seconds: float
-    """As the reply claims, else by the clock."""
+    """The time that the worker says it took, or the measured time where it says none."""
     cost_usd: float
-    """Dollars of answer and verdict."""
+    """Dollars of the answer and of its grading."""
     paid: bool
-    """False: the worker is scripted or recorded, so its dollars are not paid."""
+    """Whether the dollars are paid. They are not if the worker is scripted or recorded."""
     score: float | None
-    """None: there was nothing to grade, or the grader failed."""
+    """Is None if there was no answer to grade, or the grader failed."""
     error: str | None = None
 
 
@@ -169,7 +170,7 @@ class Trial:
     """Which worker is tried on which task: each worker at least once, and each part of the task set."""
 
     pairs: tuple[tuple[int, Task], ...]
-    """Numbers of workers, each with its task."""
+    """Pairs of a worker's number in the pool and the task that it is tried on."""
     pool: Pool
 
     @classmethod
@@ -189,7 +190,7 @@ class Trial:
 
     @property
     def cost_usd(self) -> Range:
-        """What the answers are likely to cost; graders that are models come on top."""
+        """The likely dollars of the answers. Graders that are models cost extra."""
         return Range.sum(
             estimate_answer(self.pool, worker, task.question).dollars
             for worker, task in self.pairs
@@ -197,7 +198,7 @@ class Trial:
         )
 
     async def run(self, dispatcher: Dispatcher) -> tuple[WorkerTrial, ...]:
-        """Ask all at once.
+        """Ask all workers at once.
 
         Raises:
             BudgetError: the dollars of the day are spent.

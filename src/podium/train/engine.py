@@ -2,8 +2,8 @@
 
 An engine is a function `train(job)` and its `refusals`: for GRPO in the module `podium.train.<name>.engine`, for the
 supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Sampler`),
-computes the loss, and keeps checkpoints from which it goes on. Prompts, plans, examples, rewards, evaluations and rows
-are made for it, the same for both.
+computes the loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards, evaluations and
+rows are made outside, in the same way for both engines.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MAX_PARAMETERS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What both stages need on each rank."""
+    """The settings, folder and start that both stages need on each rank."""
 
     settings: TrainSettings
     folder: Path
-    """The run's. The engine keeps its state in `checkpoints` and leaves the trained model, or adapter, in `trained`."""
+    """The run's folder. The engine keeps its state in `checkpoints` and leaves the trained model or adapter in `trained`."""
     start: Checkpoint
     tokenizer: Any
-    """Of transformers; None in GRPO where the codec is not a chat template's."""
+    """The tokenizer of transformers. Is None in GRPO where the codec needs no chat template."""
 
     @property
     def trained(self) -> Path:
@@ -66,11 +66,11 @@ class EncodedExample:
 
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
-    """With the token that ends it."""
+    """The learned tokens, including the one that ends the completion."""
 
     @property
     def length(self) -> int:
-        """Tokens of both."""
+        """The number of tokens of prompt and completion."""
         return len(self.prompt) + len(self.completion)
 
 
@@ -79,9 +79,9 @@ class SupervisedJob(_Job):
     """One run of the supervised stage, on this rank."""
 
     examples: Sequence[EncodedExample]
-    """At least one."""
+    """The examples, at least one."""
     run: RunFolder | None
-    """None: this rank writes no rows."""
+    """The folder for the rows. Is None on a rank that writes none."""
     progress: Progress
 
 
@@ -92,17 +92,17 @@ class TrainingEngine(Protocol[Job_contra]):
     """The module of an engine, for one stage."""
 
     open_ranks: Callable[[], Ranks]
-    """The processes that train together."""
+    """Finds the processes that train together."""
 
     def refusals(self, settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-        """Why the engine cannot train this run; `start` is None where it could not be found."""
+        """The reasons why the engine cannot train this run. `start` is None if it could not be found."""
         ...
 
     def train(self, job: Job_contra) -> None:
-        """Train, or go on from the newest checkpoint. GRPO runs in a thread.
+        """Train, or continue from the newest checkpoint. For GRPO this runs in a thread of its own.
 
         Raises:
-            BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
+            BudgetError: the dollars of the run or the day are spent; the same call continues from the last checkpoint.
             ConfigError, CheckpointError: the start or the state cannot be used.
             TrainingInterruptedError: `Rollouts.stop` was set.
         """
@@ -110,10 +110,10 @@ class TrainingEngine(Protocol[Job_contra]):
 
 
 def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
-    """The engine of this name, for GRPO. Loads what it trains with: torch, or TRL."""
+    """Import the engine of this name for GRPO. This loads torch, and TRL for the engine trl."""
     return cast("TrainingEngine[TrainingJob]", import_module(f"podium.train.{name}.engine"))
 
 
 def open_supervised_engine(name: EngineName) -> TrainingEngine[SupervisedJob]:
-    """The same for the supervised stage."""
+    """Import the engine of this name for the supervised stage."""
     return cast("TrainingEngine[SupervisedJob]", import_module(f"podium.train.{name}.sft"))

@@ -42,10 +42,10 @@ class PolicyEvaluation:
         """Evaluate the policy that the sampler draws from. All ranks must call this together.
 
         "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. The other
-        figures of `collapse_figures` are of plans. For "dropped" see `batch_figures`.
+        figures of `collapse_figures` are of plans. "dropped" counts the completions that could not be scored.
 
         Raises:
-            PodiumError: as `Rollouts.run`.
+            PodiumError: a rank could not get a prompt or a score; every rank raises it.
         """
         began = time.perf_counter()
         ranks, batch_size = self._rollouts.ranks, self._batch_size

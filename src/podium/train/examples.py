@@ -203,7 +203,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
 def _parse(
     completion: str, settings: TrainSettings, workers: int, *, later_round: bool = False
 ) -> Workflow | Acceptance | PlanError:
-    """What the policy would be given credit for, had it written this."""
+    """The workflow that the policy would have been credited with for this text."""
     return parse(
         completion,
         workers=workers,
@@ -216,7 +216,7 @@ def _parse(
 def _request(
     settings: TrainSettings, session: ScoringSession, trace: Trace, names: tuple[str, ...]
 ) -> RolloutRequest | None:
-    """What names the pool and the level of cost sensitivity of a trace; None: the run's questions have no such pool.
+    """The request that names the pool and the level of cost sensitivity of a trace. None if no such pool is drawn.
 
     A rollout of a run with the same pools is shown as it was. Else the pool is drawn, and has the workers of all plans.
     """

@@ -14,9 +14,9 @@ from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 
 PEAK_SHARE = 0.35
-"""Of the GPU's peak: what the update is taken to reach."""
+"""The share of the GPU's peak performance that the update is assumed to reach."""
 BANDWIDTH_SHARE = 0.6
-"""Of the memory's bandwidth: what generation is taken to reach."""
+"""The share of the memory's bandwidth that generation is assumed to reach."""
 MOMENTS = 2
 """Numbers that AdamW keeps for each trained parameter."""
 GIB = 2**30
@@ -30,7 +30,7 @@ SHAPES: Mapping[str, ModelShape] = MappingProxyType(
         "Qwen/Qwen2.5-7B-Instruct": ModelShape(152_064, 3_584, 28, 28, 4, 128, 18_944, tied=False),
     }
 )
-"""Of the models that the recipes start from, so that a run can be planned before they are fetched."""
+"""The shapes of the models that the recipes start from, so that a run can be planned before they are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class GPU:
     name: str
     memory_gib: float
     tflops: float
-    """Dense, in bfloat16."""
+    """Peak teraflops of dense products in bfloat16."""
     bandwidth: float
-    """Terabytes a second."""
+    """Bandwidth of the memory in terabytes a second."""
 
 
 GPUS = (
@@ -52,17 +52,17 @@ GPUS = (
     GPU("H200", 141, 989, 4.8),
 )
 ASSUMED_GPU = "H100"
-"""Where there is none of `GPUS` to look at."""
+"""The GPU of the forecast where this machine has none of `GPUS`."""
 
 
 def gpu_named(name: str) -> GPU | None:
-    """The card whose name stands in the name that its driver gives it; None: it is not known here."""
+    """The card of `GPUS` whose name occurs in the name that the driver reports. None if there is none."""
     return next((gpu for gpu in GPUS if gpu.name in name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSize:
-    """What the formulas take from a configuration."""
+    """The figures of a configuration that the formulas use."""
 
     shape: ModelShape
     batch: int
@@ -88,7 +88,7 @@ class TrainingSize:
 
     @classmethod
     def of(cls, settings: TrainSettings, shape: ModelShape, prompt_tokens: int) -> TrainingSize:
-        """Of a run whose longest prompt has so many tokens; completions are taken as long as they may be."""
+        """The figures of a run with this longest prompt, in tokens. Completions count with their greatest length."""
         grpo, trl = settings.grpo, settings.trl
         dtype = str((trl.get("model_init_kwargs") or {}).get("dtype", "float32"))
         weight_bytes = 4.0 if dtype == "float32" else 2.0
@@ -148,7 +148,7 @@ class Memory:
 
     @property
     def peak(self) -> float:
-        """The most at once."""
+        """The greatest sum of parts that are in memory at the same time."""
         kept = self.weights + self.moments
         return kept + (self.update + self.generation if self.together else max(self.update, self.generation))
 

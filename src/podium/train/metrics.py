@@ -62,7 +62,7 @@ def _plan_facts(score: Score, kind: str) -> PlanFacts:
 
 
 def numbers(row: dict[str, Any]) -> dict[str, float]:
-    """The figures of a row that a tracker such as Weights & Biases draws, workers' shares among them."""
+    """The figures of a row that a tracker such as Weights & Biases plots, including each worker's share."""
     flat = {key: value for key, value in row.items() if isinstance(value, int | float)}
     return {key: float(value) for key, value in flat.items()} | {
         f"workers/{name}": share for name, share in row["workers"].items()

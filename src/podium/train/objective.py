@@ -26,7 +26,7 @@ Rewards = Sequence[float | None]
 Advantages = tuple[float | None, ...]
 
 ScaleRewards = Literal["group", "batch", "none"]
-"""Whose standard deviation advantages are divided by."""
+"""The rewards by whose standard deviation advantages are divided: the group's, the batch's, or none."""
 
 
 class Advantage(Protocol):
@@ -98,7 +98,7 @@ def _value(reward: float) -> float:
 
 
 ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}
-"""By their names in settings."""
+"""The advantages by their names in settings."""
 
 
 def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
@@ -191,7 +191,7 @@ LOSSES: dict[str, Loss] = {
     "grpo": Loss(mean_over_completions, clipped_surrogate),
     "dr_grpo": Loss(mean_over_limits, clipped_surrogate),
 }
-"""By their names in settings, which are TRL's."""
+"""The losses by their names in settings, which are those of TRL."""
 
 
 def kl_to_reference(

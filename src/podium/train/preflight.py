@@ -49,9 +49,9 @@ class PreparedTraining:
     tokenizer: Any
     codec: PromptCodec
     tasks: Mapping[str, Task] = field(default_factory=dict)
-    """Empty on a rank that does not call workers."""
+    """The training questions by id; empty on a rank that does not call workers."""
     evaluated: Mapping[str, Task] = field(default_factory=dict)
-    """The tasks of evaluations; empty also where none is due."""
+    """The validation questions by id; empty on such a rank, and where the run has no evaluations."""
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class Preflight:
 
     refusals: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """A worker that cannot be called is in it as an `UnreadyWorker`, and has a refusal."""
+    """The workers. One that cannot be called is an `UnreadyWorker` in it, and there is a refusal for it."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
@@ -69,7 +69,7 @@ class Preflight:
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
     workers: WorkerEstimate | None = None
-    """None: pool or tasks could not be opened."""
+    """Is None where the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:
         """The opened parts.
@@ -110,8 +110,8 @@ async def preflight(
     """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
 
     Args:
-        folder: of the run; None: it has none yet. It is not written to.
-        ranks: processes that train together.
+        folder: the folder of the run, or None if it has none yet. Nothing is written to it.
+        ranks: the number of processes that train together.
         calls_workers: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers'
             keys nor the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
@@ -173,7 +173,7 @@ def open_client(settings: TrainSettings) -> Client:
 
 
 async def _check_service(found: Preflight, settings: TrainSettings) -> None:
-    """The prompts of a service that scores for this run; its pool, tasks and budget are its own to check."""
+    """Check the prompts of the run's scoring service. The service itself checks its pool, tasks and budget."""
     if settings.grpo.eval_every:
         found.refusals.append(
             ConfigError(
@@ -191,7 +191,7 @@ async def _check_service(found: Preflight, settings: TrainSettings) -> None:
 async def _check_questions(
     found: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
 ) -> None:
-    """Workers, tasks, prompts, and what plans cost."""
+    """Check the workers, tasks and prompts, and estimate what plans cost."""
     found.refusals += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
@@ -226,7 +226,7 @@ def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str],
 async def _check_prompts(
     found: Preflight, settings: TrainSettings, scoring: Scoring, tasks: Iterable[str]
 ) -> None:
-    """Whether each prompt of a first round leaves room for a plan."""
+    """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
     left = iter(tasks)
     while part := list(islice(left, _AT_ONCE)):
@@ -258,7 +258,7 @@ async def _prompt_tokens(scoring: Scoring, task: str, codec: PromptCodec | None)
 
 
 def _past() -> Mapping[str, PastAnswers]:
-    """How long workers' answers were, in the user's own store of traces, if there is one."""
+    """The lengths of workers' earlier answers in the user's own store of traces, if there is one."""
     store = default_path()
     return past_answers(store) if store.is_file() else {}
 

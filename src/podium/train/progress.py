@@ -1,6 +1,6 @@
-"""Tells in plain lines how far a run is, from its first minute on. They are the same on a terminal and in a file.
+"""Prints in plain lines how far a run is, from its first minute on. They are the same on a terminal and in a file.
 
-An iteration of a language model may take minutes, so a thread tells what happens within it.
+An iteration of a language model may take minutes, so a thread prints what happens within it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Progress:
         self._phase, self._done = name, max(self._done, done)
 
     def begin(self, done: int) -> None:
-        """The counted part begins, after `done` that an earlier start did."""
+        """Begin to count, with `done` units that an earlier start of the run has finished."""
         self._done = self._before = done
         self._began = time.monotonic()
 
@@ -68,13 +68,13 @@ class Progress:
         self._tokens += tokens
 
     def learned(self, loss: float) -> None:
-        """The loss of the newest step of the optimiser. The first step and the last are told at once."""
+        """Note the loss of the newest step of the optimiser. The first and the last step are printed at once."""
         first, self.loss = self.loss is None, loss
         if first or self._done == self.total:
             self.say(self.line())
 
     def line(self) -> str:
-        """How far the run is now."""
+        """A line that says how far the run is."""
         now = time.monotonic()
         gone, fresh = now - self._began, self._done - self._before
         if not fresh:

@@ -16,7 +16,7 @@ from podium.types import Profile
 from podium.workflow import Access, AccessRule, Step, Workflow
 
 Place = Literal["start", "middle", "end", "tool"]
-"""Of a step: it sees no response; it sees some; it sees some and is the last; its worker runs no model."""
+"""The place of a step: it sees no response (start), some (middle), some and is the last (end), or is a tool's."""
 
 
 def _phrases(*parts: Sequence[str]) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def random_plan(
         worker = random.randrange(len(pool)) if reads else random.choice(free)
         kinds = WORDINGS[_place(position, count, bool(reads), worker in tools)]
         subtask = random.choice(random.choice(kinds))
-        # Whoever sees everything says so: a small model does not count how many steps it has written.
+        # A step that sees everything says "all": a small model does not count how many steps it has written.
         steps.append(
             Step(worker, subtask, Access(all=True) if len(reads) == position > 0 else Access(steps=reads))
         )

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Ranks:
-    """A single process. A subclass has several, and overrides what is said of them."""
+    """A single process. A subclass stands for several processes, and overrides these methods."""
 
     size = 1
     index = 0
@@ -39,7 +39,7 @@ class Ranks:
         return value
 
     def wait(self) -> None:
-        """Return when every rank has called this."""
+        """Wait until every rank has called this."""
 
     def run_on_first(self, make: Callable[[], T]) -> T | None:
         """Call `make` on the first rank only. Returns its result there, and None on the other ranks.

@@ -1,4 +1,4 @@
-"""Writes and tells the row of each iteration, of either engine, and says when a run has to end early.
+"""Writes and reports the row of each iteration, for either engine, and says when a run has to end early.
 
 What a row holds is computed elsewhere (`metrics`, `evaluation`).
 """
@@ -20,7 +20,7 @@ class Recorder:
     """The rows of one run.
 
     Args:
-        run: the run's folder; None: this rank writes nothing.
+        run: the run's folder, or None on a rank that writes nothing.
         on_row: called with each row as soon as it is written.
     """
 
@@ -38,7 +38,7 @@ class Recorder:
         self.progress = progress
         self._on_row = on_row
         self._earlier: list[dict[str, Any]] = []
-        """The rows so far, of a resumed run those before it too."""
+        """All rows of the run so far, including those that were written before it was resumed."""
         self._idle_iterations = 0
         self._elapsed_s = 0.0
         self._done = 0
@@ -57,7 +57,7 @@ class Recorder:
         self.progress.begin(self._plans_until(iterations))
 
     def start(self, iteration: int) -> None:
-        """An iteration begins."""
+        """Show in the progress lines that this iteration begins."""
         self.progress.phase(
             f"iteration {iteration + 1}/{self._settings.grpo.iterations}", self._plans_until(iteration)
         )
@@ -85,11 +85,11 @@ class Recorder:
         evaluation: dict[str, Any] | None,
         **learned: float,
     ) -> bool:
-        """Write and tell the row of the iteration that ends. All ranks call this.
+        """Write and report the row of the iteration that ends. All ranks call this.
 
         Args:
-            samples: of all ranks.
-            seconds: by phase; those of the evaluation are added.
+            samples: those of all ranks.
+            seconds: the time of each phase; this adds the time of the evaluation.
             learned: further figures of the update: "entropy" (nats a token), "kl" (nats, from the start), "grad_norm"
                 (before clipping), "lr".
 

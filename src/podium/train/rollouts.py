@@ -45,7 +45,7 @@ class SampledCompletion:
     plans: tuple[str, ...] = ()
     """What the policy wrote in the rounds before."""
     prompt: list[int] = field(default_factory=list)
-    """Token ids. Empty: the rollout does not reach this round."""
+    """Token ids of the prompt; empty if the rollout does not reach this round."""
     too_long: bool = False
     """Whether its prompt would have left no room for a plan, so that none was asked for."""
     tokens: list[int] = field(default_factory=list)
@@ -55,22 +55,22 @@ class SampledCompletion:
     """Whether it ended by itself, and was not cut off."""
     score: Score | None = None
     reward: float | None = None
-    """What the engine learns from; None: it is left out of its group."""
+    """The reward that the engine learns from. A sample whose reward is None is left out of its group."""
 
     @property
     def key(self) -> tuple[str, int]:
-        """Names the rollout, over its rounds."""
+        """The name of the rollout, which all of its rounds share."""
         return self.row.seed, self.rollout
 
     def request(self, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
-        """What the session is asked of this rollout."""
+        """The request to the scoring session for this rollout."""
         return RolloutRequest(
             task=self.row.task, seed=self.row.seed, rollout=self.rollout, plans=plans, cut=cut
         )
 
 
 OnEnd = Callable[[SampledCompletion, list[int]], None]
-"""Takes a sample and the tokens of its completion."""
+"""A function that takes a sample and the tokens of its completion."""
 
 
 class Sampler(Protocol):
@@ -93,16 +93,16 @@ class Sampler(Protocol):
         """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         Args:
-            samples: of one round on this rank; those of a first round with one prompt stand together.
-            round_number: from 0.
-            max_samples: samples of a round on a rank at most. All ranks call this together with the same `max_samples`.
+            samples: those of one round on this rank; in a first round, samples with the same prompt are neighbours.
+            round_number: the number of the round, from 0.
+            max_samples: the most samples of a round on any rank. All ranks call this together with the same value.
             greedy: whether the most likely tokens are written.
         """
         ...
 
 
 class TrainingInterruptedError(Exception):
-    """The run got a signal to stop while it generated."""
+    """The run was told to stop while it generated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,21 +111,21 @@ class Rollouts:
 
     scoring: Scoring
     loop: asyncio.AbstractEventLoop
-    """Where the scoring session lives."""
+    """The event loop in which the scoring session lives."""
     codec: PromptCodec
     rounds: int
-    """Of a rollout."""
+    """The most plans of one rollout."""
     discount: float | Literal["none"]
-    """The share of a plan's reward that the round after it gives; see `set_rewards`."""
+    """The share of a plan's reward that comes from the round after it, as `set_rewards` computes it."""
     max_prompt_tokens: int
     """A longer prompt gets no plan."""
     ranks: Ranks
     stop: threading.Event
-    """Set when the run is to end."""
+    """An event that is set when the run is to end."""
     on_plan: Callable[[int], None] = lambda tokens: None
     """Called with the tokens of each plan when it is written."""
     gate: Callable[[Sequence[SampledCompletion]], None] | None = None
-    """Called with the samples of the first batch, of all ranks; it refuses a start that cannot learn."""
+    """Called with the samples of all ranks in the first batch; it refuses a start that cannot learn."""
 
     def run(
         self,
@@ -138,10 +138,10 @@ class Rollouts:
         """Take this rank's samples through all rounds. All ranks call it together.
 
         Args:
-            max_samples: samples of a round on a rank at most; the same on all ranks.
+            max_samples: the most samples of a round on any rank; the same on all ranks.
 
         Returns:
-            Seconds: "sample" until the last token, "score" after it.
+            Two times in seconds: "sample" until the last token was drawn, and "score" from then until the last score.
 
         Raises:
             PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
@@ -169,7 +169,7 @@ class Rollouts:
         max_samples: int,
         greedy: bool,
     ) -> tuple[float, float]:
-        """Take the samples through one round. Returns the seconds until the last token, and after it."""
+        """Take the samples through one round. Returns the seconds until the last token, and those after it."""
         earlier = {sample.key: sample for sample in samples if sample.row.round == round_number - 1}
         current = [sample for sample in samples if sample.row.round == round_number]
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
@@ -222,7 +222,7 @@ class Rollouts:
         await asyncio.gather(*map(add, groups.values()))
 
     def _take_scores(self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]) -> PodiumError | None:
-        """Wait for every score; returns the first error. The calls of the other rollouts are paid for by then."""
+        """Wait for every score; returns the first error. By then the calls of all rollouts are paid."""
         error = None
         for sample, score in pending:
             try:

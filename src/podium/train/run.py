@@ -56,7 +56,7 @@ async def run_grpo(
 
     Raises:
         UsageError: what `preflight` refuses: the error itself, or one that lists them all.
-        BudgetError: the dollars of the run or the day are spent; the same call goes on from the newest checkpoint.
+        BudgetError: the dollars of the run or the day are spent; the same call continues from the newest checkpoint.
     """
     engine = open_engine(settings.engine)
     ranks = engine.open_ranks()
@@ -94,13 +94,13 @@ async def run_grpo(
 
 @dataclass(frozen=True, slots=True)
 class ScoredTasks:
-    """What scores the plans of a run, and the ids of the tasks that it knows."""
+    """A scoring session, and the ids of the tasks that it can score."""
 
     scoring: Scoring
     tasks: Sequence[str]
-    """Of training."""
+    """Ids of the training questions."""
     evaluated: Sequence[str] = ()
-    """Of evaluations."""
+    """Ids of the validation questions that the policy is evaluated on."""
 
 
 def make_job(
@@ -112,7 +112,7 @@ def make_job(
     ranks: Ranks,
     recorder: Recorder,
 ) -> TrainingJob:
-    """What an engine needs to train on this rank. The loop that runs now is the one that runs the plans."""
+    """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
     offered = [name for name in prepared.pool.names if name not in settings.pool_sampling.without]
     gate = partial(check_gate, settings, offered)
     rollouts = Rollouts(
@@ -148,7 +148,7 @@ def make_job(
 async def open_scoring(
     settings: TrainSettings, prepared: PreparedTraining, *, dispatch: Dispatch, folder: Path, ranks: Ranks
 ) -> AsyncIterator[ScoredTasks]:
-    """What scores this rank's plans.
+    """Open the scoring session for the plans of this rank.
 
     If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
     process; of several ranks the first opens a session and serves it to the others.
@@ -197,7 +197,7 @@ async def open_scoring(
 
 
 async def run_in_thread(engine: TrainingEngine[TrainingJob], job: TrainingJob) -> None:
-    """Train in a thread, while this loop runs plans. If cancelled, tell the engine to stop, and wait until it has."""
+    """Train in a thread while this loop runs plans. On cancellation, tell the engine to stop, and wait for it."""
     training = asyncio.ensure_future(asyncio.to_thread(engine.train, job))
     try:
         await asyncio.shield(training)

@@ -33,7 +33,7 @@ class ScheduledGroup:
 
     @property
     def label(self) -> str:
-        """What TRL's own logs show as the prompt."""
+        """The text that TRL's own logs show as the prompt."""
         return f"iteration {self.iteration}, question {self.question}: {self.task}, round {self.round}"
 
 
@@ -75,7 +75,7 @@ def has_generated_tasks(settings: TrainSettings) -> bool:
 
 
 def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
-    """The questions of all iterations by id, in order; the stage of the curriculum gives an iteration's settings.
+    """The questions of all iterations by id, in order. The curriculum gives the task set's settings in each iteration.
 
     Raises:
         ConfigError: the curriculum does not fit the task set.
@@ -98,7 +98,7 @@ def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
 
 
 def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
-    """Rows by what TRL calls them."""
+    """The rows by their labels, which TRL passes around as prompts."""
     return {row.label: row for row in rows}
 
 
@@ -106,8 +106,8 @@ class IterationSeeds(RolloutSeeds):
     """Draws named by a run's seed and the iteration. Rollouts of evaluations draw as `RolloutSeeds` says.
 
     Args:
-        rows: of the run.
-        seed: the run's.
+        rows: the schedule of the run.
+        seed: the seed of the run.
     """
 
     def __init__(self, rows: Sequence[ScheduledGroup], seed: int) -> None:
@@ -115,12 +115,12 @@ class IterationSeeds(RolloutSeeds):
         self._seed = seed
 
     def pool(self, request: RolloutRequest) -> str:
-        """See `RolloutSeeds.pool`."""
+        """The seed of the pool: the run's seed, the iteration and the task."""
         row = self._rows.get(request.seed)
         return super().pool(request) if row is None else f"{self._seed}/{row.iteration}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
-        """See `RolloutSeeds.level`. The questions of an iteration draw one after the other."""
+        """The level of cost sensitivity. The questions of an iteration draw theirs in turn from one generator."""
         row = self._rows.get(request.seed)
         if row is None:
             return super().level(request, levels)
@@ -128,7 +128,7 @@ class IterationSeeds(RolloutSeeds):
         return [random.randrange(levels) for _ in range(row.question + 1)][-1]
 
     def calls(self, request: RolloutRequest) -> str:
-        """See `RolloutSeeds.calls`."""
+        """The seed of the workers' calls: the run's seed, iteration, task, question and rollout."""
         row = self._rows.get(request.seed)
         if row is None:
             return super().calls(request)

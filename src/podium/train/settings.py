@@ -25,7 +25,7 @@ from podium.train.runtime import Precision
 
 EngineName = Literal["auto", "shared_prefix", "trl"]
 TINY_PARAMETERS = 50_000_000
-"""Up to so many parameters a policy that reads plain text is trained by the engine shared_prefix, on one core."""
+"""The most parameters of a policy that engine = "auto" trains with shared_prefix, on one core."""
 
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
@@ -60,7 +60,7 @@ class GRPOSettings(Settings):
     iterations: int = Field(default=200, ge=1)
     """Batches of rollouts. The cosine schedule of the learning rate ends with the last one."""
     questions: int = Field(default=4, ge=1)
-    """Tasks of an iteration."""
+    """The number of different tasks in an iteration."""
     group: int = Field(default=64, ge=2)
     """Rollouts of each task. With several rounds they are shared out: group / rounds samples of each round, which are
     compared with one another alone."""
@@ -123,7 +123,7 @@ class SFTSettings(Settings):
     examples: str = "random"
     """Where plans come from: a JSONL of messages, a store of traces (NAME.sqlite), or "random": random valid plans."""
     count: int = Field(default=1000, ge=1)
-    """Examples at most."""
+    """The most examples."""
     group: int = Field(default=1, ge=1)
     """Random plans of each prompt. The engine shared_prefix reads their prompt once, so more plans are learned in the
     same time."""
@@ -164,7 +164,7 @@ class TrainSettings(ScoringSettings):
     """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine shared_prefix bf16
     where the device multiplies it natively, else fp32; with trl what `[trl]` says (bf16, fp16), else fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
-    """The command's --stage."""
+    """The stage that the command's option --stage names."""
     start: str
     """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub. What the
     table [prompt] leaves out is taken from the start's podium.json."""
@@ -182,11 +182,11 @@ class TrainSettings(ScoringSettings):
     """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to.
     Each stage takes those that its trainer knows."""
     lora: dict[str, Any] | None = None
-    """Arguments of peft's LoraConfig; None: all weights are trained."""
+    """Arguments of peft's LoraConfig. Without them all weights are trained."""
     quantization: dict[str, Any] | None = None
-    """Arguments of BitsAndBytesConfig, for QLoRA."""
+    """Arguments of transformers' BitsAndBytesConfig, for QLoRA."""
     scoring_url: str | None = None
-    """A scoring service that runs already; None: this run scores for itself, and starts a service for several ranks."""
+    """The URL of a scoring service that runs already. Without one the run scores its own plans."""
     scoring_key_env: str | None = None
     """The environment variable that holds that service's key."""
 
@@ -236,7 +236,7 @@ ENGINE_ONLY: Mapping[str, tuple[str, ...]] = {
     "shared_prefix": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
     "trl": ("trl", "lora", "quantization"),
 }
-"""By engine, the settings that it alone has."""
+"""For each engine the settings that the other one lacks."""
 
 CHANGEABLE_ON_RESUME = (
     "grpo.minutes",
@@ -255,7 +255,7 @@ CHANGEABLE_ON_RESUME = (
 
 
 def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
-    """These settings, completed from the podium.json of a start that lies here."""
+    """The prompt settings, completed from the podium.json of a start in a local folder."""
     stated = checkpoint_folder(start) / "podium.json"
     if not stated.is_file():
         return prompt
@@ -264,7 +264,7 @@ def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
 
 
 def is_tiny_plain_text_policy(start: str) -> bool:
-    """Whether a start lies here, is Llama- or Qwen2-shaped, has few parameters in one file, and reads plain text.
+    """Whether a start is a small local checkpoint in the shape of Llama or Qwen2 that reads plain text.
 
     Raises:
         CheckpointError: the folder holds no checkpoint that can be read.

@@ -64,12 +64,12 @@ class ModelShape:
 
     @property
     def parameters(self) -> int:
-        """All, but norms and biases, which are less than a thousandth."""
+        """The number of parameters without norms and biases, which are less than a thousandth."""
         return self.matrices + (0 if self.tied else self.vocab * self.hidden)
 
     @property
     def kv_values(self) -> int:
-        """Numbers that generation keeps for each token."""
+        """How many numbers the KV cache holds for each token."""
         return 2 * self.layers * self.kv_heads * self.head_size
 
     def adapter(self, rank: int) -> int:
@@ -135,7 +135,7 @@ class ModelShape:
 
     @classmethod
     def sizes(cls, config: Mapping[str, Any]) -> ModelShape | None:
-        """The sizes alone, of any dense decoder; None: it is of another form, such as a mixture of experts."""
+        """The sizes of any dense decoder. None for another architecture, such as a mixture of experts."""
         if any("expert" in key for key in config):
             return None
         try:

@@ -21,7 +21,7 @@ from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
-"""Files that a dry run does not fetch."""
+"""Files of weights, which a dry run does not fetch."""
 
 
 def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:

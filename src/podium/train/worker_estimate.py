@@ -1,7 +1,7 @@
 """Forecasts the calls, tokens, dollars and seconds of a run's workers, from a sample of plans.
 
-Nobody knows the plans of a policy before it is trained. So random valid plans of every length for a sample of the run's
-tasks stand for them. The cost of graders is left out.
+The plans of a policy are not known before it is trained. So random valid plans of every length, for a sample of the
+run's tasks, stand for them. The cost of graders is left out.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from podium.workers.pool import Pool
 from podium.workers.traits import real_workers
 
 PLANS = 300
-"""Random plans that are priced."""
+"""The number of random plans whose price is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerEstimate:
-    """What running one plan needs, at the mean over random plans."""
+    """The calls, tokens and dollars of one plan, as means over random plans."""
 
     workload: Workload
     by_steps: Mapping[int, float]
-    """Likely dollars, by the number of steps written."""
+    """Likely dollars of a plan, for each number of steps."""
     paid: bool
-    """Whether any worker costs anything. If so, only those are counted; if not, all are, and nothing is paid."""
+    """Whether any worker costs money. If so, only such workers count; if not, all count and nothing is paid."""
 
 
 def estimate_workers(
@@ -45,10 +45,10 @@ def estimate_workers(
     *,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
 ) -> WorkerEstimate:
-    """What plans for these tasks need; the same arguments give the same figures.
+    """Estimate what plans for these tasks need. The same arguments give the same figures.
 
     Args:
-        past: by worker's name; of the others the length of a response is assumed.
+        past: earlier answers by the worker's name. For other workers the length of a response is assumed.
     """
     random = Random(f"estimate/{settings.seed}")
     source = PoolSampler(pool, settings.pool_sampling)

@@ -21,15 +21,15 @@ class QueryLayout:
     """Where each query lies when it attends to the prompt, and when it attends to its own row."""
 
     seats_N: Tensor
-    """In the flattened [B, S]. All are distinct."""
+    """The seat of each query in the flattened [B, S]. All are distinct."""
     seats: int
-    """S."""
+    """The number of seats, S."""
     places_N: Tensor
-    """In the flattened [B, G, M]. All are distinct."""
+    """The place of each query in the flattened [B, G, M]. All are distinct."""
 
 
 class _SharedPromptAttention(torch.autograd.Function):
-    """See `attend_shared`. Saves unnormalised probabilities and the inverse of their sums for the backward pass."""
+    """The autograd step of `attend_shared`. It saves unnormalised probabilities and the inverse of their sums."""
 
     @staticmethod
     def forward(  # noqa: PLR0917 (autograd passes by position)

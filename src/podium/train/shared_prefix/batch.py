@@ -28,15 +28,15 @@ class RowTerms:
     """What the loss reads of a row. Equal completions share a row, so its weights and advantages are sums over them."""
 
     weight: float = 0.0
-    """Weight of each token."""
+    """The weight of each token of the row."""
     positive_advantage: float = 0.0
-    """Advantage times weight, summed over the completions with a positive advantage."""
+    """The sum of advantage times weight over the completions with a positive advantage."""
     negative_advantage: float = 0.0
-    """The same for a negative advantage. The two are kept apart because the clip treats them differently."""
+    """The sum over those with a negative advantage. The clip treats the two differently."""
     old_logprobs: tuple[float, ...] = ()
-    """Log-probabilities of the trained tokens under the policy that sampled them; empty: not known."""
+    """Log-probabilities of the trained tokens under the policy that sampled them; empty if they are not known."""
     reference_logprobs: tuple[float, ...] = ()
-    """The same under the reference; empty: there is no KL term."""
+    """Log-probabilities of these tokens under the reference policy; empty if there is no KL term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Group:
 
     prompt: tuple[int, ...]
     completions: tuple[tuple[int, ...], ...]
-    """Token ids; none is empty."""
+    """The token ids of each completion; none is empty."""
     advantages: tuple[float | None, ...]
-    """None: the completion is left out."""
+    """The advantage of each completion. One whose advantage is None is left out."""
     prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
     """The end of each completion's prompt, which the other prompts do not share; None: all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
@@ -57,7 +57,7 @@ class Group:
     """Log-probabilities of each completion's tokens under the policy that sampled them; None: the policy that is
     trained sampled them."""
     reference_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """The same under the policy that training started from; None: there is no KL term."""
+    """Log-probabilities of these tokens under the policy that training started from. None without a KL term."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -129,13 +129,13 @@ class MicroBatch:
     positive_advantages_N: Tensor
     """The sum of `RowTerms.positive_advantage` over the token's rows; 0 in a prompt suffix."""
     negative_advantages_N: Tensor
-    """The same of `RowTerms.negative_advantage`."""
+    """The sum of `RowTerms.negative_advantage` over the token's rows."""
     token_weights_N: Tensor
-    """The same of `RowTerms.weight`."""
+    """The sum of `RowTerms.weight` over the token's rows."""
     old_logprobs_N: Tensor | None
-    """Under the policy that sampled the tokens; 0 in a prompt suffix; None: not known."""
+    """Log-probabilities under the policy that sampled the tokens, 0 in a prompt suffix. None if they are not known."""
     reference_logprobs_N: Tensor | None
-    """Under the reference; 0 in a prompt suffix; None: there is no KL term."""
+    """Log-probabilities under the reference policy, 0 in a prompt suffix. None without a KL term."""
 
 
 def micro_batches(

@@ -34,7 +34,7 @@ open_ranks = Ranks
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `TrainingEngine`."""
+    """The reasons why this engine cannot train the run with GRPO: its loss, or its start."""
     if settings.grpo.loss_type in LOSSES:
         return refusals_of_start(start)
     unknown = ConfigError(
@@ -45,7 +45,7 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 
 
 def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
-    """Why this engine cannot train a checkpoint, in either stage."""
+    """The reasons why this engine cannot train a checkpoint, in either stage."""
     found: list[PodiumError] = []
     if start is None:
         return found
@@ -66,7 +66,7 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
 
 
 def train(job: TrainingJob) -> None:
-    """See `TrainingEngine`."""
+    """Train with GRPO, or continue from the newest checkpoint, and write the trained model."""
     settings, recorder = job.settings.grpo, job.recorder
     model = open_model(job.start, job.settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
@@ -98,7 +98,7 @@ def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
 
 
 class _Trainer:
-    """The parts that are the same in every iteration."""
+    """The loop of one run: it holds what every iteration needs."""
 
     def __init__(
         self,
@@ -221,8 +221,8 @@ def make_group(
     """The group that the update reads, of samples of one question and round.
 
     Args:
-        skip_suffix_min_prob: see `GRPOSettings.skip_suffix_min_prob`.
-        reference: None: there is no KL term.
+        skip_suffix_min_prob: the last tokens of a completion are not trained on if all were drawn at least so likely.
+        reference: the policy that training started from, or None without a KL term.
     """
     prompt = common_start([one.prompt for one in samples])
     suffixes = tuple(tuple(one.prompt[len(prompt) :]) for one in samples)

@@ -21,9 +21,9 @@ class GroupSampler:
     max_tokens: int
     temperature: float
     seed: str
-    """Names the randomness."""
+    """The name of the random generator."""
     guide: Guide | None
-    """Guides the sampling; None: every token may be drawn."""
+    """Names the tokens that must not be drawn. Without a guide every token may be."""
 
     def draw(
         self,
@@ -34,7 +34,7 @@ class GroupSampler:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """See `Sampler.draw`. The samples of a question are drawn together."""
+        """Draw all completions of the round, those of a question together, and call `on_end` as each one ends."""
         groups = by_row(samples)
         if not groups:
             return

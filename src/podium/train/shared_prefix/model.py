@@ -103,7 +103,7 @@ class PolicyModel(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device that holds the weights."""
         return self.embedding.weight.device
 
     def initialise(self, generator: torch.Generator, deviation: float = 0.02) -> None:
@@ -298,7 +298,7 @@ _SLICE = 256
 
 
 class _TokenLogprobs(torch.autograd.Function):
-    """See `token_logprobs`. The backward pass overwrites the saved logits, so it can run only once.
+    """The autograd step of `token_logprobs`. The backward pass overwrites the saved logits, so it can run only once.
 
     The logits are by far the largest tensor of a micro-batch. They are computed once, then read and written in slices
     that fit into the processor's cache. The backward pass turns them into their own gradient in place.

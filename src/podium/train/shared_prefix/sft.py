@@ -26,12 +26,12 @@ open_ranks = Ranks
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `TrainingEngine`."""
+    """The reasons why this engine cannot train the run on examples: settings of TRL, or its start."""
     return [*settings_of_other_engine(settings), *refusals_of_start(start)]
 
 
 def train(job: SupervisedJob) -> None:
-    """See `TrainingEngine`."""
+    """Train on examples, or continue from the newest checkpoint, and write the trained model."""
     settings = job.settings.sft
     model = open_model(job.start, job.settings.dtype)
     optimizer = adamw(model)

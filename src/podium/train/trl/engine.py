@@ -90,8 +90,8 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
     """The trainer's configuration.
 
     Args:
-        folder: for its checkpoints.
-        ranks: processes that train together.
+        folder: where the trainer writes its checkpoints.
+        ranks: the number of processes that train together.
 
     Raises:
         ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
@@ -167,7 +167,7 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `TrainingEngine`."""
+    """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
     found: list[PodiumError] = []
 
     def attempt(make: Any) -> None:
@@ -203,7 +203,7 @@ def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
 
 
 def train(job: TrainingJob) -> None:
-    """See `TrainingEngine`."""
+    """Train with GRPO, or continue from the newest checkpoint, and write the trained model or adapter."""
     run = TRLRun(job)
     checkpoint = latest_checkpoint(job.checkpoints)
     passes = job.settings.grpo.num_iterations

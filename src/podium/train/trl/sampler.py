@@ -20,7 +20,7 @@ _SAMPLING = ("temperature", "top_p", "top_k", "min_p")
 
 
 class TRLSampler:
-    """A `Sampler`.
+    """Samples completions with TRL's trainer.
 
     Args:
         trainer: TRL's GRPOTrainer.
@@ -33,7 +33,7 @@ class TRLSampler:
 
     @property
     def eos_token_ids(self) -> Collection[int]:
-        """See `Sampler`."""
+        """The tokens that end a completion, from TRL's generation settings."""
         return self._trainer.eos_token_ids  # type: ignore[no-any-return]
 
     def draw(
@@ -45,7 +45,7 @@ class TRLSampler:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """See `Sampler.draw`."""
+        """Have TRL generate the completions of the round, and call `on_end` for each one that ends."""
         trainer = self._trainer
         rows = self._rows(samples, max_samples)
         if not rows:
@@ -71,7 +71,7 @@ class TRLSampler:
                 on_end(sample, list(completions[row]))
 
     def _rows(self, samples: Sequence[SampledCompletion], max_samples: int) -> list[SampledCompletion | None]:
-        """What this rank generates at once; None: a row without a prompt, whose completion nobody reads.
+        """The samples that this rank generates at once. None stands for a row whose completion is not used.
 
         Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
         """

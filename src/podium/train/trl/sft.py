@@ -46,7 +46,7 @@ _OURS = {
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
-    """See `TrainingEngine`."""
+    """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
     try:
         sft_config(settings, Path(), ranks, context=1)
     except ConfigError as error:
@@ -55,7 +55,7 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 
 
 def train(job: SupervisedJob) -> None:
-    """See `TrainingEngine`."""
+    """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
     ranks = AcceleratedRanks()
     trainer = SFTTrainer(
         model=str(job.start.path),
@@ -79,12 +79,12 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
     """The trainer's configuration.
 
     Args:
-        folder: for its checkpoints.
-        ranks: processes that train together.
+        folder: where the trainer writes its checkpoints.
+        ranks: the number of processes that train together.
         context: the most tokens of an example.
 
     Raises:
-        ConfigError: as `grpo_config`.
+        ConfigError: TRL does not know a setting under [trl], Podium decides it, or the ranks cannot share a batch.
     """
     given = trl_defaults(settings) | trl_arguments(settings.trl, SFTConfig, _OURS)
     sft = settings.sft
