@@ -176,7 +176,7 @@ class LocalPolicy:
     def _begin(self, text: _Text, active: Sequence[_Text]) -> bool:
         """Begin a text, from the cache of a prompt with the same first tokens where there is one.
 
-        Returns False where another text will read those tokens in the next pass: this text then waits for its cache.
+        Returns False where another text will read those tokens in the next pass. This text then waits for that cache.
         """
         if not text.prompt:
             self._encode(text)
@@ -185,24 +185,23 @@ class LocalPolicy:
             text.tokens = remembered
             self._finish(text)
             return True
-        shared, source = _SHARED - 1, None
+        prefixes = [(prompt, cache, True) for prompt, cache in self._prompts]
+        prefixes += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
         sharing = self._engine.sharing
-        if sharing is not None:
-            # A text that has not read all of its prompt yet reads the rest in the next pass; None stands for its cache.
-            others = ((o.prompt, o.cache if o.read >= len(o.prompt) else None) for o in active)
-            for prompt, cache in (*self._prompts, *others):
-                # The last token of a prompt is always read: the first token is sampled from the logits after it.
-                common = min(_common(prompt, text.prompt), len(text.prompt) - 1)
-                if common > shared:
-                    shared, source = common, (cache,)
+        shared, longest = _SHARED - 1, None
+        for prompt, cache, is_read in prefixes if sharing is not None else ():
+            # The last token of a prompt is always read: the first token is sampled from the logits after it.
+            common = min(_common(prompt, text.prompt), len(text.prompt) - 1)
+            if common > shared:
+                shared, longest = common, (cache, is_read)
         capacity = len(text.prompt) + text.limit
-        if sharing is None or source is None:
+        if sharing is None or longest is None:
             text.cache = self._engine.start(capacity)
-        elif source[0] is None:
-            return False
-        else:
-            text.cache, text.read = sharing.copy(source[0], shared, capacity), shared
-        return True
+            return True
+        cache, is_read = longest
+        if is_read:
+            text.cache, text.read = sharing.copy(cache, shared, capacity), shared
+        return is_read
 
     def _encode(self, text: _Text) -> None:
         engine = self._engine

@@ -107,13 +107,13 @@ class SettingsSource:
     """Tables with their overrides applied, before validation."""
 
     name: str
-    """Name of the file, for messages."""
+    """The name of the file, for messages."""
     tables: Mapping[str, Any]
     text: str
-    """Text of the file; empty if the tables are not from a file."""
+    """The text of the file; empty if the tables come from elsewhere."""
     overrides: tuple[AppliedOverride, ...]
     base: SettingsSource | None = None
-    """The file of which the tables have what this one leaves out; None: there is none."""
+    """The settings that hold where these tables leave something out, if there are any."""
 
     @classmethod
     def read(
@@ -122,7 +122,7 @@ class SettingsSource:
         """Read the TOML file at `path`, and apply `overrides` such as "train.lr=1e-4".
 
         Args:
-            files: files that were read before, by absolute path; no other is there. None: the file is read now.
+            files: contents of files by absolute path, in place of those on the disk. None reads the disk.
 
         Raises:
             ConfigError: the file is missing or not TOML, or an override cannot be applied.
@@ -146,7 +146,7 @@ class SettingsSource:
         text: str = "",
         base: SettingsSource | None = None,
     ) -> Self:
-        """The same for parsed tables, which are not changed.
+        """Apply `overrides` to parsed tables, which are not changed.
 
         Raises:
             ConfigError: an override cannot be applied.
@@ -180,7 +180,7 @@ class SettingsSource:
         return read
 
     def refuse(self, error: ConfigError) -> ConfigError:
-        """The same error, with the line or override that it is about in front of the message."""
+        """The same error, with the line or override that it is about before the message."""
         return ConfigError(f"{self.place_of(error.where)}: {error}", error.where)
 
     def place_of(self, where: Where, unknown: bool = False) -> str:
@@ -228,11 +228,11 @@ def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
 
 
 MOST_NUMBER = 10**15
-"""No number of a settings file or an option is larger: no count, limit or amount of anybody is."""
+"""The largest number in a settings file or an option; no count, limit or amount is larger."""
 
 
 def _numbers(value: Any, where: Where = ()) -> Iterator[tuple[Where, float]]:
-    """All numbers with their places."""
+    """Yield all numbers with their places."""
     if isinstance(value, dict | list):
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
@@ -261,7 +261,7 @@ def read_file(path: Path, most: int = LONGEST_FILE) -> bytes:
 
 
 def _open_now(path: str, flags: int) -> int:
-    """Without waiting for the writer of a pipe."""
+    """Open a file for reading, without waiting for the writer of a pipe."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 

@@ -29,7 +29,7 @@ class SyncTeam:
 
     @classmethod
     def open(cls, team: str | Path | Pool, **options: Any) -> Self:
-        """See `Team.open`, which has the same options."""
+        """Open a team; the options are those of `Team.open`."""
         return cls(Team.open(team, **options))
 
     @property
@@ -39,23 +39,23 @@ class SyncTeam:
 
     @property
     def planner(self) -> Planner:
-        """The team's planner."""
+        """The planner that writes this team's plans."""
         return self._team.planner
 
     def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
-        """See `Team.ask`."""
+        """Answer a question; the options are those of `Team.ask`."""
         return self._loop.call(self._team.ask(question, seed=seed, sample=sample))
 
     def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
-        """See `Team.plan`."""
+        """Write a plan and its estimated cost, and run nothing; the options are those of `Team.plan`."""
         return self._loop.call(self._team.plan(question, seed=seed))
 
     def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:
-        """See `Team.run`."""
+        """Run a given workflow for a question; the options are those of `Team.run`."""
         return self._loop.call(self._team.run(plan, question, seed=seed))
 
     def stream(self, question: str | Question, *, seed: str | None = None) -> Iterator[Event]:
-        """See `Team.stream`."""
+        """Answer a question, and yield its events as they come; the options are those of `Team.stream`."""
         events = self._team.stream(question, seed=seed)
 
         async def next_event() -> Event | None:
@@ -68,7 +68,7 @@ class SyncTeam:
             self._loop.call(events.aclose())
 
     def evaluate(self, tasks: str | Sequence[Task], **options: Any) -> Evaluation:
-        """See `podium.evaluate`, which has the same options."""
+        """Answer and grade questions; the options are those of `podium.evaluate`."""
         return self._loop.call(evaluate(self._team, tasks, **options))
 
     def close(self) -> None:

@@ -13,10 +13,11 @@ from podium.reading.answer import normalise, unfolded
 from podium.reading.numerals import number
 
 _LONGEST = 1000
-"""Most characters of an answer that is read; of a longer one only case and spaces do not count."""
+"""The most characters of an answer that is read. Of a longer one only case and spaces are ignored."""
 _AROUND = re.compile("""\\*(.+)\\*|`(.+)`|"(.+)"|'(.+)'|“(.+)”|‘(.+)’|(.+[^. ])[. ]+""", re.DOTALL)
-"""Marks around an answer or behind it that are no part of it."""
+"""An answer inside marks, or before dots: `**Lima**`, `"Lima"`, `Lima.` are `Lima`."""
 _LETTER = re.compile(r"(?:(?:option|choice|letter|answer)\s+)?[(\[{]?([A-Za-z])[)\]}]?[.:]?", re.IGNORECASE)
+"""A letter alone, perhaps with a word before it: `B`, `(b)`, `[B].`, `Option B:`."""
 _OPTION = re.compile(
     r"""(?:(?:[Oo]ption|[Cc]hoice)\ )?(?:
       [(\[]([A-Za-z])[)\]][.:]?\s | ([A-Za-z])\)\s? | ([A-Z])(?::\s|\s[-–—]\s)
@@ -24,10 +25,14 @@ _OPTION = re.compile(
     )(?P<text>\S.*)""",
     re.VERBOSE | re.DOTALL,
 )
-"""A letter and the text of its option. Of `E. coli` and `J. R. R. Tolkien` the letter is an initial."""
+"""A letter and the text of its option: `B) Lima`, `(B) Lima`, `B: Lima`, `B. Lima`. In `E. coli` and
+`J. R. R. Tolkien` the letter is an initial."""
 _ANOTHER = re.compile(r"(?:^|[\s,;(\[/])[A-Z][).:\]]|\b(?:and|or)\s+[(\[]?[A-Z]\b")
+"""A second option in the text of the first: `B) Lima, C) Quito`, `B) Lima or C`."""
 _PROSE = re.compile(r"(?:[^\W_]|[\s.,;:'’‘\"“”?&%#@\u0300-\u036f]|(?<=[^\W\d_])[-‐‑–](?=[^\W\d_]))+")
+"""Words without mathematics: `The well-known U.S.A., 45%`; not `x - 1` or `3+4`."""
 _CALLED_OUT = re.compile(r"(?<=[^\W\d_]{2})!+$")
+"""Exclamation marks after a word: `Lima!`; not the factorial `5!`."""
 _LATEX = tuple(
     (re.compile(pattern), by)
     for pattern, by in (
@@ -37,14 +42,21 @@ _LATEX = tuple(
         ("[−‒–]", "-"),
     )
 )
+"""LaTeX that changes no value: `\\left(`, `$x$`, `x\\,y`, `\\dfrac`, `\\text{cm}`, and other minus signs."""
 _BESIDE_MARK = re.compile(r" ?([^\w\s]) ?")
+"""A mark with its spaces: `x + 1` is `x+1`."""
 _DASHES = re.compile("[\u2010-\u2015\u2212]")
+"""Dashes of any length, which all become `-`."""
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+"""The comma of `1,000`."""
 _MARK = re.compile(r"[^\w\s]|_")
+"""Any mark, such as the comma and the dot of `Lima, Peru.`"""
 _IN_NUMBER = re.compile(r"(?<![^\W\d_])[-.,:/*](?=\.?\d)")
+"""A mark that belongs to the number after it: `-5`, `3.14`, `12:30`, `1/2`; not the hyphen of `covid-19`."""
 _ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
-"""Marks on letters. The strokes between them are none: without its stroke, "≠" is "="."""
+"""Marks on letters, as in `é`. Strokes are left out: without its stroke, `≠` would be `=`."""
 _ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
+"""An article before the first word: `the Andes` is `Andes`."""
 _DROPPED = frozenset(".!?'\"`‘’“”„´")
 """Marks that do not separate words: `U.S.A.` is `USA`."""
 _KEPT = frozenset("%#&@§‰\\")
@@ -79,7 +91,7 @@ def answer_key(answer: str) -> str:
 def normalised_words(text: str, *, accents: bool = False) -> str:
     """The words of a text, normalised: equal for texts that say the same. Empty if there are only marks.
 
-    A dollar at either end does not count: it may be LaTeX's, and does not count.
+    A dollar sign at either end is dropped, since it may be LaTeX's.
     """
     text = unfolded(text.strip().strip("$")).casefold()
     if not accents:

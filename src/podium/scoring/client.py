@@ -1,4 +1,4 @@
-"""A `Scoring` that sends its requests to a scoring service over HTTP, and a synchronous version for notebooks.
+"""Sends requests to a scoring service over HTTP, and has a synchronous version for notebooks.
 
 A client sends any number of requests at once; the service limits the calls of its workers. If the service restarts, the
 client repeats its requests. The answers that the service had paid for are in its run's folder.
@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 _CONNECT_S = 10.0
 _FIRST_WAIT_S, _LONGEST_WAIT_S = 0.1, 5.0
 _UNEQUAL = 409
-"""The status of a request that expects other settings."""
+"""The status of a refused request that expects other settings."""
 _PROMPT: TypeAdapter[tuple[Message, ...] | None] = TypeAdapter(tuple[Message, ...] | None)
 _IDS = TypeAdapter(tuple[str, ...])
 _SCORE = TypeAdapter(Score)
@@ -44,7 +44,7 @@ class Client:
     Args:
         url: the service's address, as `podium score-server` prints it.
         key: the service's key, if it has one.
-        settings: those that this run scores by; a service with others refuses every request. None: any will do.
+        settings: those that this run scores by. A service with others refuses every request; without, any will do.
         patience_s: seconds for which requests are repeated after a connection error or a status from 500 on.
 
     Raises:
@@ -76,7 +76,7 @@ class Client:
         await self.close()
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """See `Scoring.prompt`.
+        """Ask for the messages of the prompt for a rollout's next plan. None if no further round follows.
 
         Raises:
             ServiceError: the service cannot be reached, or failed, for longer than `patience_s`.
@@ -86,11 +86,16 @@ class Client:
         return await self._ask("POST", "prompt", _PROMPT, request)
 
     async def score(self, request: RolloutRequest) -> Score:
-        """See `Scoring.score`; raises as `prompt` does, and a BudgetError of the service."""
+        """Have the service run and reward the latest plan of a rollout.
+
+        Raises:
+            BudgetError: the dollars that the service's run or the day may cost are spent.
+            PodiumError: the errors that `prompt` raises.
+        """
         return await self._ask("POST", "score", _SCORE, request)
 
     async def info(self) -> SessionInfo:
-        """What the service's session is, whatever its settings are."""
+        """Describe the service's session, whatever settings it has."""
         return await self._ask("GET", "health", _INFO)
 
     async def task_ids(self) -> tuple[str, ...]:
@@ -163,7 +168,7 @@ class SyncClient:
     """`Client` for code that is not async, such as a notebook; its event loop runs in a thread of its own.
 
     Args:
-        options: as `Client`'s.
+        options: those of `Client`.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -179,11 +184,11 @@ class SyncClient:
         self.close()
 
     def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """See `Client.prompt`."""
+        """The messages of the prompt for a rollout's next plan; None if no further round follows."""
         return self._loop.call(self._client.prompt(request))
 
     def score(self, request: RolloutRequest) -> Score:
-        """See `Client.score`."""
+        """Run and reward the latest plan of a rollout."""
         return self._loop.call(self._client.score(request))
 
     def score_all(self, requests: Iterable[RolloutRequest]) -> list[Score]:
@@ -200,11 +205,11 @@ class SyncClient:
             raise next(flatten_group(errors)) from None
 
     def info(self) -> SessionInfo:
-        """See `Client.info`."""
+        """Describe the service's session, whatever settings it has."""
         return self._loop.call(self._client.info())
 
     def task_ids(self) -> tuple[str, ...]:
-        """See `Client.task_ids`."""
+        """The ids of the session's tasks, in order."""
         return self._loop.call(self._client.task_ids())
 
     def close(self) -> None:

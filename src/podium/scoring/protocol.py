@@ -25,7 +25,7 @@ class RolloutRequest(Value):
     task: str
     """The id of a task of the session."""
     seed: str
-    """Names the rollout's group: the rollouts of a group have the same pool and the same level of cost sensitivity."""
+    """The name of the rollout's group. The rollouts of a group share their pool and level of cost sensitivity."""
     rollout: int = Field(default=0, ge=0)
     """The number of the rollout in its group. With `seed` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
@@ -38,7 +38,7 @@ class Score(PlanStructure):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None
-    """The reward in [0, 1]. None: workers or the grader failed, no fault of the policy; leave the rollout out."""
+    """The reward in [0, 1]. None if workers or the grader failed: the rollout has to be left out."""
     rollout_reward: float | None = None
     """The reward of all rounds so far together."""
     parts: Reward | None = None
@@ -69,18 +69,18 @@ class SessionInfo(Value):
     pool: tuple[str, ...]
     """Names of the workers, in order."""
     rounds: int
-    """Most plans of a rollout."""
+    """The most plans of a rollout."""
     digest: str
-    """`ScoringSettings.digest`: sessions with equal ones score alike."""
+    """The digest of the settings (`ScoringSettings.digest`). Sessions with equal digests score alike."""
     settings: dict[str, Any]
-    """`ScoringSettings.scoring`."""
+    """The settings by which the session scores (`ScoringSettings.scoring`)."""
 
 
 class ErrorReply(Value):
     """An error of the service as JSON; the client raises the same error."""
 
     kind: str
-    """The name of its class, or of its nearest base class in `_KINDS`."""
+    """The name of the error's class, or of its nearest base class in `_KINDS`."""
     message: str
 
     @classmethod
@@ -91,23 +91,23 @@ class ErrorReply(Value):
 
     @property
     def error(self) -> PodiumError:
-        """The same error in the client."""
+        """The error that the client raises."""
         kinds = {kind.__name__: kind for kind in _KINDS}
         return kinds.get(self.kind, ServiceError)(self.message)
 
 
 _KINDS: tuple[type[PodiumError], ...] = (BudgetError, ConfigError, UsageError, StoreError, ServiceError)
-"""A class before its bases."""
+"""The kinds of errors; each class stands before its base classes."""
 
 
 class Scoring(Protocol):
     """Writes prompts, runs plans and rewards them. Concurrent calls are safe."""
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """The messages of the prompt for a rollout's next plan; None: no further round follows.
+        """The messages of the prompt for a rollout's next plan. None if no further round follows.
 
         Raises:
-            BudgetError: as `score`.
+            BudgetError: the dollars that the run or the day may cost are spent.
             ConfigError: the session has no such task.
         """
         ...

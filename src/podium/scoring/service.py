@@ -30,12 +30,12 @@ from podium.types import Message
 DRAIN_S = 30.0
 """Seconds that running rollouts get to end when the service shuts down."""
 _LAST_ANSWERS_S = 5.0
-"""Seconds to send the last scores."""
+"""Seconds that the last scores get to be sent."""
 _LARGEST_REQUEST = 16 * 2**20
 _BACKLOG = 2048
 """Connections that may wait to be accepted: a whole batch may come at once."""
 _LOCAL = ("127.0.0.1", "::1", "localhost")
-"""Names of this machine."""
+"""The names under which this machine reaches itself."""
 _STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
     (BudgetError, 402),
     (UsageError, 400),
@@ -51,7 +51,7 @@ class ScoringService:
     """The routes over one session.
 
     Args:
-        key: the bearer token that requests must have; None: they need none, but must come from this machine.
+        key: the bearer token that requests must have. Without one, requests must come from this machine.
         flush: returns once the session's traces are on disk; called in a thread before a score is sent.
     """
 
@@ -185,8 +185,8 @@ async def serve_session(
 
     Args:
         host: the address to listen on; any but this machine's own needs a key.
-        port: 0 is a free one.
-        key, flush: as `ScoringService`'s.
+        port: the port to listen on; 0 takes a free one.
+        key, flush: those of `ScoringService`.
         on_cut: called when rollouts had to be cancelled.
 
     Raises:
@@ -221,8 +221,8 @@ class _RefusedError(Exception):
     """A request that is refused before it is worked on.
 
     Args:
-        error: what its client raises.
-        status: of the answer.
+        error: the error that the client raises.
+        status: the HTTP status of the reply.
     """
 
     def __init__(self, error: PodiumError, status: int) -> None:

@@ -45,14 +45,14 @@ Dispatch = Callable[[Pool], AbstractContextManager[Dispatcher]]
 
 
 class RolloutSeeds:
-    """What a rollout draws beside its plans, named by the seed of its group and its task."""
+    """The seeds of what a rollout draws beside its plans, made from the seed of its group and its task."""
 
     def pool(self, request: RolloutRequest) -> str:
-        """Names the draw of the pool; the rollouts of a group have the same."""
+        """The seed of the pool, which the rollouts of a group share."""
         return f"{request.seed}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
-        """One of so many levels of cost sensitivity; the rollouts of a group have the same."""
+        """Draw one of so many levels of cost sensitivity. The rollouts of a group share it."""
         return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels)
 
     def calls(self, request: RolloutRequest) -> str:
@@ -61,14 +61,14 @@ class RolloutSeeds:
 
 
 class ScoringSession:
-    """A `Scoring` in this process.
+    """Scores plans in this process.
 
     Args:
         tasks: the questions, in order.
         evaluated: further questions, on which the policy is evaluated; no worker is made to fail in them.
         pool: the workers; the caller closes it.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
-        seeds: names what a rollout draws.
+        seeds: the seeds of what a rollout draws.
         keep: called with the trace of each rollout.
     """
 
@@ -109,7 +109,7 @@ class ScoringSession:
         )
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """See `Scoring.prompt`."""
+        """The messages of the prompt for a rollout's next plan. None if no further round follows."""
         task = self.task(request.task)
         if len(request.plans) >= self.settings.rounds:
             return None
@@ -127,8 +127,8 @@ class ScoringSession:
         """The prompt for the next plan. `question` need not belong to one of the session's tasks.
 
         Args:
-            request: names the pool and the level of cost sensitivity.
-            past_rounds: of the rounds before.
+            request: decides the pool and the level of cost sensitivity.
+            past_rounds: the earlier rounds of the rollout.
         """
         plan_request = PlanRequest(
             question=question,
@@ -143,7 +143,7 @@ class ScoringSession:
         return build_prompt(plan_request, prompt)
 
     async def score(self, request: RolloutRequest) -> Score:
-        """See `Scoring.score`."""
+        """Run the plans of a rollout, grade the answer and reward the latest plan."""
         task = self.task(request.task)
         if not 1 <= len(request.plans) <= self.settings.rounds:
             raise ConfigError(
@@ -253,7 +253,7 @@ async def open_run_session(
     """The session of a run, and the store in the run's folder that keeps its traces.
 
     Args:
-        tasks, pool, evaluated, seeds: as `ScoringSession`'s.
+        tasks, pool, evaluated, seeds: those of `ScoringSession`.
     """
     with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
         session = ScoringSession(
@@ -263,7 +263,7 @@ async def open_run_session(
 
 
 def finished(trace: Trace, rounds: int) -> bool:
-    """Whether the last round of a trace was the final one: no further round follows."""
+    """Whether the last round of a trace was final, so that no further round follows."""
     last = trace.rounds[-1]
     return len(trace.rounds) >= rounds or last.workflow is None
 

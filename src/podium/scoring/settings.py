@@ -24,7 +24,7 @@ class ScoringSettings(Settings):
     """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
     recording (NAME.parquet). Its train split alone is used."""
     task_limit: int | None = Field(default=None, ge=1)
-    """The most tasks of the split that are used; None: all of them."""
+    """The most tasks of the split that are used. Without a limit all are."""
     held_out: tuple[str, ...] = ()
     """Task sets that the policy will be evaluated on, or splits of them, as "mine.csv:test". A training question that
     is in one of them, whole or with most of its words, is an overlap (`on_overlap`). The other splits of
@@ -32,15 +32,15 @@ class ScoringSettings(Settings):
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
     """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn how many there were."""
     pool: str = ""
-    """A shipped pool's name, or a pool file."""
+    """The name of a shipped pool, or a pool file."""
     pool_sampling: PoolSampling = PoolSampling()
-    """Which of its workers a question may use."""
+    """Which workers of the pool a question may use."""
     prompt: PromptSettings = PromptSettings()
     """The prompt for a plan; the trained checkpoint keeps these settings."""
     max_steps: int = Field(default=5, ge=1)
-    """Longest plan."""
+    """The most steps of a plan."""
     rounds: int = Field(default=1, ge=1)
-    """Most plans of a rollout. With more than 1 the policy sees what came of its plan, and accepts or plans again."""
+    """The most plans of a rollout. With several the policy sees the result of its plan, and accepts or plans again."""
     early_stop: bool = False
     """Whether a vote calls no more workers once its result is certain."""
     reward: RewardSettings = RewardSettings()
@@ -56,5 +56,5 @@ class ScoringSettings(Settings):
 
     @property
     def digest(self) -> str:
-        """Equal for settings that score alike: the first 16 hexadecimal digits of the SHA-256 of `scoring`."""
+        """The first 16 hexadecimal digits of the SHA-256 of `scoring`: equal for settings that score alike."""
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]

@@ -35,7 +35,7 @@ class _Job:
 
     settings: TrainSettings
     folder: Path
-    """The run's folder. The engine keeps its state in `checkpoints` and leaves the trained model or adapter in `trained`."""
+    """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
     start: Checkpoint
     tokenizer: Any
     """The tokenizer of transformers. Is None in GRPO where the codec needs no chat template."""

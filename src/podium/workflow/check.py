@@ -16,9 +16,9 @@ AccessRule = Literal["lists", "all_or_none"]
 """What an access list may hold. "lists": also numbers of earlier steps. "all_or_none": only [] or ["all"], as in the
 paper."""
 MAX_SUBTASK = 8_000
-"""Most characters of one subtask."""
+"""The most characters of one subtask."""
 MAX_TEXT = 64 * 1024
-"""Most bytes of a plan's text in UTF-8."""
+"""The most bytes of a plan's text in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Violation:
     name: Literal["model_id", "subtasks", "access_list"] = "model_id"
     """The list of that entry."""
     step: int | None = None
-    """The step; None: the plan as a whole."""
+    """The step at fault. None if the plan as a whole is."""
     read: int | None = None
     """The number in the step's access list, if it is at fault."""
 
@@ -43,11 +43,11 @@ def check(
     later_round: bool = False,
     access: AccessRule = "lists",
 ) -> PlanError | None:
-    """The first rule that `workflow` breaks, as an error without a position; None: it can run.
+    """The first rule that `workflow` breaks, as an error without a position. None if it can run.
 
     Args:
-        workers: number of workers in the pool; they are numbered from 0.
-        max_steps: most steps.
+        workers: the number of workers in the pool; they are numbered from 0.
+        max_steps: the most steps of a plan.
         later_round: whether a previous round exists, whose response a step can read.
         access: what an access list may hold.
     """
