@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from weakref import finalize
 
 _AT_ONCE = 2**16
-"""Bytes of one read."""
+"""The most bytes of one read."""
 _ERROR_BYTES = 2**12
 """Bytes at the end of the standard error that are looked at."""
 OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)

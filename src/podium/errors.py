@@ -45,7 +45,7 @@ class PodiumError(Exception):
 
 
 class UsageError(PodiumError):
-    """The user gave something that cannot be used; the message names the value and the way out."""
+    """The user gave something that cannot be used. The message names the value and says what to do."""
 
 
 class ConfigError(UsageError):

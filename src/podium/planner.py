@@ -176,7 +176,7 @@ class WrittenPlans:
 
 @runtime_checkable
 class Learner(Planner, Protocol):
-    """A planner that learns while it serves: whoever runs it tells it how good its answers were."""
+    """A planner that learns while it serves, from reports of how good its answers were."""
 
     @property
     def memory(self) -> int:

@@ -29,7 +29,7 @@ class PluginGroup(Generic[T]):
     """A group of entry points, all of which name things of one sort."""
 
     group: str
-    """As in a `pyproject.toml`, such as "podium.workers"."""
+    """The name of the group in a `pyproject.toml`, such as "podium.workers"."""
     noun: str
     """What one of them is, for messages, such as "kind of worker"."""
     expected: Any = object

@@ -26,7 +26,7 @@ from podium.config import suggestion
 from podium.errors import UsageError
 
 LONGEST = 2**28
-"""Most bytes of a line. The longest line of known data sets, with packed test cases, has a fifth of that."""
+"""The most bytes of a line. The longest line of known data sets, with packed test cases, has a fifth of that."""
 _BROKEN = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
 """Raised by readers for a file that is broken as a whole."""
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")

@@ -21,7 +21,7 @@ from podium.errors import UsageError
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
-"""In place of a file: tables that end with their connection."""
+"""The path that stands for tables in memory, which end with their connection."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
 
@@ -74,7 +74,7 @@ class SQLiteSchema:
     """One kind of file."""
 
     noun: str
-    """As in "trace store"."""
+    """What messages call such a file, as in "trace store"."""
     mark: int
     """Its application id, in the file's header."""
     version: int

@@ -21,7 +21,7 @@ with the same beginning share their randomness."""
 
 
 MOST_USD = 1e9
-"""No price of a million tokens and no call is dearer. Spend limits count whole nano-dollars, in 64 bits."""
+"""The highest price of a million tokens, and of a call. Spend limits count whole nano-dollars, in 64 bits."""
 
 
 IMAGE_TOKENS = 1000
@@ -63,7 +63,7 @@ class ProviderState(Value):
 
 
 class Message(Value):
-    """One chat message."""
+    """One message of a chat."""
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
@@ -83,7 +83,7 @@ class AnswerOptions(Value):
     """The caller's sampling settings and tools, for the step that writes the answer. None: the worker's own setting."""
 
     max_tokens: int | None = Field(default=None, ge=1)
-    """Most tokens of the answer; the worker's own limit holds too."""
+    """The most tokens of the answer; the worker's own limit holds too."""
     temperature: float | None = Field(default=None, ge=0)
     top_p: float | None = Field(default=None, gt=0, le=1)
     stop: tuple[str, ...] = ()
@@ -275,9 +275,9 @@ class Limits(Value):
 
     concurrency: int = Field(default=32, ge=1)
     rpm: float | None = Field(default=None, ge=1)
-    """Requests a minute."""
+    """The most requests a minute."""
     tpm: float | None = Field(default=None, ge=1)
-    """Tokens a minute, input and output."""
+    """The most tokens a minute, input and output together."""
     timeout: float = Field(default=120.0, gt=0)
     """Seconds of one attempt, from the request to the whole reply."""
     connect_timeout: float = Field(default=10.0, gt=0)
@@ -286,11 +286,11 @@ class Limits(Value):
     """Seconds until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
     max_usd: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
-    """Most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
+    """The most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""
     retry_share: float = Field(default=1.0, ge=0)
-    """Most retries a call, over all questions in the last minute; ten are always allowed."""
+    """The most retries a call, over all questions in the last minute; ten are always allowed."""
     hedge_quantile: float | None = Field(default=None, gt=0, lt=1)
     """Quantile of recent latencies: a call that takes longer is sent a second time, and the first reply counts."""
     failures_to_open: int = Field(default=10, ge=1)
@@ -315,7 +315,7 @@ class Budget(Value):
     usd: float | None = Field(default=None, ge=0)
     seconds: float | None = Field(default=None, gt=0)
     rounds: int = Field(default=1, ge=1)
-    """Most plans that are executed, one after another."""
+    """The most plans that are executed, one after another."""
 
 
 def estimate_tokens(text: str) -> int:

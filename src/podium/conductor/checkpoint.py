@@ -77,7 +77,7 @@ class TrainedPlanLimits(Settings):
     max_plan_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of a completion; None: the default of the engine that runs the policy."""
     temperature: float = Field(default=0.0, ge=0)
-    """0: always the most likely token."""
+    """The sampling temperature; 0 always takes the most likely token."""
     rounds: int = Field(default=1, ge=1)
     """The most plans for one question."""
     max_steps: int = Field(default=5, ge=1)

@@ -40,10 +40,10 @@ DAY_S = 86_400.0
 _SETTLED_S = 600.0
 """A verdict of another version of the server holds so long all the same: a provider may run two beside each other."""
 TOKENS = 64
-"""Most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
+"""The most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
 _THINKING_TOKENS = 1024
 MOST_OUTPUT = 6 * TOKENS + _THINKING_TOKENS
-"""Most output tokens of all requests of one probe."""
+"""The most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
 """Seconds after which a probe is given up for this time."""
 _QUESTION = "Say hello."

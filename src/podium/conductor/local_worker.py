@@ -89,7 +89,7 @@ class LocalWorker:
                     listener(piece)
 
         def show(text: str) -> None:
-            with suppress(RuntimeError):  # The loop has ended, and nobody waits for the text.
+            with suppress(RuntimeError):  # The loop has ended, and nothing waits for the text.
                 loop.call_soon_threadsafe(pass_on, splitter.add(text))
 
         view = Message(role="user", content=prompt_of(request.view)) if self._reads == "view" else None

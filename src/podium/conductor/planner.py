@@ -27,7 +27,7 @@ from podium.types import SEED_PREFIX_CHARS, Message
 from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse
 
 _THOUGHT_TOKENS = 150
-"""Most tokens of a free thought before the plan."""
+"""The most tokens of a free thought before the plan."""
 
 
 class Conductor:

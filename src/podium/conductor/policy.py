@@ -42,11 +42,11 @@ class Sampling:
     """How a completion is sampled."""
 
     temperature: float = 0.0
-    """0: always the most likely token."""
+    """The sampling temperature; 0 always takes the most likely token."""
     max_tokens: int | None = None
-    """None: 384, enough for the plans of a checkpoint. For a `WorkerPolicy`, as the worker's `Limits` say."""
+    """The most tokens of a completion. Without it a checkpoint has 384, and a `WorkerPolicy` the worker's own limit."""
     seed: str = "0"
-    """The same seed, messages and checkpoint give the same completion."""
+    """Seeds the sampling. The same seed, messages and checkpoint give the same completion."""
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
     shape: PlanShape | None = None

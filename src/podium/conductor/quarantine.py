@@ -76,7 +76,7 @@ class _Record:
 
 
 def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float:
-    """In nats, of an outcome that is 1 with probability `failing` against one that is 1 with probability `usual`."""
+    """The log likelihood ratio of an outcome, in nats, between probabilities `failing` and `usual` of the outcome 1."""
     return outcome * math.log(failing / usual) + (1 - outcome) * math.log((1 - failing) / (1 - usual))
 
 

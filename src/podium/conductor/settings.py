@@ -40,7 +40,7 @@ class ConductorSettings(Settings):
     limits: Limits = Limits(max_tokens=MOST_TOKENS)
     """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
     temperature: float | None = Field(default=None, ge=0)
-    """None: no temperature is sent."""
+    """The sampling temperature. Without one, none is sent."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """The endpoint's key for `limits.max_tokens`; None: chosen as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)

@@ -23,9 +23,9 @@ class _KVCache:
     """The KV cache of one text."""
 
     length = 0
-    """Tokens that it has."""
+    """How many tokens the cache holds."""
     key_values: Any = None
-    """In the model's own form; None: the text is a row of the engine's batch, or nothing of it was read."""
+    """The keys and values in the model's own form. None for a row of the engine's batch, and before the first read."""
 
 
 class TorchEngine:
@@ -38,7 +38,7 @@ class TorchEngine:
 
     batch = 8
     sharing = None
-    """None, since the KV cache of a model may have any form."""
+    """Prefixes are not shared, since the KV cache of a model may have any form."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         """

@@ -79,7 +79,7 @@ class ControlInput:
 
 
 Change = Callable[[Workflow, ControlInput], Workflow]
-"""From a planner's workflow to the control's."""
+"""A function from a planner's workflow to the control's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,15 +22,15 @@ class ScoredAnswers:
 
     workers: tuple[str, ...]
     texts: tuple[str, ...]
-    """Q questions."""
+    """The names of the Q questions."""
     score_QW: Floats
     """The score of each worker's answer, in [0, 1]; the mean over its samples."""
     cost_QW: Floats
     """Dollars of one answer."""
     votes: Callable[[Members], tuple[Floats, Floats]] | None = None
-    """From the workers of a vote to [Q] its score and [Q] its dollars; None: it is not known who gave equal answers."""
+    """A function from the workers of a vote to its score and dollars, [Q] each. None if equal answers are not known."""
     right_counts: Callable[[Members], Floats] | None = None
-    """From the M workers of a vote to [Q, M + 1]: how often r of its answers are right; None: it is not known."""
+    """A function from the M workers of a vote to [Q, M + 1]: how often r of its answers are right. None if unknown."""
     samples: int = 1
     """How often a worker may be named in a vote: as many different answers are known of each."""
     memo: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)

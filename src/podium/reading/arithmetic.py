@@ -20,14 +20,14 @@ from podium.reading.syntax import parse_expression
 _MOST = 20_000
 """Only the last characters of a text are searched."""
 _LONGEST = 1000
-"""Most characters of an expression."""
+"""The most characters of an expression."""
 _DEEPEST = 300
-"""Most levels of nested operations."""
+"""The most levels of nested operations."""
 _BITS = 10_000
-"""Most bits of a numerator or denominator: three thousand digits."""
+"""The most bits of a numerator or denominator: three thousand digits."""
 _ROOT_DIGITS = 30
 _DECIMALS = 300
-"""Most decimals that `round` may be given."""
+"""The most decimals that `round` may be given."""
 _FIGURES = 12
 """Significant figures of a number that is not shown in full."""
 _PLAIN = 1_000_000
@@ -60,11 +60,11 @@ _GROUPED = re.compile(r"(?<![\d.])\d{1,3}(?:,\d{3})+(?!\d)")
 _FACTORIAL = r"(?:[\d)\]}]|\b[A-Za-z])!+"
 _OPERAND_BEFORE = re.compile(rf"(?:[\w)\]}}]|{_FACTORIAL})\s*$")
 _FACTOR_BEFORE = re.compile(rf"[\w\]]$|(?:\}}|{_FACTORIAL})\s*$")
-"""Before an opening bracket: the bracket multiplies this, or is a call of it."""
+"""What stands before a bracket that multiplies it or is a call of it: `2(3 + 4)`, `f(3 + 4)`."""
 _GROUP_BEFORE = re.compile(r"(?:[\d)\]}*_]|\\(?!boxed|text|math)[A-Za-z]+)\s*\{\s*$|√\s*$")
-"""Before a brace whose content is part of an expression: `\\frac{3 + 4}{5}`, `2^{3 + 4}`; not `\\boxed{3 + 4}`."""
+"""What stands before a brace inside an expression: `\\frac{3 + 4}{5}`, `2^{3 + 4}`; not `\\boxed{3 + 4}`."""
 _MORE_BEHIND = re.compile(r"(?<=[\d)])!(?!=)|\s*[\]}]\s*[-+*/%({!]|\s*\\(?:[cdt]?frac|sqrt|[bp]?mod)\b")
-"""After an expression that is part of a larger one: `[3 + 4] * 5`, `3 + 4!`."""
+"""What follows an expression that is part of a larger one: `[3 + 4] * 5`, `3 + 4!`."""
 _PERCENT = re.compile(r"\S%(?=[-+\s])|%\s*[-+]\s")
 """A percent sign. Between two numbers % is the remainder."""
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2}\s+$")

@@ -29,7 +29,7 @@ _TRIES = 20
 
 
 class FencedBlock(NamedTuple):
-    """A fenced block."""
+    """One fenced block of a text."""
 
     language: str
     """The first word behind the opening fence, in small letters; empty: none."""

@@ -14,7 +14,7 @@ from podium.reading.answer import unfolded
 from podium.reading.math_words import are_unit
 
 _LONGEST = 200
-"""Most characters of a text that is read, so that the time is bounded."""
+"""The most characters of a text that is read, so that the time is bounded."""
 _DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|[^\x00-\x7f]")
 _QUOTES = " \t\n*`\"'“”"
 _PLAIN = tuple(

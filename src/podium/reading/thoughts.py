@@ -152,7 +152,7 @@ class ThoughtSplitter:
         return self._advance(final=False)
 
     def release(self) -> str:
-        """From now on do not hold the answer back; returns what was held."""
+        """Stop holding the answer back, and return what was held."""
         self._hold = False
         held = "".join(self._held)
         self._held.clear()

@@ -32,7 +32,7 @@ class ShownContext:
 
     @cached_property
     def document(self) -> str:
-        """The same as JSON: equal contexts have equal texts."""
+        """The context as JSON: equal contexts have equal texts."""
         found: dict[str, object] = {"subtask": self.subtask.strip()}
         if self.earlier:
             found["earlier"] = [[subtask.strip(), response.strip()] for subtask, response in self.earlier]
@@ -60,7 +60,7 @@ class RecordedResponse:
     """The source's score in [0, 1]; None: the response was not graded."""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """None: the source does not know."""
+    """Tokens of the response. Is None if the source does not say."""
     estimated: bool = False
     """Whether the number of tokens is an estimate from the text's length (four characters a token)."""
     seconds: float | None = None
@@ -103,7 +103,7 @@ class RecordedWorker(Value):
     published: float | None = None
     """The accuracy that the source publishes, over all of its questions."""
     measured: float | None = None
-    """The same accuracy from the rows that were read, before any was left out, to be compared with `published`."""
+    """The accuracy in all rows that were read, before any was left out, to compare with `published`."""
 
 
 class RecordingHeader(Value):

@@ -185,7 +185,7 @@ def _rows(content: bytes) -> pa.Table:
 
 
 _in_use: WeakValueDictionary[Path, Recording] = WeakValueDictionary()
-"""By where its file lies."""
+"""The open recordings, by the path of their file."""
 
 
 class RecordingLoader:

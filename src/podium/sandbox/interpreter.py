@@ -159,12 +159,12 @@ class InterpreterProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The id of the interpreter's process."""
         return self._popen.pid
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the interpreter's process still runs."""
         return self._popen.poll() is None
 
     async def write(self, data: bytes) -> None:

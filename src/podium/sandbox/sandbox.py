@@ -20,11 +20,11 @@ Role = Literal["program", "asserts"]
 """What runs in the sandbox during a conversation: a server of a program's functions, or tests that call them."""
 
 _START_S = 60.0
-"""For an interpreter to start, or for imports, on a machine that is busy."""
+"""Seconds that an interpreter may take to start, or to import, on a busy machine."""
 _GRACE_S = 10.0
-"""For the sandbox to report that a limit was passed."""
+"""Seconds that the sandbox may take to report that a limit was passed."""
 _LONGEST = 256 * MIB
-"""Bytes of a reply that are read at most, whatever length the sandbox announces."""
+"""The most bytes of a reply that are read, whatever length the sandbox announces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class ProgramExit:
     """"done"; "failed" (it raised, or exited with another status than 0); "killed" (by a signal); or the limit that it
     passed: "time", "memory", "processes", "output"; "gone": it had ended before."""
     output: bytes = b""
-    """What it had written."""
+    """What the program had written."""
 
 
 @dataclass(frozen=True, slots=True)

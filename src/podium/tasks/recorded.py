@@ -23,7 +23,7 @@ from podium.workers.tool import is_result
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
 _NAMED = 3
-"""Most workers that a warning names."""
+"""The most workers that a warning names."""
 
 
 class RecordedTasks(TaskList):
@@ -75,7 +75,7 @@ class RecordedGrader:
         return self.grade(response, gold)
 
     def grade(self, response: str, gold: str) -> Grade:
-        """The same, without awaiting."""
+        """Grade a response, without awaiting."""
         found = final_answer(response)
         if response in self._on_responses:
             return Grade(self._on_responses[response], found)

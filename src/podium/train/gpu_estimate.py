@@ -121,13 +121,13 @@ class TrainingSize:
 
     @property
     def compute_bytes(self) -> int:
-        """Bytes of a number that is computed with."""
+        """The bytes of one number in computations."""
         return 2 if self.bf16 else 4
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Bytes on one GPU, in parts."""
+    """The bytes on one GPU, part by part."""
 
     weights: float
     gradients: float
@@ -181,9 +181,10 @@ def memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
 
 
 def update_flops(training: TrainingSize) -> float:
-    """Of one iteration: for each parameter and token 2 forwards, 2 backwards, and 2 for its own gradient.
+    """Operations of the updates of one iteration.
 
-    Checkpointing computes forwards twice; a LoRA leaves out the gradients of the weights that stay.
+    For each token a parameter takes 2 forwards, 2 backwards, and 2 for its own gradient. Checkpointing computes
+    forwards twice; a LoRA leaves out the gradients of the weights that stay.
     """
     each = 2 + 2 + (0 if training.lora_rank is not None else 2) + (2 if training.checkpointing else 0)
     tokens = training.batch * (training.prompt_tokens + training.completion_tokens)
@@ -197,7 +198,7 @@ def update_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> float
 
 
 def generation_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> float:
-    """Of writing one iteration's completions, each as long as it may be.
+    """Seconds in which one iteration's completions are written, each with its greatest length.
 
     Each token reads the weights once for all sequences, and the keys and values of each sequence. vLLM reads a group's
     prompt once and keeps its cache for it, transformers once for each completion; both read the cache for each.

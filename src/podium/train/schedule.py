@@ -29,7 +29,7 @@ class ScheduledGroup:
     task: str
     """The id of the task."""
     seed: str
-    """Names the group for the scoring session; the rounds of one question share it."""
+    """The name of the group for the scoring session. The rounds of one question share it."""
 
     @property
     def label(self) -> str:

@@ -70,7 +70,7 @@ class GRPOSettings(Settings):
     temperature: float = Field(default=1.0, gt=0)
     """Sampling temperature. The most likely plan is run after training, so a temperature below 1 samples near it."""
     max_tokens: int = Field(default=1024, ge=1)
-    """Longest completion; TRL's `max_completion_length`."""
+    """The longest completion; TRL's `max_completion_length`."""
     lr: float = Field(default=1e-6, gt=0)
     """Peak learning rate; TRL's `learning_rate`."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
@@ -145,7 +145,7 @@ class SFTSettings(Settings):
 
 
 class CurriculumStage(Settings):
-    """From which iteration on a generated task set draws its questions in which way."""
+    """The settings of a generated task set from an iteration on."""
 
     start: int = Field(ge=0)
     """The first iteration of the stage."""

@@ -28,7 +28,7 @@ class ModelShape:
     inner: int
     """Width of the SwiGLU layer (`intermediate_size`)."""
     positions: int = 1024
-    """Longest sequence, in tokens."""
+    """The longest sequence, in tokens."""
     rope_theta: float = 10_000.0
     norm_eps: float = 1e-5
     tied: bool = True

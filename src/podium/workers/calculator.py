@@ -28,7 +28,7 @@ NO_EXPRESSION = tool.no_result(
     "neither the subtask nor a final answer that is shown holds a formula of numbers"
 )
 _MOST = 10
-"""Most expressions of one text that are computed."""
+"""The most expressions of one text that are computed."""
 _WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNT = rf"\b(\d{{1,3}}|{'|'.join(_WORDS)})"
 _FIGURES = re.compile(rf"{_COUNT}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|fig)", re.IGNORECASE)
@@ -104,7 +104,7 @@ class AnswerRounding:
     """How a text wants its answer written. Halves are rounded away from zero, as schools teach it."""
 
     figures: int | None = None
-    """Significant figures."""
+    """How many significant figures are asked for."""
     places: int | None = None
     """Decimals; `figures` wins over them."""
     scientific: bool = False

@@ -24,7 +24,7 @@ from podium.workers.reply_form import read_form, text_reply
 from podium.workers.spec import CommandSpec
 
 _MOST = 16 * 2**20
-"""Bytes of an answer."""
+"""The most bytes of an answer."""
 _SHOWN = 300
 """Characters of a program's standard error that a message repeats."""
 _LINES = 3

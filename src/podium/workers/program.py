@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import IO
 
 _AT_ONCE = 2**18
-"""Bytes of one read or write."""
+"""The most bytes of one read or write."""
 _ERRORS = 2**13
 """Bytes at the end of the standard error that are kept."""
 _GLANCE_S = 0.005
 """Seconds between two checks whether it has ended, on systems without an event for that."""
 _DEATH_S = 0.2
-"""Longest wait for a killed process to be gone."""
+"""The longest wait for a killed process to be gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class CompletedProgram:
     status: int
     """Its exit status; if negative: the signal that killed it."""
     output: bytes
-    """Its standard output."""
+    """The program's standard output."""
     errors: bytes
     """The end of its standard error."""
     cut: bool

@@ -18,7 +18,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 from podium.errors import ConfigError
 
 HIDDEN = "***"
-"""Replaces each secret."""
+"""The text that replaces each secret."""
 
 _SHORTEST = 8
 """Least characters of a secret. Removing shorter values ("EMPTY", "ollama") would protect nothing and spoil answers."""

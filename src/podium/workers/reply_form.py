@@ -44,9 +44,9 @@ class ReplyForm(Value):
 
     text: str
     usage: UsageForm | None = None
-    """None: Podium estimates it."""
+    """The counted tokens. Without them Podium estimates the usage."""
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """None: computed from usage and price."""
+    """The dollars of the call. Without them they are computed from usage and price."""
 
 
 def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> Reply:

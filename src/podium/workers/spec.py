@@ -39,9 +39,9 @@ class WorkerSpec(Settings):
     """The keys of every kind. A kind adds `kind`, a `Literal` of its name, and its own keys."""
 
     traits: ClassVar[Traits] = Traits()
-    """As of a worker of this kind."""
+    """The traits of workers of this kind."""
     needs_responses: ClassVar[bool] = False
-    """As `Profile.needs_responses`."""
+    """Whether workers of this kind work on earlier responses alone (`Profile.needs_responses`)."""
     name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
@@ -80,7 +80,7 @@ class ModelSpec(WorkerSpec):
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
     temperature: float | None = Field(default=None, ge=0)
-    """None: none is sent; some models refuse any."""
+    """The sampling temperature. Without one none is sent, since some models refuse any."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
 
@@ -195,7 +195,7 @@ class LocalSpec(WorkerSpec):
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
     temperature: float = Field(default=0.0, ge=0)
-    """0: always the most likely token."""
+    """The sampling temperature; 0 always takes the most likely token."""
     reads: Literal["messages", "view"] = "messages"
     """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
     trained on them."""
@@ -204,7 +204,7 @@ class LocalSpec(WorkerSpec):
 
 
 class ScriptedFailure(Settings):
-    """A scripted failure."""
+    """A call that fails, in place of a scripted reply."""
 
     error: str
     """Kind of the `WorkerError`, such as "timeout"."""
@@ -219,7 +219,7 @@ class ScriptedSpec(WorkerSpec):
     traits = WRITTEN
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
-    """In the order of the calls; or by a text that the subtask or the question contains."""
+    """The replies in the order of the calls, or by a text that the subtask or the question contains."""
     delay: float = Field(default=0.0, ge=0)
     """Seconds that each call takes."""
 
@@ -261,7 +261,7 @@ class FunctionSpec(WorkerSpec):
 
     kind: Literal["python"]
     callable: str
-    """As in "package.module:function"."""
+    """The function, as in "package.module:function"."""
     path: Path | None = None
     """Folder of its module, relative to the pool file's folder; None: it is installed."""
     env: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ class LiteLLMSpec(ModelSpec):
     model: str = Field(min_length=1)
     """litellm's name for the model, with its provider, as in "bedrock/...", "vertex_ai/..."."""
     base_url: str | None = None
-    """None: the provider's own."""
+    """The address of the API. Without it, the provider's own."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: litellm finds one by its own rules."""
     env: tuple[str, ...] = ()

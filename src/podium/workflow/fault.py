@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from podium.workflow.model import PlanError
 
 LINE_WIDTH = 72
-"""Most characters of a line that are shown; a longer line is shortened around the column."""
+"""The most characters of a line that are shown; a longer line is shortened around the column."""
 FOUND_WIDTH = 24
-"""Most characters of the text at fault that a message repeats."""
+"""The most characters of the text at fault that a message repeats."""
 
 # Characters that would move the caret or break the line, and halves of surrogate pairs.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")

@@ -30,7 +30,7 @@ from podium.workflow.structured import StepColumns, item_text, read_columns
 
 _NUMBER = re.compile(r"\s*([+-]?[0-9]{1,9})\s*")
 _NAMES_WIDTH = 60
-"""Most characters of the pool's names that a message repeats."""
+"""The most characters of the pool's names that a message repeats."""
 _WORDS = ("all", "previous", "none", "null")
 
 

@@ -15,7 +15,7 @@ from podium.workflow.check import AccessRule
 
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
-"""Most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
+"""The most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
 _FRAME_TOKENS, _CHARS_PER_TOKEN, _FEWEST_CHARS = 30, 3, 120
 """Tokens around each text of a plan (keys, name, `sees`, spaces); characters that a token of text has at least, in
 most languages; and characters that each text needs, for a subtask is cut off in the middle of a word."""
@@ -103,13 +103,13 @@ def _first_steps(count: int) -> dict[str, Any]:
 
 
 def _steps_within(max_tokens: int) -> int:
-    """Most steps of a plan whose texts, a thought among them, have the characters that they need."""
+    """The most steps of a plan whose texts, a thought among them, have the characters that they need."""
     each = _FRAME_TOKENS + _FEWEST_CHARS // _CHARS_PER_TOKEN
     return max(1, max_tokens // each - 1)
 
 
 def _chars_within(max_tokens: int, max_steps: int) -> int:
-    """Most characters of each text of a plan with `max_steps` steps and a thought that takes `max_tokens` tokens."""
+    """The most characters of each text in a plan of `max_steps` steps and a thought, in `max_tokens` tokens."""
     each = (max_tokens // (max_steps + 1) - _FRAME_TOKENS) * _CHARS_PER_TOKEN
     return min(_SUBTASK_CHARS, max(_FEWEST_CHARS, each))
 

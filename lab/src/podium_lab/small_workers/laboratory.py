@@ -39,13 +39,13 @@ _HOP_SHARES = (0.12, 0.18, 0.2, 0.2, 0.18, 0.12)
 _LATER = 0.25
 """The share of plans that come after an earlier round."""
 _STOPS = 0.7
-"""Of the plans with fewer steps than relations and with another round left, the share that stop where steps end."""
+"""The share of plans that stop where steps end, among those with fewer steps than relations and another round left."""
 _MOST_STEPS = (2, 3, 3, 3, 3, 3, 4, 5)
 """The most steps of a plan of an unfinished question: mostly three."""
 _FINISHED = 0.25
-"""Of these lessons, the share about a question that one plan answers, whose right answer is accepted."""
+"""The share of these lessons about a question that one plan answers, and whose right answer is accepted."""
 _MISLED = 0.3
-"""Of the answers that a next round goes on from, the share that is wrong, so that it has to be read."""
+"""The share of wrong answers among those that a next round continues from, so that each has to be read."""
 _LOOSE = 0.3
 """The share of lessons about relations that nothing has one after the other ("the spice of the launch year"): else a
 policy guesses the next relation from the one before, and misreads compositions that it never saw."""
@@ -64,7 +64,7 @@ class WorldLaboratory:
         return orchestra_team([_draw_ability(rng, name) for name in rng.sample(NAMES, rng.randint(4, 11))])
 
     def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
-        """See `Laboratory`."""
+        """A question of the train split, and its parts. Some questions combine relations that do not fit together."""
         if rng.random() >= _LOOSE:
             return _draw_question(rng, "train", _HOP_SHARES)
         while True:
@@ -73,7 +73,7 @@ class WorldLaboratory:
                 return Question(text=lesson_question(problem, rng)), WorldParts(problem)
 
     def unseen_question(self, seed: int, index: int) -> tuple[Question, WorldParts]:
-        """See `Laboratory`."""
+        """A question of the validation split, and its parts."""
         return _draw_question(Random(f"unseen/{seed}/{index}"), "validation", HOP_SHARES)
 
     def draw_plan(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
@@ -138,7 +138,7 @@ class WorldLaboratory:
         )
 
     def reading_text(self, problem: WorldParts) -> str:
-        """See `Laboratory`."""
+        """The parts of a question as the completion of a reading, a line for each."""
         lines: list[str] = []
         ends: list[str] = []
         for path in problem.problem.paths:
@@ -216,7 +216,7 @@ def _stated_level(prompt: PromptSettings, shares: Shares) -> int | None:
 
 
 def _by_relations(shares: Shares) -> Shares:
-    """The same, for a plan with a step for each relation."""
+    """The lesson of a plan that has a step for each relation."""
     return shares.model_copy(update={"whole": 0.0, "fitting": 1.0, "saving": 0.0})
 
 

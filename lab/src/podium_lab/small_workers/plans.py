@@ -27,7 +27,7 @@ JOIN = "Use the results to answer."
 CORRECT = "Check the answer and correct it."
 _CALLED = {ANSWER_WHOLE_QUESTION: "whole", JOIN: "join", CORRECT: "check"}
 _MIXED = 0.2
-"""Of the plans that go by all parts of the question, the share with some general steps."""
+"""The share of plans with some general steps, among those that follow all parts of the question."""
 _ACCESS_STYLES = ("needed", "all", "random")
 
 

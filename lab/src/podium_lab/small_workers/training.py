@@ -62,9 +62,9 @@ class OrchestraSettings(Settings):
     workers: tuple[str, ...] = tuple(ability.name for ability in ABILITIES)
     """Those to train, by name."""
     steps: int = Field(default=4000, ge=1)
-    """Of each worker in the first stage of its lessons, times its `steps_multiplier`."""
+    """Steps of each worker in the first stage of its lessons, to be multiplied by its `steps_multiplier`."""
     plan_steps: int = Field(default=1200, ge=0)
-    """The same in the second stage, with a learning rate that starts again at `plan_rate` of its peak."""
+    """Steps in the second stage, whose learning rate starts again at `plan_rate` of its peak."""
     plan_rate: float = Field(default=0.5, gt=0, le=1)
     parts: int = Field(default=4, ge=1)
     """After each part of the first stage, and after the second, the worker is kept, so that a killed run loses no more
@@ -207,7 +207,7 @@ class _Part:
 
     stage: LessonStage
     place: int
-    """From 0; it names the lessons."""
+    """The number of the part, from 0, which seeds its lessons."""
     begin: int
     """The first step, counted over both stages."""
     rates: tuple[float, ...]

@@ -103,7 +103,7 @@ class CheckExtent:
     saves: bool
     """Whether plans of the examples had fewer steps at a higher level of cost sensitivity."""
     cases: int
-    """Of each test."""
+    """The number of cases in each test."""
     seed: int
 
 
@@ -125,7 +125,7 @@ class DataSource(Protocol):
 
     @property
     def spelled(self) -> Collection[str]:
-        """See `Laboratory`."""
+        """Words, in small letters, that the tokenizer spells in pieces (`Laboratory.spelled`)."""
         ...
 
     def draw(self, shares: Shares, synthetic_teams: float) -> DrawExample:

@@ -44,7 +44,7 @@ class ExampleTeam:
     """How much of each skill the profile of each member claims. 1: all of it; a skill that is missing: nothing."""
 
     def fit(self, skill: str) -> tuple[int, ...]:
-        """The members who claim the most of `skill`; () if nobody claims it."""
+        """The members who claim the most of `skill`; () if no member claims it."""
         most = max((claims.get(skill, 0.0) for claims in self.claims), default=0.0)
         return tuple(i for i, claims in enumerate(self.claims) if most and claims.get(skill, 0.0) == most)
 
@@ -84,10 +84,10 @@ class Shares(Settings):
 
     plan: float = Field(default=0.5, ge=0)
     team: float = Field(default=0.15, ge=0)
-    """Of the questions of a laboratory only."""
+    """The weight of examples that list a team (see above), which only a laboratory's questions have."""
     reading: float = Field(default=0.2, ge=0)
     lookup: float = Field(default=0.15, ge=0)
-    """Of the questions of a laboratory only."""
+    """The weight of lookups (see above), which only a laboratory's questions have."""
     relevant: float = Field(default=0.0, ge=0, le=1)
     """Share of the steps whose worker claims a skill that some part of the question needs. The other steps get a random
     worker."""

@@ -91,13 +91,13 @@ class WarmStartSettings(Settings):
     """Peak learning rate of embedding, norms and biases (AdamW). It falls along a cosine to 0 at the end or at the next
     restart."""
     matrix_lr: float = Field(default=4e-3, gt=0)
-    """The same for the layers' matrices (Muon)."""
+    """Peak learning rate of the layers' matrices (Muon)."""
     batch: int = Field(default=32, ge=1)
     """Examples in each step."""
     warmup: float = Field(default=0.03, ge=0, le=1)
     """Share of the schedule in which the learning rate rises."""
     vocabulary: int = Field(default=2048, ge=400)
-    """Most entries of the tokenizer."""
+    """The most entries of the tokenizer."""
     vocabulary_examples: int = Field(default=20_000, ge=1)
     """Number of examples on which the tokenizer is trained."""
     hidden: int = 192

@@ -72,7 +72,7 @@ class WorldTasks(GeneratedTasks):
             raise ValueError(f"hop_shares {self.hop_shares}: give shares from 0, one of them above 0")
 
     def draw(self, rng: Random, index: int) -> Task:
-        """See `GeneratedTasks`."""
+        """Draw the task of this index. All randomness comes from `rng`."""
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         facts = world()
         problem = draw_problem(rng, hops, facts, split=self.split)

@@ -40,7 +40,7 @@ class _Message(SourceDocument):
 
 
 _LOG = TypeAdapter(dict[str, tuple[list[list[_Message]], str, Any, Any]])
-"""By the prompt of the first round: the messages of each agent, the gold answer, level and subject."""
+"""A log: for each prompt of a first round the messages of each agent, the gold answer, level and subject."""
 
 
 def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], None]) -> ImportReport:

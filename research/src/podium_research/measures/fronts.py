@@ -3,7 +3,7 @@
 A front is the concave hull of the points (dollars a question, accuracy) of planners of one family: one method at
 several settings, say. Every point of the hull can be had: a user sends each question at random to one of the two
 planners beside it. Below the cheapest planner the user answers only some of the questions, so (0, 0) belongs to every
-front. To the right of the most accurate planner the front is flat: dearer planners are not taken.
+front. To the right of the most accurate planner the front is flat: more expensive planners are not taken.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class RightCount(Value):
 
 
 def measure_right_counts(right_QR: Floats, single_WQR: Floats, best: int) -> tuple[RightCount, ...]:
-    """From none to all; empty: no answer is known of all.
+    """The rows from no right worker to all. Empty if no question has answers of all workers.
 
     Args:
         right_QR: whether the planner was right; NaN: not known.

@@ -18,9 +18,9 @@ class Robustness(Value):
     pairs: int
     """Pairs of which both answers were graded."""
     accuracy: float
-    """On the original questions of these pairs."""
+    """Accuracy on the original questions of these pairs."""
     paraphrased: float
-    """On their paraphrases."""
+    """Accuracy on the paraphrases of these questions."""
     change: Interval | None
     """Accuracy on paraphrases minus accuracy on originals, paired; None: one pair."""
     same_verdict: float

@@ -54,7 +54,7 @@ class MemberReply:
     """Number of the worker among the members, from 0."""
     place: StepOf
     text: str | None
-    """None: the worker failed."""
+    """The text of the reply. Is None if the worker failed."""
     points: tuple[float, ...] = ()
     """How much each reply that it saw counts for it. They add up to 1."""
     saw: tuple[int, ...] = ()
@@ -179,7 +179,7 @@ def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
 
 
 def _stating(said: Sequence[MemberReply]) -> StepOf | None:
-    """The first reply that gives the commonest answer; None: nobody answered."""
+    """The first reply that gives the commonest answer; None if no worker answered."""
     answer, _ = most_common(reply.answer for reply in said)
     return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
 

@@ -36,11 +36,11 @@ from podium_research.planners.predictors import (
 )
 
 MOST_ANSWERS = 5
-"""Most answers that a committee votes on."""
+"""The most answers that a committee votes on."""
 _MOST_WORKERS = 10
 """Committees consist of this many workers at most, the most accurate ones: ten have 637 committees, forty 760,000."""
 _MOST_WHEN_REPEATED = 3
-"""Most different workers of a committee in which a worker answers more than once."""
+"""The most different workers of a committee in which a worker answers more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Estimates:
     committees: tuple[tuple[str, ...], ...]
     """The names of the workers of each committee."""
     score: Predict
-    """From N questions to [N, C] scores."""
+    """A function from N questions to [N, C] scores."""
     dollars: Predict
-    """From N questions to [N, C] dollars."""
+    """A function from N questions to [N, C] dollars."""
 
 
 def estimate_workers(scored: ScoredAnswers, each: Calibrated, *, vectors: Vectors | None = None) -> Estimates:

@@ -46,7 +46,7 @@ EPOCHS = 10
 """How often a controller in training sees each question."""
 _BATCH = 16
 _EPOCHS_ON_SCORES, _RATE_ON_SCORES = 20, 0.003
-"""For scored answers. Larger steps often end at a worker that is not the best one."""
+"""The settings for scored answers. Larger steps often end at a worker that is not the best one."""
 
 Weights = Mapping[str, Floats]
 """The "encoder", [K, FEATURES], and the tables "kind", "mode", "number", "role" and "worker", [rows, K]: a row for each

@@ -18,9 +18,9 @@ from podium.planners.scored import Floats
 from podium_research.planners.router_dc import fit_router_dc
 
 Vectors = Callable[[Sequence[str]], Floats]
-"""From N texts to their vectors, [N, D]."""
+"""A function from N texts to their vectors, [N, D]."""
 Predict = Callable[[Sequence[str]], Floats]
-"""From N texts to predictions, [N, T]."""
+"""A function from N texts to predictions, [N, T]."""
 Method = Literal["neighbours", "ridge", "logistic", "boosting", "clusters", "routerdc"]
 METHODS: tuple[Method, ...] = get_args(Method)
 _HASHED_NGRAMS = 2**15

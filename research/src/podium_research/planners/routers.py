@@ -21,7 +21,7 @@ from podium.workers.vote import VOTE
 from podium_research.planners.predictors import Method, Vectors, fit
 
 RoutingRule = Callable[[str], str | Committee]
-"""From a question's text to the name of a worker, or to a committee."""
+"""A function from a question's text to the name of a worker, or to a committee."""
 
 
 @dataclass(frozen=True, slots=True)

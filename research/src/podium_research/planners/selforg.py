@@ -43,7 +43,7 @@ class MemberAnswer:
     member: int
     place: StepOf
     text: str | None
-    """None: the worker failed."""
+    """The text of the reply. Is None if the worker failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Smoothie:
 
     workers: tuple[str, ...]
     vectors: Vectors = ngram_vectors
-    """Of answers."""
+    """A function from answers to their vectors."""
 
     @property
     def name(self) -> str:

@@ -36,7 +36,7 @@ class Threshold:
     weak: str
     strong: str
     gain: Predict
-    """From N texts to [N, 1]: how probable it is that the strong worker's answer is better."""
+    """A function from N texts to [N, 1]: how probable it is that the strong worker's answer is better."""
     least: float
 
     async def plan(self, request: PlanRequest) -> Plan:
@@ -57,7 +57,7 @@ class _Read(NamedTuple):
     strong: str
     method: Method
     share: float
-    """Of the questions that go to the strong worker."""
+    """The share of the questions that go to the strong worker."""
     model: str
     """The encoder; "" for n-grams."""
 

@@ -24,9 +24,9 @@ from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
 _MOST = 4
-"""Most processes; each takes up to half a gigabyte."""
+"""The most processes; each takes up to half a gigabyte."""
 _PATIENCE = 300.0
-"""Most seconds of a request, on a busy machine."""
+"""The most seconds of a request, on a busy machine."""
 
 
 class GeneratorConfig(Value):
@@ -40,14 +40,14 @@ class GeneratorConfig(Value):
 
     @property
     def name(self) -> str:
-        """As in task ids: "sudoku", "sudoku-level-2", "sudoku-3fa4bc12"."""
+        """The name that task ids have: "sudoku", "sudoku-level-2", "sudoku-3fa4bc12"."""
         level = "" if self.level is None else f"-level-{self.level}"
         settings = "" if self.settings == "{}" else f"-{text_digest(self.settings)[:8]}"
         return f"{self.generator}{level}{settings}"
 
 
 class SampleId(Value):
-    """Names one question: the same id always gives the same question."""
+    """The id of one question: the same id always gives the same question."""
 
     config: GeneratorConfig
     seed: int
@@ -55,7 +55,7 @@ class SampleId(Value):
 
     @property
     def name(self) -> str:
-        """As in task ids."""
+        """The name that task ids have."""
         return f"{self.config.name}/{self.seed}/{self.number}"
 
 

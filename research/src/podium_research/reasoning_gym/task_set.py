@@ -54,7 +54,7 @@ class ReasoningGym(TaskSetSpec):
     licence: ClassVar[str] = "Apache-2.0"
     set: Literal["reasoning-gym"] = "reasoning-gym"
     generators: Literal["all"] | tuple[str, ...] = "all"
-    """By the library's names, as in `["sudoku", "countdown"]`."""
+    """The library's names of the generators, as in `["sudoku", "countdown"]`, or all."""
     level: int | None = Field(default=None, ge=0)
     """The level of each generator's curriculum, at most its highest; None: the library's default settings."""
     config: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)

@@ -31,9 +31,9 @@ class Epoch:
     """One epoch, as far as a run has to keep it."""
 
     number: int
-    """From 1 on."""
+    """The number of the epoch, from 1."""
     utilities: tuple[float | None, ...]
-    """Of each team, in the order in which they were drawn; None: workers or the grader failed."""
+    """The utility of each team, in the order of the draws. Is None where workers or the grader failed."""
     cost_usd: float
     """What the answers cost, the cached ones included."""
     controller: Controller

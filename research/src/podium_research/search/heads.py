@@ -36,7 +36,7 @@ class Generation:
     """The heads of one generation, as far as a run has to keep them."""
 
     number: int
-    """From 1 on."""
+    """The number of the generation, from 1."""
     rewards: tuple[float, ...]
     """The mean reward of each head."""
     cost_usd: float
@@ -102,7 +102,7 @@ async def train_head_live(
 @dataclass(frozen=True, slots=True)
 class _Trial:
     reward: float | None
-    """None: workers or the grader failed on all questions."""
+    """The mean reward. Is None if workers or the grader failed on all questions."""
     cost_usd: float
 
 

@@ -61,7 +61,7 @@ class TriedWorkflow(Value):
     proposal: int
     """Its number, from 1 on; 0: the archive begins with it."""
     tried: ConstantPlan | None
-    """None: the model wrote no new workflow in three tries."""
+    """The workflow. Is None if the model wrote no new one in three tries."""
 
 
 async def search_workflows(

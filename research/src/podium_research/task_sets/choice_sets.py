@@ -224,7 +224,7 @@ class GPQA(HubSet):
     set: Literal["gpqa"] = "gpqa"
     subset: Literal["diamond", "main", "extended"] = "diamond"
     seed: int = 0
-    """Names the order of the options."""
+    """Seeds the order of the options."""
 
     @property
     def label(self) -> str:

@@ -27,7 +27,7 @@ def read_text(values: Values, column: str | None) -> str | None:
 
 
 def read_verbatim(values: Values, column: str | None) -> str | None:
-    """The same, but an empty text stays an empty text."""
+    """The text of a cell; unlike `read_text`, an empty text stays an empty text."""
     value = None if column is None else values[column]
     return value if isinstance(value, str) else read_text(values, column)
 

@@ -22,7 +22,7 @@ class ImportReport:
     published: dict[str, float] = field(default_factory=dict)
     """The accuracy of each worker that the source publishes."""
     measured: dict[str, float] = field(default_factory=dict)
-    """The same accuracies, computed from the rows."""
+    """The accuracies of the workers, computed from the rows."""
     known: dict[str, RecordedWorker] = field(default_factory=dict)
     """Descriptions and prices of workers that the source has."""
 

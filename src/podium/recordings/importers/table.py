@@ -74,7 +74,7 @@ class ResponseColumns(Settings):
     """A column with any numbers, such as seeds or temperatures; in their order, samples are numbered from 0. None: each
     worker has one response to a question."""
     text: str | None = None
-    """None: there are only answers."""
+    """The column of the whole response. None if there are only answers."""
     answer: str | None = None
     score: str | None = None
     input_tokens: str | None = None

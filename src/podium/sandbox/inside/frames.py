@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 HEAD = 4
-"""Bytes that hold the length."""
+"""How many bytes hold the length."""
 ORDER = b"O"
-"""To a sandbox: an order, as JSON."""
+"""An order to a sandbox, as JSON."""
 DATA = b"S"
-"""In either direction: the message of a conversation, byte for byte. What a program sends is never trusted."""
+"""A message of a conversation in either direction, byte for byte. What a program sends is never trusted."""
 EXIT = b"E"
-"""From a sandbox: why the program ended, a line break, and its output."""
+"""A sandbox's last message: why the program ended, a line break, and its output."""
 
 
 def to_frame(body: bytes) -> bytes:

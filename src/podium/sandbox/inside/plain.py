@@ -11,11 +11,11 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, M
 from typing import Any
 
 DEEPEST = 100
-"""Most levels of containers within containers."""
+"""The most levels of containers within containers."""
 MOST = 1_000_000
-"""Most values in one message."""
+"""The most values in one message."""
 _WIDEST = 256
-"""Most bits of an integer that is sent as a JSON number; longer ones are sent as hexadecimal, in linear time."""
+"""The most bits of an integer that is sent as a JSON number; longer ones are sent as hexadecimal, in linear time."""
 
 Refer = Callable[[Any], int]
 """Keeps an object that is not plain in its own process, and returns the number that stands for it."""

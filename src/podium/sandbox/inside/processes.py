@@ -22,7 +22,7 @@ TO, FROM = 3, 4
 _FREE = 100
 """No descriptor from this one on is open."""
 _SUBREAPER, _DUMPABLE = 36, 4
-"""Numbers of prctl."""
+"""The numbers of two operations of prctl."""
 
 
 class Child:
@@ -135,7 +135,7 @@ class ResourceUsage(NamedTuple):
     """What all of the program's processes use together."""
 
     cpu_s: float = 0.0
-    """Since the supervisor started, ended processes included."""
+    """CPU seconds since the supervisor started, including processes that have ended."""
     memory_bytes: int = 0
     processes: int = 0
 

@@ -17,7 +17,7 @@ class RunLimits(NamedTuple):
     memory_bytes: int = 2048 * MIB
     """Address space of one process; also memory in use by all of them together."""
     file_bytes: int = 64 * MIB
-    """Size of one file."""
+    """The most bytes of one file."""
     output_bytes: int = 8 * MIB
     """What the program prints, or what one call returns."""
     processes: int = 32

@@ -118,7 +118,7 @@ class _Key:
 class _Claim:
     text: str
     letter: str
-    """Empty: the claim names no letter, or several."""
+    """The letter that is claimed; empty if the claim names none, or several."""
 
 
 def _key(gold: str) -> _Key | None:

@@ -55,7 +55,7 @@ class Code(GraderSettings):
     seconds: float = Field(default=6.0, gt=0)
     """Processor time of one run or one call, as in LiveCodeBench; the limit of wall time is three times as long."""
     total_seconds: float = Field(default=60.0, gt=0)
-    """The same for all asserts together, or for all unit tests together."""
+    """CPU seconds for all asserts together, or for all unit tests together."""
     memory_mb: int = Field(default=2048, ge=64)
     """Megabytes of memory for a program with all its processes."""
     allow_weak_sandbox: bool = False

@@ -27,9 +27,9 @@ from podium.tasks.graders.text_graders import matches
 from podium.tasks.task import Grade
 
 MAX_CHARACTERS = 100_000
-"""Most characters of a value."""
+"""The most characters of a value."""
 MAX_DEPTH = 64
-"""Most levels of lists and objects."""
+"""The most levels of lists and objects."""
 _LONGEST_NUMBER = 100
 _ANSWER = re.compile(r"^[ \t*_#>]*(?:final )?answer[ \t*_]*:[*_]*", re.IGNORECASE | re.MULTILINE)
 """An "answer:" without quotes; in quotes it is a key."""

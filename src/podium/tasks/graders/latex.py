@@ -23,7 +23,7 @@ from podium.reading.math_words import SCALES, changes_value, read_aloud, relates
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
 
 _LONGEST = 4000
-"""Most characters of a statement; a longer one is not read."""
+"""The most characters of a statement; a longer one is not read."""
 _TEXT = re.compile(
     r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
 )
@@ -59,7 +59,7 @@ _UNIT = re.compile(
 )
 _VARIABLE = re.compile(r"(?<![\\A-Za-z])[A-Za-z]")
 _JOINED_WORDS = 3
-"""Most words between two values that a comma or "and" joins, as in "5 hours and 30 minutes"."""
+"""The most words between two values that a comma or "and" joins, as in "5 hours and 30 minutes"."""
 
 
 def _fraction(sign: str) -> str:

@@ -66,7 +66,7 @@ _PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
 """Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
 _DEEPEST = 20
-"""Most levels of brackets: each doubles the parser's time."""
+"""The most levels of brackets: each doubles the parser's time."""
 _FIGURES = 6
 """Significant figures to which a small gold answer is compared."""
 

@@ -54,7 +54,7 @@ class JudgedResponse:
 
     response: str
     question: str = ""
-    """Empty: the judge does not see it."""
+    """The question; empty where the judge does not see it."""
     reference: str = ""
     """A right answer; empty: none is known."""
     rubric: str = RUBRIC

@@ -52,7 +52,7 @@ class InspectSample:
     id: str
     """Unique within the set."""
     place: str
-    """For messages, as in "theory.py@capitals, sample 3"."""
+    """Where the sample stands, for messages, as in "theory.py@capitals, sample 3"."""
     sample: Sample
     solver: Solver
     scorer: Scorer

@@ -31,7 +31,7 @@ class Samples:
     logprobs: tuple[tuple[float, ...], ...]
     """Log-probability of each token under the distribution from which it was drawn."""
     ended: tuple[bool, ...]
-    """False: the row was cut off at `max_tokens`."""
+    """Whether each row ended by itself; one that did not was cut off at `max_tokens`."""
 
 
 @dataclass(slots=True, eq=False)

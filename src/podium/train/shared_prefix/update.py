@@ -59,7 +59,7 @@ class Update:
 
     loss: float
     grad_norm: float
-    """Before clipping; 0 if no group had a gradient, so the policy stayed as it was."""
+    """The norm before clipping; 0 if no group had a gradient, so that the policy stayed as it was."""
 
 
 def completion_logprobs(

@@ -37,7 +37,7 @@ class Adaptation:
     """The key for the most tokens of a reply; None: as the client has it."""
     form: MessageForm = field(default_factory=MessageForm)
     context_tokens: int | None = None
-    """The server's context."""
+    """The most tokens of the server's context."""
     output_tokens: int | None = None
     """The highest limit of a reply that it takes."""
     input_tokens: int | None = None
@@ -156,7 +156,7 @@ class AdaptedRequest:
         folded = self.known.form.fold(self._messages)
         whole = self._build(folded)
         self.body = self.known.change(whole, self.known.room(self._read, self._context_tokens))
-        """The body to send."""
+        """The body of the next request."""
         self.folded = folded != self._messages
         """Whether its messages are not those of the caller, one by one."""
         self.dropped = tuple(sorted(whole.keys() - self.body.keys() - set(LIMITS)))

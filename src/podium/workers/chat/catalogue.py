@@ -21,7 +21,7 @@ from podium.workers.chat.failures import Failures, read_error_body
 from podium.workers.connections import Connections
 
 _MOST = 64 << 20
-"""Most bytes of a list."""
+"""The most bytes of a list."""
 _TIMEOUT_S = 60.0
 _OPENROUTER = "openrouter.ai"
 _PER_MILLION = 1_000_000
@@ -118,7 +118,7 @@ def _table(model: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) ->
         "price": price,
     }
     if endpoint.host == _OPENROUTER:
-        # It may route to dearer hosts than that of the list, unless it is told not to.
+        # It may route to more expensive hosts than that of the list, unless it is told not to.
         most = {"prompt": price["input"], "completion": price["output"]}
         table["extra"] = {"provider": {"max_price": most}}
     if key_env is not None:

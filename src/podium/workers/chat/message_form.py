@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from podium.types import Message
 
 _OPENING = "(The assistant begins.)"
-"""Before a conversation that begins with an assistant, in the place of a user's message."""
+"""The user's message that is put before a conversation that begins with an assistant."""
 _GO_ON = "Please continue."
-"""After a conversation that ends with an assistant, in the place of a user's message."""
+"""The user's message that is put after a conversation that ends with an assistant."""
 _GAP = "\n\n"
 
 _ENDS = re.compile(

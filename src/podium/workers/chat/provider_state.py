@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 _REASONING = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
-"""Where vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
+"""The fields in which vLLM and DeepSeek, OpenRouter, and others put the reasoning of a model."""
 _PIECES = ("reasoning_details", "thinking_blocks")
 """Reasoning in pieces with signatures, as OpenRouter and LiteLLM write it."""
 _OTHER = ("extra_content", "reasoning_opaque", "reasoning_signature", "encrypted_content")

@@ -33,7 +33,7 @@ _OPENED = (
 """How the thoughts of DeepSeek-R1, Qwen3, gpt-oss, GLM, Kimi, MiniMax and others begin."""
 _OPENINGS = tuple(_OPENED.split("|"))
 _USAGE_KEYS = ("timings", "usageMetadata", "usage")
-"""Where llama.cpp, Gemini and all others put token counts; the last wins."""
+"""The fields in which llama.cpp, Gemini and all others put token counts; the last one wins."""
 _FINISH_WORDS = {
     "stop": "stop end end_turn stop_sequence stop_token eos eos_token end_of_text end_of_turn complete completed "
     "finish finished done normal pause_turn",

@@ -23,14 +23,14 @@ _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _MOST = 8 << 20
-"""Most bytes of a whole reply or of one event, after decompression."""
+"""The most bytes of a whole reply or of one event, after decompression."""
 _MOST_VALUES = 1 << 18
-"""Most values of the JSON of a whole reply or of one event: five million empty objects take 7 s and 1.8 GB to parse."""
+"""The most values in the JSON of a reply or an event: five million empty objects take 7 s and 1.8 GB to parse."""
 _VALUES = f"{_MOST_VALUES:,} values"
 _MOST_LENGTH = 2 << 20
-"""Most characters of a reply's text, reasoning and tool calls: four times what a model writes at most."""
+"""The most characters of a reply's text, reasoning and tool calls: four times what a model writes at most."""
 _MOST_STREAMED = 256 << 20
-"""Most bytes of a stream. An event has about one token, and some 300 bytes of JSON around it."""
+"""The most bytes of a stream. An event has about one token, and some 300 bytes of JSON around it."""
 _AT_ONCE = 16 << 10
 """Bytes of a stream that are decoded before other tasks run. They hold up to 2,000 events."""
 _MOST_ERROR = 64 << 10

@@ -14,7 +14,7 @@ from typing import Any
 _CALL = 2048
 """Added to `length` for each tool call, because even an empty tool call takes memory."""
 _CHECKED = 16 << 10
-"""Longest arguments that are parsed while the call may go on."""
+"""The longest arguments that are parsed while the call may go on."""
 CALL_STATE_KEYS = frozenset({"extra_content", "thought_signature", "provider_specific_fields"})
 """What providers want back with a call."""
 

@@ -48,7 +48,7 @@ class WrittenCalls:
         self._names = names
         self._parallel = parallel
         self._held: str | None = "" if names else None
-        """None: the text is no call, and passes."""
+        """The text that may be the beginning of a call. Is None once the text is known to be none."""
 
     @classmethod
     def of(cls, options: AnswerOptions) -> WrittenCalls:

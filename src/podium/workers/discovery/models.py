@@ -26,11 +26,11 @@ class FoundModel:
     server: str
     """What serves it, in words: "Ollama", "llama.cpp", or a provider's name."""
     parameters: int | None = None
-    """As the server or the name says; None: neither does."""
+    """The number of parameters that the server or the model's name states, if one of them does."""
     context_tokens: int | None = None
     """What a question and its answer may take together, as the server is set now."""
     assumed: bool = False
-    """Whether that context is the server's default: the model is not loaded, so nobody can say."""
+    """Whether that context is the server's default: the model is not loaded, so its context is not known."""
     largest_context: int | None = None
     """What the model was made for."""
     concurrency: int = 1

@@ -1,7 +1,7 @@
 """Known providers: the variables that hold their keys, their addresses, and models of theirs with list prices.
 
 Nothing is sent to a provider before `list_models` is called. Prices change and models are retired: a model is proposed
-only if the provider still lists it, and whoever pays checks the price.
+only if the provider still lists it, and the user has to check the price.
 """
 
 from __future__ import annotations

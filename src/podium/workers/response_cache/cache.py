@@ -31,7 +31,7 @@ _LOG = logging.getLogger("podium.cache")
 
 _PAUSE_S = 0.02
 _BLOCKING_MS = 5
-"""Longest wait for other processes within one statement, which blocks the event loop."""
+"""The longest wait for other processes within one statement, which blocks the event loop."""
 
 
 class ResponseCache:
@@ -113,7 +113,7 @@ class ResponseCache:
 
     @property
     def size(self) -> int:
-        """Bytes on the disk."""
+        """The bytes of the cache on the disk."""
         files = (self.path.with_name(self.path.name + end) for end in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 
@@ -209,7 +209,7 @@ class ResponseCache:
 
 @dataclass(slots=True)
 class _KeyLock:
-    """The lock of one key."""
+    """A lock for one key of the cache."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0

@@ -43,7 +43,7 @@ class WorkerSummary:
     usd: float
     """Dollars that they cost when they were made."""
     oldest: datetime
-    """UTC."""
+    """The time in UTC."""
     newest: datetime
 
 
