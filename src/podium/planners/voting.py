@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from podium.planners.scored import ScoredAnswers
 
 _MOST_SAMPLES = 1000
-"""A plan has a step for each. A plan of millions of steps would take minutes to check, and no budget could pay for it."""
+"""A plan has a step for each. Millions of steps would take minutes to check, and no budget could pay for them."""
 
 
 @dataclass(frozen=True, slots=True)

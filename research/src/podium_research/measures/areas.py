@@ -21,8 +21,8 @@ class Front(Value):
     points: tuple[Point, ...]
     """The hull, cheapest first, without (0, 0)."""
     area: Interval | None = None
-    """AIQ, from 0 to 1: the mean height of the front over the dollars from the cheapest to the most expensive single worker.
-    None: no single workers, or all cost the same."""
+    """AIQ, from 0 to 1: the mean height of the front between the dollars of the cheapest and the most expensive
+    single worker. None without single workers, and where all cost the same."""
     accuracy_at_equal_usd: float | None = None
     """Its accuracy at the dollars of the first planner."""
 

@@ -78,7 +78,7 @@ def with_show(
 
     Args:
         default: the context of the server for models that set none; None: Ollama's own default.
-        most_loaded: models that the server is set to hold; None: as many as fit, a number that the server does not tell.
+        most_loaded: models that the server is set to hold. None: as many as fit, which the server does not tell.
     """
     can = show.get("capabilities")
     if isinstance(can, list) and "completion" not in can:

@@ -27,7 +27,7 @@ from podium.workers.discovery.models import FoundServer
 _USUAL = (("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
 _OLLAMA_PORT = 11434
 _USUAL_S, _NAMED_S, _DETAILS_S = 0.5, 5.0, 3.0
-"""Seconds for an address that the user did not name, for one that the user named, and for what Ollama says of its models."""
+"""Seconds for a usual address, for one that the user named, and for what Ollama says of its models."""
 _MOST = 16 << 20
 """The most bytes of a list."""
 
