@@ -10,14 +10,15 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from podium.errors import UsageError
 
+T = TypeVar("T")
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
@@ -140,7 +141,8 @@ class SQLiteSchema:
     def _make(self, connection: sqlite3.Connection) -> None:
         if self.shrinks:  # Before WAL mode, which writes to the file: it works only while the file is empty.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-        _use_wal(connection)
+        # While another process writes the file's first tables, SQLite refuses this at once, whatever the busy timeout.
+        retry_while_busy(lambda: connection.execute("PRAGMA journal_mode = WAL"))
         connection.execute(f"PRAGMA synchronous = {self.synchronous}")
         connection.execute("BEGIN IMMEDIATE")
         for statement in self.tables:
@@ -164,18 +166,26 @@ def connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
 
 
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL mode. While another process writes the file's first tables, SQLite refuses at once, whatever the
-    busy timeout, so this tries again until that timeout."""
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another connection has locked the file."""
+    return error_code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def error_code(error: sqlite3.Error) -> int:
+    """The primary result code, which is the low byte; 0 for errors of the Python module itself."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def retry_while_busy(work: Callable[[], T], pause_s: float = 0.01) -> T:
+    """Run `work`, and repeat it for up to `BUSY_TIMEOUT_S` while the file is locked."""
     until = time.monotonic() + BUSY_TIMEOUT_S
     while True:
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() > until:
+            return work()
+        except sqlite3.Error as error:
+            if not is_busy(error) or time.monotonic() > until:
                 raise
-            time.sleep(0.01)
+            time.sleep(pause_s)
 
 
 def _connect_read_only(path: Path) -> sqlite3.Connection:

@@ -27,7 +27,7 @@ def test_each_limit_refuses_in_its_own_words():
     for budget, sentence in [
         (Budget(calls=0), "The budget of 0 calls is used up."),
         (Budget(tokens=1_999), "The call could take 2000 tokens, and 1999 of the budget's 1999 are left: "),
-        (Budget(usd=0.002), "The call could cost $0.003000, and $0.002000 of the budget's $0.002 are left: "),
+        (Budget(usd=0.002), "The call could cost $0.003000, and $0.002000 of the budget's $0.002 are left "),
     ]:
         refusal = Ledger(budget).try_reserve(reservation, now=0.0)
         assert refusal is not None

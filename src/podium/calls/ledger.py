@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import RefusalError, StoreError
 from podium.types import Budget, Price, Receipt, Spent
-from podium.workers.spend_limit import SpendLimit
+from podium.workers.spend_limit import SpendLimit, describe_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +89,10 @@ class Ledger:
         while True:
             refusal = self._reserve(reservation, clock())
             if isinstance(refusal, _SpendLimitRefusal):
-                if not refusal.spend_limit.may_free(reservation.usd):
+                if not refusal.spend_limit.could_fit_after_settling(reservation.usd):
                     return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.wait_until_settled()
-            elif refusal is not None and self._may_free(reservation, clock()):
+            elif refusal is not None and self._could_fit_after_settling(reservation, clock()):
                 await self._settled.wait()
             else:
                 return refusal
@@ -142,14 +142,17 @@ class Ledger:
                 "left: raise the budget's tokens or lower the worker's max_tokens."
             )
         if budget.usd is not None and self.usd + self._reserved_usd + reservation.usd > budget.usd:
-            left_usd = max(0.0, budget.usd - self.usd - self._reserved_usd)
-            return (
-                f"The call could cost ${reservation.usd:.6f}, and ${left_usd:.6f} of the budget's ${budget.usd:g} "
-                "are left: raise the budget's usd or lower the worker's max_tokens."
+            return describe_refusal(
+                reservation.usd,
+                f"the budget's ${budget.usd:g}",
+                limit_usd=budget.usd,
+                spent_usd=self.usd,
+                reserved_usd=self._reserved_usd,
+                way_out="raise the budget's usd",
             )
         return None
 
-    def _may_free(self, reservation: Reservation, now: float) -> bool:
+    def _could_fit_after_settling(self, reservation: Reservation, now: float) -> bool:
         """Whether the budget could allow the call once the calls in flight are settled."""
         budget = self.budget
         return (
@@ -301,11 +304,13 @@ class QuestionSpendLimit:
         else:
             self._ledger.record(Spent(cost_usd=paid_usd))
 
-    def may_free(self, usd: float) -> bool:
+    def could_fit_after_settling(self, usd: float) -> bool:
         """See `SpendLimit`."""
         if self._blocking is not None:
-            return self._blocking.may_free(usd)
-        return self._ledger._may_free(Reservation(0, 0, usd), asyncio.get_running_loop().time())
+            return self._blocking.could_fit_after_settling(usd)
+        return self._ledger._could_fit_after_settling(
+            Reservation(0, 0, usd), asyncio.get_running_loop().time()
+        )
 
     async def wait_until_settled(self) -> None:
         """See `SpendLimit`."""

@@ -24,8 +24,9 @@ from typing import Literal
 
 from podium.calls.state_file import STATE, default_state_path
 from podium.errors import StoreError, UsageError
-from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY
+from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, is_busy, retry_while_busy
 from podium.types import MOST_USD
+from podium.workers.spend_limit import NANO_PER_USD, describe_refusal, to_nano
 
 _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
@@ -33,7 +34,6 @@ DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
 _ROW = "WHERE name = ? AND day = ?"
 _RESERVE = f"UPDATE spending SET reserved = reserved + ? {_ROW} AND spent + reserved + ? <= ? RETURNING spent, reserved"
 _SETTLE = f"UPDATE spending SET reserved = reserved - ?, spent = spent + ? {_ROW} RETURNING spent, reserved"
-_NANO = 10**9
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
 UNLIMITED_USD = MOST_USD
@@ -72,8 +72,7 @@ class SharedSpendLimit:
         self.limit_usd = limit_usd
         self.refusal: str | None = None
         """Why this spend limit last refused a call for good; None: it has refused none."""
-        # Whole billionths of a dollar: sums of floats have rounding errors, and these sums are kept for months.
-        self._limit = _nano(limit_usd)
+        self._limit = to_nano(limit_usd)
         self._today = today
         self._day: str | None = None
         self._spent = self._reserved = 0
@@ -109,7 +108,7 @@ class SharedSpendLimit:
             return str(error)
 
     def _reserve(self, usd: float) -> str | None:
-        amount, day = _nano(usd), self._open_day()
+        amount, day = to_nano(usd), self._open_day()
         if not amount:
             return self._sentence(usd) if self.exhausted else None
         row = self._execute(_RESERVE, (amount, self.name, day, amount, self._limit))
@@ -126,7 +125,7 @@ class SharedSpendLimit:
 
         Of equal reservations the oldest is settled first. A payment without a reservation counts today.
         """
-        reserved, paid = _nano(reserved_usd), _nano(paid_usd)
+        reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
         self._unwritten.append((reserved, paid, self._take_day(reserved) if reserved else None))
@@ -146,7 +145,7 @@ class SharedSpendLimit:
                 return
             except StoreError as error:
                 if self._failure is None:
-                    _LOG.error("$%.6f that were paid are not recorded: %s", paid / _NANO, error)
+                    _LOG.error("$%.6f that were paid are not recorded: %s", paid / NANO_PER_USD, error)
                 self._failure = error
                 self._wake()  # Those that wait would else wait for a settlement that never comes.
                 return
@@ -167,11 +166,11 @@ class SharedSpendLimit:
         self._retrying = False
         self._write_settlements()
 
-    def may_free(self, usd: float) -> bool:
+    def could_fit_after_settling(self, usd: float) -> bool:
         """Whether there could be room for `usd` once this process settles what it has reserved."""
         if self._busy_since is not None:
             return True
-        amount = _nano(usd)
+        amount = to_nano(usd)
         others = max(0, self._reserved - self._own)
         return self._own > 0 and self._spent + others + amount <= self._limit
 
@@ -211,13 +210,13 @@ class SharedSpendLimit:
     def spent_usd(self) -> float:
         """Dollars spent so far, by all processes."""
         self._read(self._open_day())
-        return self._spent / _NANO
+        return self._spent / NANO_PER_USD
 
     @property
     def reserved_usd(self) -> float:
         """Dollars reserved for calls in flight, by all processes. Those of killed processes stay reserved."""
         self._read(self._open_day())
-        return self._reserved / _NANO
+        return self._reserved / NANO_PER_USD
 
     def close(self) -> None:
         """Write the last settlements and close the file. Calling twice is fine.
@@ -265,23 +264,23 @@ class SharedSpendLimit:
             _BusyError: the file is locked, and an event loop runs.
             StoreError: the statement cannot be run, or the file has been locked for too long.
         """
-        while True:
-            try:
-                found: list[tuple[int, int]] = self._file.execute(statement, values).fetchall()
-            except sqlite3.Error as error:
-                now = time.monotonic()
-                busy = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                self._busy_since = (self._busy_since or now) if busy else None
-                sentence = f"The spending of the {self.name} in {self.path} cannot be updated ({error})."
-                if self._busy_since is None or now - self._busy_since > BUSY_TIMEOUT_S:
-                    self._busy_since = None
-                    raise StoreError(sentence) from error
-                if _in_event_loop():
-                    raise _BusyError(sentence) from error
-                time.sleep(_RETRY_S)
-            else:
+        on_event_loop = _in_event_loop()
+
+        def run() -> list[tuple[int, int]]:
+            return self._file.execute(statement, values).fetchall()
+
+        try:
+            found = run() if on_event_loop else retry_while_busy(run, _RETRY_S)
+        except sqlite3.Error as error:
+            now = time.monotonic()
+            self._busy_since = (self._busy_since or now) if on_event_loop and is_busy(error) else None
+            sentence = f"The spending of the {self.name} in {self.path} cannot be updated ({error})."
+            if self._busy_since is None or now - self._busy_since > BUSY_TIMEOUT_S:
                 self._busy_since = None
-                return found[0] if found else None
+                raise StoreError(sentence) from error
+            raise _BusyError(sentence) from error
+        self._busy_since = None
+        return found[0] if found else None
 
     def _sentence(self, usd: float) -> str:
         way_out = (
@@ -290,14 +289,14 @@ class SharedSpendLimit:
             else "raise the day's budget or wait for tomorrow (UTC)"
         )
         if self.exhausted:
-            return (
-                f"${self._spent / _NANO:.6f} of the {self.name}'s ${self.limit_usd:g} are spent: {way_out}."
-            )
-        left = max(0, self._limit - self._spent - self._reserved) / _NANO
-        return (
-            f"The call could cost ${usd:.6f}, and ${left:.6f} of the {self.name}'s ${self.limit_usd:g} are left "
-            f"(${self._spent / _NANO:.6f} spent, ${self._reserved / _NANO:.6f} reserved for calls in flight): "
-            f"{way_out}, or lower the worker's max_tokens."
+            return f"${self._spent / NANO_PER_USD:.6f} of the {self.name}'s ${self.limit_usd:g} are spent: {way_out}."
+        return describe_refusal(
+            usd,
+            f"the {self.name}'s ${self.limit_usd:g}",
+            limit_usd=self.limit_usd,
+            spent_usd=self._spent / NANO_PER_USD,
+            reserved_usd=self._reserved / NANO_PER_USD,
+            way_out=way_out,
         )
 
 
@@ -344,8 +343,3 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
-
-
-def _nano(usd: float) -> int:
-    # A price may be too large for 64 bits. It is capped at twice the largest limit, which every limit refuses.
-    return round(min(usd, 2 * UNLIMITED_USD) * _NANO)

@@ -13,9 +13,10 @@ from podium.cli.options import Flag, StorePlace
 from podium.cli.printable import dollars, print_columns, shorten
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
-from podium.server.keys.caller import NANO_PER_USD, Caller, KeyAllowance
+from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.keys import open_register
 from podium.server.keys.register import KeySpending, Secret, StoredKey
+from podium.workers.spend_limit import NANO_PER_USD
 
 _MOST_RPM = 60_000
 _NAME = re.compile(r"\w(?:[\w .@+-]{0,62}\w)?")

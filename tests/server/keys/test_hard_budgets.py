@@ -12,7 +12,7 @@ import pytest
 from keys_place import Place
 from served_process import served
 
-from podium.server.keys.caller import NANO_PER_USD
+from podium.workers.spend_limit import NANO_PER_USD
 from podium_testing import Answer, FaultServer
 
 LIMIT_USD = 0.05

@@ -16,8 +16,8 @@ import pytest
 from keys_place import Place
 from served_process import command
 
-from podium.server.keys.caller import NANO_PER_USD
 from podium.server.keys.register import KeySpending
+from podium.workers.spend_limit import NANO_PER_USD
 
 POOL = """
 [[worker]]

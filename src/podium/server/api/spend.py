@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
 from podium.server.api_errors import error_responses, invalid
-from podium.server.keys.caller import NANO_PER_USD, Caller
+from podium.server.keys.caller import Caller
 from podium.server.service import Service
 from podium.trace.spend import MAX_DAYS, SpendBy, SpendQuery
+from podium.workers.spend_limit import NANO_PER_USD
 
 _DAYS = 30
 """Days up to today, if the query names none."""

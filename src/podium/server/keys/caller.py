@@ -9,9 +9,8 @@ from datetime import datetime
 from typing import Literal
 
 from podium.errors import UsageError
+from podium.workers.spend_limit import NANO_PER_USD
 
-NANO_PER_USD = 10**9
-"""Sums are kept in whole billionths of a dollar, because sums of floats are inexact."""
 MAX_USD = 10**9
 
 

@@ -14,8 +14,9 @@ import math
 from itertools import accumulate
 
 from podium.errors import StoreError
-from podium.server.keys.caller import NANO_PER_USD, Caller
+from podium.server.keys.caller import Caller
 from podium.server.keys.register import KeySpending, Register
+from podium.workers.spend_limit import NANO_PER_USD, describe_refusal, to_nano
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
@@ -73,10 +74,10 @@ class KeyBudget:
     def reserve(self, usd: float) -> str | None:
         """Reserve dollars for a call, from those that this replica has reserved of the budget.
 
-        See `SpendLimit.reserve`. After a refusal `may_free` says whether the replica can get more.
+        See `SpendLimit.reserve`. After a refusal `could_fit_after_settling` says whether the replica can get more.
         A call that costs nothing is refused only where the limit has been passed.
         """
-        amount = round(usd * NANO_PER_USD)
+        amount = to_nano(usd)
         if not amount:
             return self._refusal_text(usd) if self.exhausted else None
         if amount > self._free:
@@ -88,7 +89,7 @@ class KeyBudget:
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
-        reserved, paid = round(reserved_usd * NANO_PER_USD), round(paid_usd * NANO_PER_USD)
+        reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
         self._in_flight -= reserved
@@ -99,9 +100,9 @@ class KeyBudget:
         self._release()
         self._start()
 
-    def may_free(self, usd: float) -> bool:
+    def could_fit_after_settling(self, usd: float) -> bool:
         """Whether the register may still have `usd`, or calls in flight here may give it back."""
-        amount = round(usd * NANO_PER_USD)
+        amount = to_nano(usd)
         if not amount:
             return False
         others = max(0, self._spending.reserved - self._reserved)
@@ -267,9 +268,11 @@ class KeyBudget:
             return self.spent_message
         spent = self._spending.spent + self._paid
         reserved = max(0, self._spending.reserved - self._reserved) + self._in_flight
-        left = max(0, self._allowance.nano - spent - reserved) / NANO_PER_USD
-        return (
-            f"The call could cost ${usd:.6f}, and ${left:.6f} of the key's ${self._allowance} are left "
-            f"(${spent / NANO_PER_USD:.6f} spent, ${reserved / NANO_PER_USD:.6f} reserved for calls in flight): "
-            f"{self._allowance.remedy}, or lower the worker's max_tokens."
+        return describe_refusal(
+            usd,
+            f"the key's ${self._allowance}",
+            limit_usd=self._allowance.usd,
+            spent_usd=spent / NANO_PER_USD,
+            reserved_usd=reserved / NANO_PER_USD,
+            way_out=self._allowance.remedy,
         )

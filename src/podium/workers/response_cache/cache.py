@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Self, TypeVar
 
 from podium.errors import StoreError, WorkerError
-from podium.sqlite_files import BUSY_TIMEOUT_S
+from podium.sqlite_files import BUSY_TIMEOUT_S, error_code, is_busy
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
 from podium.workers.response_cache import table
@@ -172,7 +172,7 @@ class ResponseCache:
             try:
                 return work()
             except sqlite3.Error as error:
-                if not _is_busy(error) or time.monotonic() > until:
+                if not is_busy(error) or time.monotonic() > until:
                     raise self._failure(error, verb) from error
             try:
                 await asyncio.sleep(_PAUSE_S)
@@ -190,11 +190,11 @@ class ResponseCache:
 
     def _failure(self, error: sqlite3.Error, verb: str) -> StoreError:
         way_out = ""
-        if _is_busy(error):
+        if is_busy(error):
             way_out = "; another process has locked it: let it end, or give each its own file"
-        elif _code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        elif error_code(error) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
             way_out = "; make room on the disk, or give another file"
-        elif _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        elif error_code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             way_out = "; move it away, or give another file"
         return StoreError(f"The response cache {self.path} cannot be {verb} ({error}){way_out}.")
 
@@ -214,12 +214,3 @@ class _KeyLock:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
     """Calls that have it or wait for it."""
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-
-
-def _code(error: sqlite3.Error) -> int:
-    """The primary result code, which is the low byte; 0 for errors of the Python module itself."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
