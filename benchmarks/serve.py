@@ -2,7 +2,7 @@
 
 python benchmarks/serve.py [--seconds 6] [--streams 1000] [--stream-seconds 15] [--no-litellm] [--json FILE]
 
-Takes about two minutes, once LiteLLM is installed. Podium answers with one process, and then with two (`--workers 2`).
+Takes about two minutes, once LiteLLM is installed. Podium answers with one process, then with two (`--processes 2`).
 Worker, server and clients are processes of their own on two cores of this machine, which they share. The worker is
 `podium_testing`, which answers at once; the question has one step (planner single:ada), and every trace is written.
 LiteLLM's proxy, with its defaults and without a database, stands before the same worker in an environment of its own,
@@ -194,7 +194,7 @@ async def main(given: argparse.Namespace) -> None:
                 return [
                     *(sys.executable, "-m", "podium", "serve", "--port", "0", "--store", str(store)),
                     *("--pool", str(folder / f"{pool}.toml"), "--planner", "single:ada"),
-                    *(f"serve.workers={processes}"),
+                    *("--processes", str(processes)),
                 ]
 
             async def ours(name: str, processes: int) -> Measured:
@@ -225,7 +225,7 @@ def beside(one: Measured, two: Measured, theirs: Measured | None) -> list[Row]:
     added = "time that `podium serve` adds to a question, p50"
     peer = None if theirs is None else PEER
     rows = []
-    for name, ours in (("", one), (", --workers 2", two)):
+    for name, ours in (("", one), (", --processes 2", two)):
         rate, core_rate, added_ms = (
             (theirs.rate, 1000 / theirs.cpu_ms, theirs.added_ms) if theirs else [None] * 3
         )

@@ -264,7 +264,7 @@ class Profile(Value):
     """Whether it understands images."""
     calls_tools: bool = False
     """Whether it can call the caller's tools."""
-    needs_responses: bool = False
+    requires_earlier_responses: bool = False
     """Whether it works on responses that it is shown alone, as a vote does: a step that sees none has no result."""
     rating: Rating | None = None
     """The rating for the question at hand; None: the worker was not measured."""

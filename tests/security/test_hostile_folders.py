@@ -376,7 +376,7 @@ def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Po
 
 @pytest.mark.parametrize(
     "command",
-    [("train", "--help"), ("serve", "--team", "mine.toml", "serve.workers=2", "--port", "0")],
+    [("train", "--help"), ("serve", "--team", "mine.toml", "serve.processes=2", "--port", "0")],
     ids=" ".join,
 )
 def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:

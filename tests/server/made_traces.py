@@ -16,9 +16,9 @@ from podium.planners.constant_and_random import Constant
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Trace
+from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow, to_row
 from podium.trace.store import TraceStore
-from podium.trace.table import TraceTable
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -132,7 +132,7 @@ def keep_rows(path: Path, count: int) -> Path:
             listed[4], listed[10] = question, question.lower()
             yield row._replace(listed=tuple(listed))
 
-    table = TraceTable(path)
+    table = TraceRepository(path)
     table.write(rows())
     table.database.close()
     return path

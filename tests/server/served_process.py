@@ -43,7 +43,7 @@ class Served:
 
 def command(*tokens: str) -> list[str]:
     """`podium serve`: a process that is its own where it starts others, for they load what it has loaded."""
-    alone = any(token.startswith("serve.workers") for token in tokens)
+    alone = any("processes" in token for token in tokens)
     return [*([sys.executable, "-m", "podium"] if alone else [loaded_podium()]), "serve", *tokens]
 
 
@@ -81,7 +81,7 @@ def pool_file(folder: Path, url: str) -> Path:
 
 
 def processes_of(server: Served) -> set[int]:
-    """The ids of the processes that answer the requests of `podium serve --workers N`."""
+    """The ids of the processes that answer the requests of `podium serve --processes N`."""
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:

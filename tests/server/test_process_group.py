@@ -1,4 +1,4 @@
-"""`podium serve --workers N`: processes that share one address, its limits and budgets, and end together."""
+"""`podium serve --processes N`: processes that share one address, its limits and budgets, and end together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from podium.server.keys.keys import open_register
 from podium.server.keys.register import Secret, StoredKey
 from podium.trace.store import TraceStore
 
-TWO = ("serve.workers=2", "--planner", "single:ada")
+TWO = ("--processes", "2", "--planner", "single:ada")
 INPUT_TOKENS = 100
 CALL_USD = (INPUT_TOKENS * 1.0 + 5 * 2.0) / 1e6
 """Of each call, at the prices of `pool_file`."""
@@ -170,12 +170,12 @@ def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
     pool = pool_file(tmp_path, "http://127.0.0.1:9/v1")
     pool.write_text(re.sub("concurrency = 64", limit, pool.read_text()))
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "traces.sqlite"))
-    words = ("serve", "--port", "0", "--pool", str(pool), "serve.workers=2")
+    words = ("serve", "--port", "0", "--pool", str(pool), "serve.processes=2")
     ran = run_command(words, capsys, monkeypatch)
     assert (ran.status, ran.out) == (2, "")
     assert ran.err == (
         f"podium: The limit {limit} of the worker 'ada' cannot be divided among 2 processes: raise it, or serve with "
-        "--workers 1.\n"
+        "--processes 1.\n"
     )
     assert not (tmp_path / "traces.sqlite").exists()
 
@@ -184,7 +184,7 @@ def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) 
     (tmp_path / "traces.sqlite").write_text("This is no database. " * 100)
     given = ("--pool", str(pool_file(tmp_path, model.url)), "--planner", "single:ada", "--port", "0")
     ran = subprocess.run(
-        [sys.executable, "-m", "podium", "serve", *given, "serve.workers=2"],
+        [sys.executable, "-m", "podium", "serve", *given, "serve.processes=2"],
         capture_output=True,
         text=True,
         env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},

@@ -13,9 +13,9 @@ import pytest
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
 from podium.trace import Trace
+from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
-from podium.trace.table import TraceTable
 
 WRITER = """
 import sys
@@ -243,12 +243,12 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace,
 def test_what_flush_could_not_write_is_spilled_at_close_at_once(tmp_path, make_trace, monkeypatch):
     begun = []
 
-    def refuse(table: TraceTable, rows: list[TraceRow]) -> None:
+    def refuse(table: TraceRepository, rows: list[TraceRow]) -> None:
         begun.append(closing_now)
         raise StoreError("The file is locked.", retryable=True)
 
     closing_now = False
-    monkeypatch.setattr(TraceTable, "write", refuse)
+    monkeypatch.setattr(TraceRepository, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
     store.add(make_trace())
     with pytest.raises(StoreError, match="locked"):
@@ -262,14 +262,14 @@ def test_what_flush_could_not_write_is_spilled_at_close_at_once(tmp_path, make_t
 
 
 def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
-    write = TraceTable.write
+    write = TraceRepository.write
 
-    def refuse(table: TraceTable, rows: list[TraceRow]) -> None:
+    def refuse(table: TraceRepository, rows: list[TraceRow]) -> None:
         if any(row.id == "b" * 32 for row in rows):
             raise StoreError("string or blob too big", retryable=False)
         write(table, rows)
 
-    monkeypatch.setattr(TraceTable, "write", refuse)
+    monkeypatch.setattr(TraceRepository, "write", refuse)
     store = TraceStore(tmp_path / "t.sqlite")
     for letter in "abc":
         store.add(make_trace(letter * 32))

@@ -11,7 +11,14 @@ from sqlalchemy import create_engine
 
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.query import TraceFilters, TracePage, count_statement, end_of_scan, leading, page_statement
+from podium.trace.query import (
+    TraceFilters,
+    TracePage,
+    count_statement,
+    driving_index,
+    end_of_scan,
+    page_statement,
+)
 from podium.types import Spent
 from podium.workflow import Acceptance
 
@@ -129,5 +136,5 @@ async def test_sqlite_reads_a_page_from_an_index_without_sorting(
             if "SCAN found" in steps:  # The traces of the page are sorted again, once they are found.
                 steps = steps[: steps.index("SCAN found")]
             assert not [step for step in steps if "TEMP B-TREE" in step], steps
-            led = leading(filters)
+            led = driving_index(filters)
             assert led is None or any(f"({led}=?" in step for step in steps), steps

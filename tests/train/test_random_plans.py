@@ -19,8 +19,8 @@ from podium.workflow.graph import live_steps, topology
 POOL = (
     Profile(name="small"),
     Profile(name="large"),
-    Profile(name="code", needs_responses=True),
-    Profile(name="vote", needs_responses=True),
+    Profile(name="code", requires_earlier_responses=True),
+    Profile(name="vote", requires_earlier_responses=True),
 )
 NAMES = [profile.name for profile in POOL]
 ACCESS: list[AccessRule] = ["lists", "all_or_none"]
@@ -33,7 +33,7 @@ def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, acce
     assert check(plan, workers=len(POOL), max_steps=max_steps, access=access) is None
     assert len(live_steps(plan)) == len(plan.steps)
     for position, step in enumerate(plan.steps):
-        assert plan.reads(position) or not POOL[step.worker].needs_responses
+        assert plan.reads(position) or not POOL[step.worker].requires_earlier_responses
     thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])
     written = render(plan, "structured", names=NAMES, thought=thought)
     assert parse(written, workers=len(POOL), max_steps=max_steps, names=NAMES) == plan

@@ -121,7 +121,7 @@ def test_few_tokens_allow_fewer_steps_before_shorter_texts(max_tokens: int, step
         pytest.param("coder", [], False, True, id="a model first"),
     ],
 )
-def test_who_needs_responses_sees_one(
+def test_who_requires_earlier_responses_sees_one(
     worker: str, sees: list[object], later_round: bool, allowed: bool
 ) -> None:
     schema = plan_schema("exact", workers=WORKERS, names=NAMES, later_round=later_round, need_responses=(1,))

@@ -39,7 +39,7 @@ def serve_team(file: TeamFile) -> None:
     """Serve the team of a file until SIGTERM or Ctrl+C."""
     settings = file.read()
     pool = open_pool(settings)
-    processes = settings.serve.workers
+    processes = settings.serve.processes
     with ExitStack() as opened:
         sockets = [
             opened.enter_context(closing(one)) for one in listen(settings.serve.host, settings.serve.port)

@@ -14,7 +14,7 @@ _PACKAGES = ("fastapi", "prometheus_client", "uvicorn")
 def serve(*keys: Keys, team: ServeOptions = ServeOptions()) -> int:
     """Answer questions over HTTP until SIGTERM or Ctrl+C.
 
-    The table [serve] of the team file has what else a server has: workers (processes), timeout, cors, runs, viewer and
+    The table [serve] of the team file has what else a server has: timeout, cors, runs, viewer and
     more.
     """
     if not all(map(find_spec, _PACKAGES)):

@@ -32,6 +32,7 @@ SPELLINGS: Mapping[str, str] = {
     "host": "serve.host",
     "port": "serve.port",
     "drain": "serve.drain",
+    "processes": "serve.processes",
     "tasks": "eval.tasks",
     "split": "eval.split",
     "questions": "eval.questions",
@@ -146,6 +147,8 @@ class ServeOptions(AskOptions):
     """The port; 0 takes a free one (serve.port). Default: 8080."""
     drain: float | None = None
     """Seconds that questions in flight have to end after the signal (serve.drain). Default: 30."""
+    processes: int | None = None
+    """Processes that answer (serve.processes). Default: 1."""
 
 
 @Parameter(name="*", group="Team")

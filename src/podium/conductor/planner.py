@@ -187,7 +187,7 @@ class Conductor:
             later_round=bool(request.past_rounds),
             access=prompt.access,
             need_responses=tuple(
-                number for number, profile in enumerate(request.pool) if profile.needs_responses
+                number for number, profile in enumerate(request.pool) if profile.requires_earlier_responses
             ),
         )
         listener = (

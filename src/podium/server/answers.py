@@ -53,7 +53,7 @@ class ServedAnswer:
     """The state that the provider of the answer's worker wants back with it."""
 
 
-def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
+def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
     """The answer of a trace that has one.
 
     Args:
@@ -75,7 +75,7 @@ def from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
     )
 
 
-def from_plan(
+def answer_from_plan(
     planned: Trace, workflow: Workflow, estimate: dict[str, Any], *, expires: datetime | None
 ) -> ServedAnswer:
     """The answer of a dry run: the plan in canonical text, and its estimated cost.

@@ -16,7 +16,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from podium.errors import UsageError
-from podium.server.answers import ServedAnswer, from_trace
+from podium.server.answers import ServedAnswer, answer_from_trace
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.provider_state import write_state
@@ -208,7 +208,7 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
         found = CallId.parse(answer.tool_call_id or "")
         if found is None or found.trace_id != trace.id or found.number >= len(trace.tool_calls):
             return None
-    served = from_trace(trace)
+    served = answer_from_trace(trace)
     response = Message(
         role="assistant",
         content=span.response or "",

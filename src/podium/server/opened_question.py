@@ -15,7 +15,13 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import Response
 
-from podium.server.answers import ServedAnswer, encode_reply, from_plan, from_trace, no_answer_error
+from podium.server.answers import (
+    ServedAnswer,
+    answer_from_plan,
+    answer_from_trace,
+    encode_reply,
+    no_answer_error,
+)
 from podium.server.approval import ApprovedPlan, expiry
 from podium.server.keys import Caller
 from podium.server.live import QuestionLog
@@ -267,7 +273,7 @@ class OpenedQuestion:
             answers, failed = self._read(ended)
             return writer.end(answers.get(number), [*answers.values(), *failed], number)
         has_answer = ended[number].answer is not None
-        answer = from_trace(ended[number], self.request.ignored) if has_answer else None
+        answer = answer_from_trace(ended[number], self.request.ignored) if has_answer else None
         return writer.end(answer, number=number)
 
     def _read(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
@@ -281,7 +287,7 @@ class OpenedQuestion:
         )
         if error is not None:
             raise error
-        read = {number: from_trace(traces[number], self.request.ignored) for number in sorted(traces)}
+        read = {number: answer_from_trace(traces[number], self.request.ignored) for number in sorted(traces)}
         failed = [answer for number, answer in read.items() if traces[number].answer is None]
         return {n: answer for n, answer in read.items() if traces[n].answer is not None}, failed
 
@@ -314,7 +320,7 @@ class OpenedQuestion:
             assert workflow is not None
             estimate = await service.prices.estimate(workflow, runner.pool, request.question)
         waits = request.worker is None
-        answer = from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
+        answer = answer_from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
         if approved is not None:  # Its planning was paid for by the request that asked for it.
             answer = replace(answer, usage=Usage(), cost_usd=0.0)
         return answer

@@ -66,7 +66,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
         if service.planners.check_is_due:
             checks.add(check := asyncio.create_task(service.planners.check()))
             check.add_done_callback(checks.discard)
-        reason = unready(service, in_flight)
+        reason = unready_reason(service, in_flight)
         planner_down = None if service.planners.last_error is None else _PLANNER_DOWN
         if reason is None and service.planners.fallback is None:
             reason = planner_down
@@ -102,7 +102,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     return router
 
 
-def unready(service: Service, in_flight: InFlightRequests) -> str | None:
+def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
     """Why a load balancer should send questions elsewhere for now, in one sentence; None: it need not."""
     if in_flight.draining:
         return "The server is shutting down."

@@ -19,8 +19,8 @@ from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys
 from podium.server.live import EventLogs
+from podium.server.opened_planners import OpenedPlanners
 from podium.server.plan_prices import PlanPrices
-from podium.server.planners import Planners
 from podium.server.prompt_caches import CachedConversations
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
@@ -72,7 +72,7 @@ class Service:
         self.live = EventLogs(peers)
         self.observers = list(observers)
         self.peers = peers
-        self.planners = Planners(team, store)
+        self.planners = OpenedPlanners(team, store)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
         self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)

@@ -108,7 +108,7 @@ class ServeSettings(Settings):
     """The address to listen on. Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys."""
     port: int = Field(default=8080, ge=0, le=65535)
     """0: a free one."""
-    workers: int = Field(default=1, ge=1)
+    processes: int = Field(default=1, ge=1)
     """How many processes answer requests. They divide the limits of the team's workers among themselves, and share all
     budgets and keys."""
     runs: Path = Path("runs")

@@ -175,7 +175,7 @@ def share_limits(pool: Pool, number: int, process_count: int) -> None:
         except AttributeError:
             raise UsageError(
                 f"The limits of the worker {worker.profile.name!r} cannot be divided, because its kind does not let "
-                "them change: serve with --workers 1."
+                "them change: serve with --processes 1."
             ) from None
 
 
@@ -185,7 +185,7 @@ def _share(worker: Worker, number: int, process_count: int) -> Limits:
         if most is not None and most < process_count:
             raise UsageError(
                 f"The limit {name} = {most:g} of the worker {worker.profile.name!r} cannot be divided among "
-                f"{process_count} processes: raise it, or serve with --workers {max(1, int(most))}."
+                f"{process_count} processes: raise it, or serve with --processes {max(1, int(most))}."
             )
     shares = {
         "concurrency": limits.concurrency // process_count + (number < limits.concurrency % process_count),

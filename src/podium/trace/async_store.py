@@ -17,9 +17,9 @@ from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
 from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import TraceFilters, TracePage, documents_statement
+from podium.trace.repository import TraceRepository
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
 from podium.trace.spend import SpendQuery, SpendReport
-from podium.trace.table import TraceTable
 from podium.trace.write_queue import WriteQueue
 
 T = TypeVar("T")
@@ -43,13 +43,13 @@ class AsyncTraceStore:
     """
 
     def __init__(self, place: str | Path, *, alone: bool = True, **bounds: Any) -> None:
-        self._table = TraceTable(place)
-        self._database = self._table.database
+        self._repository = TraceRepository(place)
+        self._database = self._repository.database
         self.place = self._database.place
         self.shared = not alone or self._database.path is None
         """Whether other servers may keep their traces in it too."""
         spill = data_folder() if self._database.path is None else self._database.path.parent
-        self._queue = WriteQueue(self._table.write, self.place, spill=spill, **bounds)
+        self._queue = WriteQueue(self._repository.write, self.place, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
         """Waits until other processes have written the traces that they have made so far; None: there are none."""
 
@@ -82,10 +82,10 @@ class AsyncTraceStore:
         """
         if not prefix:
             raise UsageError("An empty trace id was given.")
-        trace = await self._read(self._table.beginning, prefix, owner)
+        trace = await self._read(self._repository.beginning, prefix, owner)
         if trace is None and self.written_elsewhere is not None:
             await self.written_elsewhere()
-            trace = await self._read(self._table.beginning, prefix, owner)
+            trace = await self._read(self._repository.beginning, prefix, owner)
         if trace is None:
             raise UnknownTraceError(f"There is no trace whose id begins with {plain(prefix)[:64]!r}.")
         return trace
@@ -99,7 +99,7 @@ class AsyncTraceStore:
             UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
             StoreError: as `get`.
         """
-        return await self._read(self._table.page, filters, cursor, limit)
+        return await self._read(self._repository.page, filters, cursor, limit)
 
     async def spend(self, query: SpendQuery) -> SpendReport:
         """What was spent in the days of `query`.
@@ -107,16 +107,20 @@ class AsyncTraceStore:
         Raises:
             StoreError: as `get`.
         """
-        return await self._read(self._table.spend, query)
+        return await self._read(self._repository.spend, query)
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
-        return await self._read(self._table.newest, count)
+        return await self._read(self._repository.newest, count)
 
     async def judged(self, planner: str, count: int) -> tuple[Trace, ...]:
         """The newest `count` traces of a planner whose answers were judged right or wrong, oldest first."""
-        right = await self._read(self._table.newest, count, TraceFilters(planner=planner, outcome="right"))
-        wrong = await self._read(self._table.newest, count, TraceFilters(planner=planner, outcome="wrong"))
+        right = await self._read(
+            self._repository.newest, count, TraceFilters(planner=planner, outcome="right")
+        )
+        wrong = await self._read(
+            self._repository.newest, count, TraceFilters(planner=planner, outcome="wrong")
+        )
         return tuple(sorted((*right, *wrong), key=lambda trace: (trace.started_at, trace.id))[-count:])
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
@@ -124,7 +128,7 @@ class AsyncTraceStore:
 
         Of several calls for one trace, in any process, one alone gets True.
         """
-        return await self._read(self._table.delete, id, owner, status)
+        return await self._read(self._repository.delete, id, owner, status)
 
     async def set_outcome(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
@@ -133,7 +137,7 @@ class AsyncTraceStore:
             UnknownTraceError, UsageError, StoreError: as `get`.
         """
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
-        if not await self._database.call(self._table.set_outcome, trace, owner):
+        if not await self._database.call(self._repository.set_outcome, trace, owner):
             raise UnknownTraceError(f"The trace {trace.id} was deleted meanwhile, or is another one now.")
         return trace
 

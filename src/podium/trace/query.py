@@ -107,18 +107,18 @@ _COUNTED, _COUNTED_FILTERED = 100_000, 10_000
 SCANNED = 10_000
 """Traces that one page reads at most to find those that pass filters without an index."""
 
-Leading = Literal["outcome", "status", "owner", "worker", "planner"]
+IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
 _Columns = Any
 """The columns of a table or of a subquery."""
 
 
-def leading(filters: TraceFilters) -> Leading | None:
+def driving_index(filters: TraceFilters) -> IndexedFilter | None:
     """The filter whose index is read; None: the table itself is. All are in the order of the start."""
     if filters.outcome not in (None, "none"):
         return "outcome"
     if filters.status not in (None, "ok"):
         return "status"
-    found: tuple[Leading, ...] = ("owner", "worker", "planner")
+    found: tuple[IndexedFilter, ...] = ("owner", "worker", "planner")
     return next((name for name in found if getattr(filters, name) is not None), None)
 
 
@@ -227,11 +227,11 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
 
 def _at(filters: TraceFilters) -> FromClause:
     """The table in whose order the traces are read."""
-    return WORKED if leading(filters) == "worker" else TRACES
+    return WORKED if driving_index(filters) == "worker" else TRACES
 
 
 def _source(filters: TraceFilters) -> FromClause:
-    if leading(filters) != "worker":
+    if driving_index(filters) != "worker":
         return TRACES
     return WORKED.join(TRACES, and_(WORKED.c.started == TRACES.c.started, WORKED.c.id == TRACES.c.id))
 
@@ -272,7 +272,7 @@ def _count(number: int) -> ColumnElement[int]:
 
 def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
     """The conditions that the index answers."""
-    first, at = leading(filters), _at(filters)
+    first, at = driving_index(filters), _at(filters)
     where: list[ColumnElement[bool]] = []
     if first == "worker":
         where.append(WORKED.c.worker == plain(filters.worker or ""))
@@ -289,9 +289,9 @@ def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
 
 def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
     """The other conditions."""
-    first = leading(filters)
+    first = driving_index(filters)
     where: list[ColumnElement[bool]] = []
-    for name in get_args(Leading):
+    for name in get_args(IndexedFilter):
         if name != first and getattr(filters, name) is not None:
             where += _condition(name, filters, columns)
     if filters.min_cost is not None:
@@ -310,7 +310,7 @@ def _read_by(filters: TraceFilters) -> list[ColumnElement[Any]]:
     return [at.c.started, at.c.id, *(column for column in TRACES.c if column in read)]
 
 
-def _condition(name: Leading, filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
+def _condition(name: IndexedFilter, filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
     value = getattr(filters, name)
     if name == "outcome" and value == "none":
         return [columns.outcome.is_(None)]

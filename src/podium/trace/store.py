@@ -22,9 +22,9 @@ from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
+from podium.trace.repository import TraceRepository
 from podium.trace.schema import STORE, WAY_OUT
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.table import TraceTable
 from podium.trace.write_queue import WriteQueue
 
 _MAX_WAITING = 10_000
@@ -91,9 +91,9 @@ class TraceStore:
         check_is_file(path)
         if not create and not self.path.is_file():
             raise UsageError(f"There is no trace store at {path}; `podium ask` makes one, or {WAY_OUT}.")
-        self._table = TraceTable(self.path)
+        self._repository = TraceRepository(self.path)
         self._queue = WriteQueue(
-            self._table.write, str(path), spill=self.path.parent, most=_MAX_WAITING, patience_s=0.0
+            self._repository.write, str(path), spill=self.path.parent, most=_MAX_WAITING, patience_s=0.0
         )
         self.damaged = 0
         """Traces that the latest `list` or `iterate` has left out so far, because their rows are damaged."""
@@ -128,7 +128,7 @@ class TraceStore:
                 pickle.dump(tuple(to_row(trace)), spool)
                 count += 1
             spool.seek(0)
-            self._table.write(_load(spool, count))
+            self._repository.write(_load(spool, count))
         return count
 
     def flush(self) -> None:
@@ -148,7 +148,7 @@ class TraceStore:
         try:
             self._queue.close()
         finally:
-            self._table.database.close()
+            self._repository.database.close()
 
     def get(self, prefix: str) -> Trace:
         """The trace whose id is `prefix` or, if there is one alone, begins with it.
@@ -159,7 +159,7 @@ class TraceStore:
         if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()
-        trace = self._table.beginning(prefix)
+        trace = self._repository.beginning(prefix)
         if trace is None:
             raise UsageError(
                 f"No trace in {self.path} has an id that begins with {plain(prefix)!r}; "
@@ -175,7 +175,7 @@ class TraceStore:
             StoreError: the file cannot be written.
         """
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
-        if not self._table.set_outcome(trace):
+        if not self._repository.set_outcome(trace):
             raise UsageError(f"The trace {trace.id} was deleted meanwhile.")
         return trace
 
@@ -196,7 +196,7 @@ class TraceStore:
         filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
         found: list[TraceSummary] = []
         self.damaged = 0
-        with closing(self._table.summaries(filters)) as summaries:
+        with closing(self._repository.summaries(filters)) as summaries:
             for summary in summaries:
                 if len(found) == limit:
                     break
@@ -218,7 +218,7 @@ class TraceStore:
         self.flush()
         self.damaged = 0
         filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
-        with closing(self._table.documents(filters)) as documents:
+        with closing(self._repository.documents(filters)) as documents:
             for document in documents:
                 try:
                     trace = read_document(document)

@@ -124,7 +124,7 @@ def random_plan(
 ) -> Workflow:
     """A plan of the first round. The number of steps is drawn evenly, then who takes each step, then what it sees."""
     count = random.randint(1, max_steps)
-    tools = [number for number, profile in enumerate(pool) if profile.needs_responses]
+    tools = [number for number, profile in enumerate(pool) if profile.requires_earlier_responses]
     free = [number for number in range(len(pool)) if number not in tools] or tools
     seen = _topology(random, count, access)
     steps = []

@@ -55,7 +55,7 @@ class CodeWorker:
         fallback: str | None = None,
     ) -> None:
         self.profile = profile or Profile(
-            name=name, description=DESCRIPTION, skills=("code",), needs_responses=True
+            name=name, description=DESCRIPTION, skills=("code",), requires_earlier_responses=True
         )
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback

@@ -40,8 +40,8 @@ class WorkerSpec(Settings):
 
     traits: ClassVar[Traits] = Traits()
     """The traits of workers of this kind."""
-    needs_responses: ClassVar[bool] = False
-    """Whether workers of this kind work on earlier responses alone (`Profile.needs_responses`)."""
+    requires_earlier_responses: ClassVar[bool] = False
+    """Whether workers of this kind work on earlier responses alone (`Profile.requires_earlier_responses`)."""
     name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
     """Free text that planners read: "Strong at code and maths; dear."""
@@ -64,7 +64,7 @@ class WorkerSpec(Settings):
             price=self.price,
             latency_s=self.latency,
             context_tokens=self.context_tokens,
-            needs_responses=self.needs_responses,
+            requires_earlier_responses=self.requires_earlier_responses,
         )
 
 
@@ -299,7 +299,7 @@ class VoteSpec(WorkerSpec):
     """The built-in tool that returns the most common answer."""
 
     traits = TOOL
-    needs_responses = True
+    requires_earlier_responses = True
     kind: Literal["vote"]
     limits: Limits = Limits(retries=0)
 
@@ -316,7 +316,7 @@ class CodeSpec(WorkerSpec):
     """The built-in tool that runs Python programs in the sandbox."""
 
     traits = TOOL
-    needs_responses = True
+    requires_earlier_responses = True
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)
     """Output beyond `max_tokens`, at four characters each, is cut off."""

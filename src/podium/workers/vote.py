@@ -68,7 +68,7 @@ class VoteWorker:
         fallback: str | None = None,
     ) -> None:
         self.profile = profile or Profile(
-            name=name, description=DESCRIPTION, skills=("vote",), needs_responses=True
+            name=name, description=DESCRIPTION, skills=("vote",), requires_earlier_responses=True
         )
         self.limits = limits or Limits()
         self.fallback = fallback

@@ -1,4 +1,4 @@
-"""Responses in the background of `podium serve --workers N`: followed through any process, lost with their own."""
+"""Responses in the background of `podium serve --processes N`: followed through any process, lost with their own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     folder, answers = tmp_path_factory.mktemp("pair"), Answers(waits={"beta"})
     with chat_model(answers) as model:
         model.input_tokens = INPUT_TOKENS
-        with served(folder, "--pool", str(pool_file(folder, model.url)), "serve.workers=2") as server:
+        with served(folder, "--pool", str(pool_file(folder, model.url)), "serve.processes=2") as server:
             yield Pair(server, model, answers, folder / "traces.sqlite")
             assert server.end()[0] == 0
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
 
-from podium.server.answers import from_trace, no_answer_error
+from podium.server.answers import answer_from_trace, no_answer_error
 from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
@@ -117,4 +117,4 @@ def _last_events(trace: Trace, writer: ResponseWriter, ignored: tuple[str, ...])
     error = no_answer_error(trace)
     if trace.status == "cancelled":
         return writer.cancel()
-    return writer.end(from_trace(trace, ignored)) if error is None else writer.fail(error)
+    return writer.end(answer_from_trace(trace, ignored)) if error is None else writer.fail(error)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from podium.errors import APIError, UsageError
-from podium.server.answers import ServedAnswer, from_trace
+from podium.server.answers import ServedAnswer, answer_from_trace
 from podium.server.api_errors import invalid, not_found
 from podium.server.conversation import images_as_text, requested_calls
 from podium.server.keys import Caller
@@ -248,7 +248,7 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
     if match["kind"] == "msg" and trace.answer:
         return MessageItem(role="assistant", content=trace.answer)
     if match["kind"] == "fc" and number < len(trace.tool_calls):
-        call = requested_calls(from_trace(trace))[number]
+        call = requested_calls(answer_from_trace(trace))[number]
         return CallItem(type="function_call", call_id=call.id, name=call.name, arguments=call.arguments)
     raise unknown
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 
 from podium.config import suggestion
-from podium.server.answers import from_trace
+from podium.server.answers import answer_from_trace
 from podium.server.api_errors import invalid
 from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
@@ -179,7 +179,7 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
     question = trace.question
     if INSTRUCTIONS_KEY in trace.metadata:
         question = question.model_copy(update={"history": question.history[1:]})
-    return to_messages(question, from_trace(trace))
+    return to_messages(question, answer_from_trace(trace))
 
 
 def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:

@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from podium.errors import APIError
-from podium.server.answers import from_trace, no_answer_error, to_details
+from podium.server.answers import answer_from_trace, no_answer_error, to_details
 from podium.server.api_errors import error_responses, invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
@@ -114,7 +114,7 @@ def _finished(trace: Trace) -> dict[str, Any]:
         return _unanswered(trace, frame, error)
     if error is not None:
         return frame.response("failed", error={"code": error.code, "message": error.message})
-    answer = from_trace(trace)
+    answer = answer_from_trace(trace)
     return frame.final(answer, output_items(answer))
 
 

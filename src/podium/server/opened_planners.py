@@ -32,7 +32,7 @@ _CHECK_AGAIN_S = 30.0
 """Seconds between two checks of a planner that did not answer."""
 
 
-class Planners:
+class OpenedPlanners:
     """Planners by the names that requests use.
 
     Args:

@@ -45,7 +45,7 @@ _ALL = TraceFilters()
 _SUMMED = Cost._fields[1:]
 
 
-class TraceTable:
+class TraceRepository:
     """The traces at a place, which is made if it is missing.
 
     Raises:

@@ -6,7 +6,7 @@ from chat_worker import chat_worker
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import APIError
-from podium.server.planners import Planners
+from podium.server.opened_planners import OpenedPlanners
 from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import open_team
 from podium.types import Price, Profile
@@ -19,10 +19,10 @@ ADA = ScriptedWorker("ada", ["yes"])
 DOWN = PlanError("planner_failed", "ada: no route to host.")
 
 
-def planners(*, vote: bool = True) -> Planners:
+def planners(*, vote: bool = True) -> OpenedPlanners:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
     settings = TeamSettings(plan=PlanSettings(planner="single:ada"))
-    return Planners(open_team(settings, workers, dispatcher=Dispatcher()))
+    return OpenedPlanners(open_team(settings, workers, dispatcher=Dispatcher()))
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
@@ -43,7 +43,7 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
         dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
-        known = Planners(open_team(TeamSettings(), pool, dispatcher=dispatcher))
+        known = OpenedPlanners(open_team(TeamSettings(), pool, dispatcher=dispatcher))
         assert (await known.check()).error == "budget"
         await known.close()
     assert known.last_error is None
