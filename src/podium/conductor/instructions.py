@@ -5,9 +5,8 @@
 
 from __future__ import annotations
 
-import re
-
 from podium.conductor.examples import EXAMPLES, SHORT_EXAMPLES, PlanExample
+from podium.fencing import tilde_fence
 from podium.workflow import AccessRule, PlanError, PlanForm, check, parse, render, thought_in
 
 _ROLE = """\
@@ -131,8 +130,8 @@ def full_instructions(
     if shown:
         parts.append(_EXAMPLES_INTRO)
         parts += [
-            f"Example {number}. Question:\n{fence(example.question)}\nPlan:\n"
-            f"{fence(_completion(example, form, named=named))}"
+            f"Example {number}. Question:\n{tilde_fence(example.question)}\nPlan:\n"
+            f"{tilde_fence(_completion(example, form, named=named))}"
             for number, example in enumerate(shown, start=1)
         ]
     return "\n\n".join(parts)
@@ -168,14 +167,7 @@ def later_round(form: PlanForm, access: AccessRule, *, short: bool) -> str:
 
 def second_try(error: PlanError, form: PlanForm) -> str:
     """What a planner is told after a completion that was no plan."""
-    return _SECOND_TRY.format(error=fence(str(error)), form=_WHOLE[form])
-
-
-def fence(text: str) -> str:
-    """`text` between two lines of tildes that are longer than any run of tildes in it, so no text can end the fence."""
-    longest = max((len(run) for run in re.findall(r"~+", text)), default=0)
-    line = "~" * max(3, longest + 1)
-    return f"{line}\n{text}\n{line}"
+    return _SECOND_TRY.format(error=tilde_fence(str(error)), form=_WHOLE[form])
 
 
 def _steps(max_steps: int) -> str:

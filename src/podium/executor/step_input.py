@@ -14,9 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Literal
 
+from podium.fencing import marked_block, marked_text
 from podium.types import SEED_PREFIX_CHARS, Message, Question
 from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView
 
@@ -83,14 +85,11 @@ def build_messages(
 
 
 def _packed(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
-    end = f"\n<<<end {fence_mark}>>>"
-
-    def block(label: str, text: str) -> str:
-        # Workers see the mark, so a careless or hijacked one could write a closing fence with it.
-        return f"<<<{label} {fence_mark}>>>\n{text.replace(fence_mark, '-')}{end}"
-
-    question = step_input.question.text.replace(fence_mark, "-")
-    blocks = [question + end, _PREAMBLE.format(fence_mark=fence_mark)]
+    block = partial(marked_block, mark=fence_mark)
+    blocks = [
+        marked_text(step_input.question.text, fence_mark),
+        _PREAMBLE.format(fence_mark=fence_mark),
+    ]
     if step_input.previous is not None:
         blocks.append(block("previous response", step_input.previous))
     for step in step_input.earlier:

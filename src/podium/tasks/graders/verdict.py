@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
 from podium.errors import GraderError
+from podium.fencing import marked_block
 from podium.reading.answer import last_line
 from podium.reading.thoughts import without_thoughts
 from podium.types import Message
@@ -85,11 +86,7 @@ class JudgedResponse:
         # A hash of the texts: grading again sends the same prompt, and the writer of one text cannot know it.
         mark = hashlib.sha256(repr(texts).encode(errors="replace")).hexdigest()[:16]
         order = ("response", "reference answer") if response_first else ("reference answer", "response")
-        fenced = [
-            f"<<<{label} {mark}>>>\n{texts[label]}\n<<<end {mark}>>>"
-            for label in ("question", *order)
-            if texts[label]
-        ]
+        fenced = [marked_block(label, texts[label], mark) for label in ("question", *order) if texts[label]]
         known = "The reference answer is right. " if self.reference else ""
         return Message(
             role="user",
