@@ -56,7 +56,7 @@ class PlanRequest:
     and trainings, and where replies are cached: there the same question has the same request."""
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
     """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
-    each took, also one that failed. The default has no limits."""
+    each took, also one that failed: all of it, or nothing (`Plan.spent`). The default has no limits."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """Called with the first steps of the plan, each time there are more of them while the rest is being written. They
     are run at once, so a step that may be the last, or may still change, must not be among them. None: the caller

@@ -31,8 +31,10 @@ class Script:
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
     ) -> Completion:
         self.asked.append((messages, sampling))
-        usage = Usage(input_tokens=100 * len(self.asked), output_tokens=10)
-        return Completion(self._texts[len(self.asked) - 1], Spent(usage, 0.25))
+        spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
+        if ledger is not None:
+            ledger.record(spent)
+        return Completion(self._texts[len(self.asked) - 1], spent)
 
 
 async def test_a_completion_becomes_a_plan() -> None:

@@ -123,7 +123,7 @@ class Serve:
         own = Path(folder.name) / "traces.sqlite"
         kept = open_store(store or own) if store is None or isinstance(store, Path) else store
         keys = Keys(open_register(own)) if keys is None else keys
-        opened = team_module.open_team(
+        opened = team_module.Team.from_settings(
             team.model_copy(update=update),
             workers,
             dispatcher=Dispatcher(spend_limits=spend_limits),

@@ -8,7 +8,7 @@ from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import APIError
 from podium.server.opened_planners import OpenedPlanners
 from podium.team.settings import PlanSettings, TeamSettings
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.types import Price, Profile
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.chat.client import ChatClient
@@ -22,7 +22,7 @@ DOWN = PlanError("planner_failed", "ada: no route to host.")
 def planners(*, vote: bool = True) -> OpenedPlanners:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
     settings = TeamSettings(plan=PlanSettings(planner="single:ada"))
-    return OpenedPlanners(open_team(settings, workers, dispatcher=Dispatcher()))
+    return OpenedPlanners(Team.from_settings(settings, workers, dispatcher=Dispatcher()))
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
@@ -43,7 +43,7 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
         dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
-        known = OpenedPlanners(open_team(TeamSettings(), pool, dispatcher=dispatcher))
+        known = OpenedPlanners(Team.from_settings(TeamSettings(), pool, dispatcher=dispatcher))
         assert (await known.check()).error == "budget"
         await known.close()
     assert known.last_error is None

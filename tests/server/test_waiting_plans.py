@@ -22,7 +22,7 @@ from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.team import Runner
 from podium.team.settings import PlanSettings, TeamSettings
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.trace import Trace
 from podium.trace.store import open_store
 from podium.types import Question
@@ -89,7 +89,9 @@ async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
 async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace(tmp_path: Path) -> None:
     store = open_store(tmp_path / "traces.sqlite")
     pool = Pool([ScriptedWorker(name, {"": "42."}, delay=60.0) for name in ("wren", "lark")])
-    team = open_team(TeamSettings(plan=PlanSettings(planner="random")), pool, dispatcher=Dispatcher())
+    team = Team.from_settings(
+        TeamSettings(plan=PlanSettings(planner="random")), pool, dispatcher=Dispatcher()
+    )
     service = Service(team, store=store, keys=Keys(open_register(tmp_path / "traces.sqlite")))
     background = BackgroundQuestions(service)
     plan, request = await planned(ANN), ChatRequest(QUESTION)

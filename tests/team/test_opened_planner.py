@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.checkup import CheckResult
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Trace
 from podium.types import Budget, Question
@@ -240,7 +240,7 @@ async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> N
         spend_limit = SharedSpendLimit(None, "run", 1.0)
 
         async def checked(*spend_limits: SharedSpendLimit) -> CheckResult:
-            opened = open_team(team, pool, dispatcher=Dispatcher(spend_limits=spend_limits))
+            opened = Team.from_settings(team, pool, dispatcher=Dispatcher(spend_limits=spend_limits))
             try:
                 return await opened.check_planner()
             finally:

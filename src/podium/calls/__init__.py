@@ -5,7 +5,7 @@ This package knows neither workflows nor plans. Fallbacks are the executor's.
 """
 
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.ledger import Ledger, Reservation
+from podium.calls.ledger import Ledger, LedgerPart, Reservation
 from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
 
-__all__ = ["CallContext", "Dispatcher", "Ledger", "Reservation", "RetrySettings", "WorkerCall"]
+__all__ = ["CallContext", "Dispatcher", "Ledger", "LedgerPart", "Reservation", "RetrySettings", "WorkerCall"]

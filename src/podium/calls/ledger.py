@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from podium.errors import RefusalError, StoreError
 from podium.types import Budget, Price, Receipt, Spent
@@ -46,6 +45,20 @@ class Reservation:
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
 
 
+@dataclass(slots=True)
+class _Totals:
+    """What all parts of a ledger have counted and reserved."""
+
+    calls: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    reserved_tokens: int = 0
+    reserved_usd: float = 0.0
+    in_flight: int = 0
+    settled: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set, and cleared at once, when a call is settled."""
+
+
 class Ledger:
     """The account of one question: what it has spent, has reserved for calls in flight, and may still spend. It charges
     spend limits too.
@@ -65,17 +78,26 @@ class Ledger:
         self.budget = budget
         self.deadline = deadline
         self.spend_limits = tuple(spend_limits)
-        self.calls = 0
-        """Calls made or in flight."""
-        self.tokens = 0
-        """Tokens spent, by settled calls."""
-        self.usd = 0.0
-        """Dollars spent, by settled calls."""
-        self._reserved_tokens = 0
-        self._reserved_usd = 0.0
-        self._in_flight = 0
-        self._settled = asyncio.Event()
-        """Set, and cleared at once, when a call is settled."""
+        self._totals = _Totals()
+
+    def part(self) -> LedgerPart:
+        """A ledger of the same account that tells what is spent through it."""
+        return LedgerPart(self)
+
+    @property
+    def calls(self) -> int:
+        """Calls of the whole account, made or in flight."""
+        return self._totals.calls
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the whole account that settled calls took."""
+        return self._totals.tokens
+
+    @property
+    def usd(self) -> float:
+        """Dollars of the whole account that settled calls took."""
+        return self._totals.usd
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take, and wait first while calls in flight may still leave enough.
@@ -93,7 +115,7 @@ class Ledger:
                     return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.wait_until_settled()
             elif refusal is not None and self._could_fit_after_settling(reservation, clock()):
-                await self._settled.wait()
+                await self._totals.settled.wait()
             else:
                 return refusal
 
@@ -120,47 +142,46 @@ class Ledger:
     def _reserve(self, reservation: Reservation, now: float) -> str | _SpendLimitRefusal | None:
         refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)
         if refusal is None:
-            self.calls += reservation.calls
-            self._reserved_tokens += reservation.tokens
-            self._reserved_usd += reservation.usd
-            self._in_flight += 1
+            totals = self._totals
+            totals.calls += reservation.calls
+            totals.reserved_tokens += reservation.tokens
+            totals.reserved_usd += reservation.usd
+            totals.in_flight += 1
         return refusal
 
     def _own_refusal(self, reservation: Reservation, now: float) -> str | None:
-        budget = self.budget
+        budget, totals = self.budget, self._totals
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
-        if budget.calls is not None and self.calls + reservation.calls > budget.calls:
+        if budget.calls is not None and totals.calls + reservation.calls > budget.calls:
             return f"The budget of {budget.calls} calls is used up."
-        if (
-            budget.tokens is not None
-            and self.tokens + self._reserved_tokens + reservation.tokens > budget.tokens
-        ):
-            left = max(0, budget.tokens - self.tokens - self._reserved_tokens)
+        tokens, usd = totals.tokens + totals.reserved_tokens, totals.usd + totals.reserved_usd
+        if budget.tokens is not None and tokens + reservation.tokens > budget.tokens:
+            left = max(0, budget.tokens - tokens)
             return (
                 f"The call could take {reservation.tokens} tokens, and {left} of the budget's {budget.tokens} are "
                 "left: raise the budget's tokens or lower the worker's max_tokens."
             )
-        if budget.usd is not None and self.usd + self._reserved_usd + reservation.usd > budget.usd:
+        if budget.usd is not None and usd + reservation.usd > budget.usd:
             return describe_refusal(
                 reservation.usd,
                 f"the budget's ${budget.usd:g}",
                 limit_usd=budget.usd,
-                spent_usd=self.usd,
-                reserved_usd=self._reserved_usd,
+                spent_usd=totals.usd,
+                reserved_usd=totals.reserved_usd,
                 way_out="raise the budget's usd",
             )
         return None
 
     def _could_fit_after_settling(self, reservation: Reservation, now: float) -> bool:
         """Whether the budget could allow the call once the calls in flight are settled."""
-        budget = self.budget
+        budget, totals = self.budget, self._totals
         return (
-            self._in_flight > 0
+            totals.in_flight > 0
             and (self.deadline is None or now < self.deadline)
-            and (budget.calls is None or self.calls + reservation.calls <= budget.calls)
-            and (budget.tokens is None or self.tokens + reservation.tokens <= budget.tokens)
-            and (budget.usd is None or self.usd + reservation.usd <= budget.usd)
+            and (budget.calls is None or totals.calls + reservation.calls <= budget.calls)
+            and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
+            and (budget.usd is None or totals.usd + reservation.usd <= budget.usd)
         )
 
     def _shared_refusal(self, reservation: Reservation) -> _SpendLimitRefusal | None:
@@ -178,12 +199,13 @@ class Ledger:
 
     def settle(self, reservation: Reservation, spent: Spent) -> None:
         """Release the reservation and count what the call really took."""
-        self._in_flight -= 1
-        self._reserved_tokens -= reservation.tokens
+        totals = self._totals
+        totals.in_flight -= 1
+        totals.reserved_tokens -= reservation.tokens
         # Sums of floats leave rounding errors. One that stayed reserved would refuse the last call that fits.
-        self._reserved_usd = self._reserved_usd - reservation.usd if self._in_flight else 0.0
-        self._settled.set()
-        self._settled.clear()  # Those that wait for it are woken all the same.
+        totals.reserved_usd = totals.reserved_usd - reservation.usd if totals.in_flight else 0.0
+        totals.settled.set()
+        totals.settled.clear()  # Those that wait for it are woken all the same.
         self.count(spent)
         self._settle_all(reservation.usd, spent.cost_usd)
 
@@ -194,11 +216,11 @@ class Ledger:
 
     def count(self, spent: Spent) -> None:
         """Count in the question's budget alone. The spend limits were charged before, as for a plan that waited."""
-        self.tokens += spent.usage.tokens
-        self.usd += spent.cost_usd
-        for ledger, receipt in _RECEIPTS.get():
-            if ledger is self:
-                receipt.add(spent)
+        self._totals.tokens += spent.usage.tokens
+        self._totals.usd += spent.cost_usd
+
+    def note(self, spent: Spent) -> None:
+        """Only a `LedgerPart` tells it: a reply from the response cache takes nothing of the budget."""
 
     @asynccontextmanager
     async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
@@ -225,20 +247,6 @@ class Ledger:
         finally:
             self.settle(reservation, receipt.spent if usd else replace(receipt.spent, cost_usd=0.0))
 
-    @contextmanager
-    def receipt(self, receipt: Receipt | None = None) -> Iterator[Receipt]:
-        """A receipt of what the block, and each task that it starts, counts here; None: a new one.
-
-        Tasks that run beside the block, such as steps of a plan that is still being written, have receipts of their
-        own.
-        """
-        receipt = receipt or Receipt()
-        token = _RECEIPTS.set((*_RECEIPTS.get(), (self, receipt)))
-        try:
-            yield receipt
-        finally:
-            _RECEIPTS.reset(token)
-
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None
     ) -> None:
@@ -248,11 +256,11 @@ class Ledger:
     @property
     def exhausted(self) -> bool:
         """Whether no further call can be made, however little it takes."""
-        budget = self.budget
+        budget, totals = self.budget, self._totals
         return (
-            (budget.calls is not None and self.calls >= budget.calls)
-            or (budget.tokens is not None and self.tokens >= budget.tokens)
-            or (budget.usd is not None and self.usd > budget.usd)
+            (budget.calls is not None and totals.calls >= budget.calls)
+            or (budget.tokens is not None and totals.tokens >= budget.tokens)
+            or (budget.usd is not None and totals.usd > budget.usd)
             or any(spend_limit.exhausted for spend_limit in self.spend_limits)
         )
 
@@ -262,8 +270,25 @@ class Ledger:
         return f"The time limit of {self.budget.seconds:g} s was reached."
 
 
-_RECEIPTS: ContextVar[tuple[tuple[Ledger, Receipt], ...]] = ContextVar("receipts", default=())
-"""The receipts that are open in this task."""
+class LedgerPart(Ledger):
+    """A ledger of the account of `whole`, for whoever has to tell what something took, such as a plan that may fail."""
+
+    def __init__(self, whole: Ledger) -> None:
+        super().__init__(whole.budget, whole.deadline, whole.spend_limits)
+        self._totals = whole._totals
+        self._whole = whole
+        self.spent = Spent()
+        """What was counted here and in its parts, with what `note` was told."""
+
+    def count(self, spent: Spent) -> None:
+        """See `Ledger`."""
+        self.spent += spent
+        self._whole.count(spent)
+
+    def note(self, spent: Spent) -> None:
+        """See `Ledger`."""
+        self.spent += spent
+        self._whole.note(spent)
 
 
 class QuestionSpendLimit:
@@ -315,7 +340,9 @@ class QuestionSpendLimit:
     async def wait_until_settled(self) -> None:
         """See `SpendLimit`."""
         await (
-            self._ledger._settled.wait() if self._blocking is None else self._blocking.wait_until_settled()
+            self._ledger._totals.settled.wait()
+            if self._blocking is None
+            else self._blocking.wait_until_settled()
         )
 
     async def wait_until_unreserved(self) -> None:

@@ -16,7 +16,7 @@ from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
 from podium.team import Event, QuestionEnded
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.trace import Trace
 from podium.trace.serialization import to_json
 
@@ -44,7 +44,9 @@ async def ask(
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
 
-    async with open_team(settings, seed=chosen_seed, store=False if no_store else settings.store) as opened:
+    async with Team.from_settings(
+        settings, seed=chosen_seed, store=False if no_store else settings.store
+    ) as opened:
         with _progress() as show_progress:
 
             def observe(event: Event) -> None:

@@ -20,7 +20,7 @@ from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
 from podium.sqlite_files import check_is_file, default_path
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.trace import Plan
 from podium.trace.answers import PastAnswers, past_answers
 from podium.types import Profile
@@ -53,7 +53,7 @@ async def plan(
     chosen_seed = token_hex(8) if seed is None else seed
     past = _past(settings.store)
     # The plan is shown before the team closes: it is paid for, whatever closing its spend limits says.
-    async with open_team(settings, seed=chosen_seed) as opened:
+    async with Team.from_settings(settings, seed=chosen_seed) as opened:
         name, decided = opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)
         workflow = decided.decision
         if not isinstance(workflow, Workflow):

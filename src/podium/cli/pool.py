@@ -30,7 +30,7 @@ from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
 from podium.team.opened_planner import pays_for_plans
 from podium.team.settings import TeamSettings
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
@@ -143,7 +143,7 @@ async def _check_conductor(
         pool = open_pool(settings, ready=False)
         is_paid = has_paid_workers(pool) or pays_for_plans(settings, pool)
         dispatcher = Dispatcher(spend_limits=spend_limits if is_paid else ())
-        team = open_team(settings, pool, dispatcher=dispatcher, seed="check")
+        team = Team.from_settings(settings, pool, dispatcher=dispatcher, seed="check")
     except UsageError as error:
         return CheckResult("conductor", False, 0.0, str(error), error="usage", role="planner")
     async with team:

@@ -28,7 +28,7 @@ from podium.server.serving import listen, serve_app
 from podium.server.telemetry import open_telemetry
 from podium.sqlite_files import default_path
 from podium.team.settings import TeamSettings
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.team.team_worker import share_limits
 from podium.trace.store import open_store
@@ -114,7 +114,9 @@ async def _open_service(
         if telemetry is not None:
             opened.push_async_callback(asyncio.to_thread, telemetry.close)
         spending = None if process is None else process.folder / "spending.sqlite"
-        team = await opened.enter_async_context(open_team(settings, pool, seed="served", spending=spending))
+        team = await opened.enter_async_context(
+            Team.from_settings(settings, pool, seed="served", spending=spending)
+        )
         peers = None
         if process is not None:
             peers = await opened.enter_async_context(

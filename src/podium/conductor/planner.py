@@ -88,7 +88,7 @@ class Conductor:
         )
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Write one plan, in which workers have the pool's numbers. Usage and cost count both tries.
+        """Write one plan, in which workers have the pool's numbers. What it spent counts both tries.
 
         If the second try gets no answer, is over the budget, or has too long a prompt, the first completion is returned
         with its error.
@@ -99,30 +99,29 @@ class Conductor:
         """
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
-        request = numbering.request(request)
+        ledger = request.ledger.part()
+        request = numbering.request(replace(request, ledger=ledger))
         messages, thought = build_prompt(request, prompt), Completion("")
         if prompt.think:
             thinking = replace(self._draw(request, 0), max_tokens=_THOUGHT_TOKENS)
             thought = await self._complete(thinking_prompt(messages), request, thinking)
             messages = thinking_prompt(messages, thought.text)
         completion = await self._complete(messages, request, self._for_plan(request, 0))
-        first = replace(self._read(completion, request), messages=messages)
-        first = replace(first, spent=thought.spent + first.spent)
+        first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
         if not (self._second_try and isinstance(first.decision, PlanError)):
             return numbering.plan(first)
         if request.ledger.exhausted:
             return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            with request.ledger.receipt() as lost:
-                completion = await self._complete(again, request, self._for_plan(request, 1))
+            completion = await self._complete(again, request, self._for_plan(request, 1))
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = replace(
                 first.decision, message=f"{first.decision.message} A second try failed: {error}"
             )
-            return numbering.plan(replace(first, decision=unanswered, spent=first.spent + lost.spent))
-        second = replace(self._read(completion, request), messages=messages)
+            return numbering.plan(replace(first, decision=unanswered, spent=ledger.spent))
+        second = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
         return numbering.plan(second.with_rejected(first, first.decision))
 
     def _prompt_for(self, request: PlanRequest) -> PromptSettings:
@@ -142,7 +141,6 @@ class Conductor:
         return Plan(
             completion.text,
             self._parse(completion.text, request, cut=completion.cut),
-            completion.spent,
             reasoning=completion.reasoning,
             dropped=completion.dropped,
         )

@@ -140,16 +140,13 @@ class WorkerPolicy:
         The first completion with a shape finds out which plan format the endpoint obeys, and pays for that as for the
         plan.
         """
-        if ledger is None:
-            ledger = Ledger(Budget())
-        shape = sampling.shape
-        with ledger.receipt() as receipt:
-            if shape is None or self._formats is None:
-                _, completion = await self._call(ledger, messages, sampling)
-            else:
-                format, certain = await self._format(self._formats, ledger, messages, sampling)
-                completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
-        return replace(completion, spent=completion.spent + receipt.spent)
+        ledger, shape = (ledger or Ledger(Budget())).part(), sampling.shape
+        if shape is None or self._formats is None:
+            _, completion = await self._call(ledger, messages, sampling)
+        else:
+            format, certain = await self._format(self._formats, ledger, messages, sampling)
+            completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
+        return replace(completion, spent=ledger.spent)
 
     async def _format(
         self, formats: PlanFormats, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
@@ -218,8 +215,7 @@ class WorkerPolicy:
         cached: bool = True,
         listener: Callable[[], Callable[[str], None]] | None = None,
     ) -> tuple[Reply, Completion]:
-        """Call the worker once, with retries, from the response cache if `cached`. The completion's `spent` leaves out
-        what is counted in `ledger`."""
+        """Call the worker once, with retries, from the response cache if `cached`. `ledger` counts what it took."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = CallContext(
@@ -243,10 +239,10 @@ class WorkerPolicy:
         cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()
+        ledger.note(replace(saved, unpriced=unpriced))
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,
-            replace(saved, unpriced=unpriced),
             cut=cut,
             reasoning=reply.reasoning,
             dropped=reply.dropped,

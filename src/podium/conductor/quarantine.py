@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from podium.conductor.prompt import PolicyNumbering
 from podium.errors import UsageError, WorkerError
@@ -114,7 +114,7 @@ class QuarantinePlanner:
     async def plan(self, request: PlanRequest) -> Plan:
         """The planner's plan over the whole pool; if it calls a worker that was left, a plan over the others instead.
 
-        Both plans count in usage and cost. A worker of an earlier round is never hidden, and neither is any if all
+        A worker of an earlier round is never hidden, and neither is any if all
         would be. If there is no plan over the others, the first one is run.
         """
         first = await self._planner.plan(request)
@@ -127,10 +127,9 @@ class QuarantinePlanner:
             return first
         shown = PolicyNumbering(tuple(k for k in range(len(request.pool)) if k not in hidden))
         try:
-            with request.ledger.receipt() as lost:
-                second = shown.plan(await self._planner.plan(shown.request(request)))
+            second = shown.plan(await self._planner.plan(shown.request(request)))
         except (WorkerError, UsageError):
-            return replace(first, spent=first.spent + lost.spent)
+            return first
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)
         names = ", ".join(request.pool[k].name for k in sorted(wanted))

@@ -5,6 +5,7 @@ from podium.executor.question_context import (
     ExecutionSettings,
     QuestionContext,
     StepEnded,
+    StepEvent,
     StepStarted,
     StepText,
 )
@@ -15,6 +16,7 @@ __all__ = [
     "ExecutionSettings",
     "QuestionContext",
     "StepEnded",
+    "StepEvent",
     "StepInput",
     "StepStarted",
     "StepText",

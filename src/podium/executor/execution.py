@@ -33,48 +33,40 @@ class Execution:
     """One workflow, run for one question.
 
     Args:
-        question_context: the question, its pool and its budget.
-        workflow: checked: it names workers of the pool and reads earlier steps only. None: it is still being written.
+        context: the question, its pool and its budget.
         round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
         previous: the final response of the round before, if there is one.
-        shown: steps of earlier rounds that are shown in place of `previous`.
         earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
-        max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
     """
 
     def __init__(
         self,
-        question_context: QuestionContext,
-        workflow: Workflow | None = None,
+        context: QuestionContext,
         *,
         round: int = 0,
         previous: str | None = None,
-        shown: tuple[EarlierStep, ...] = (),
         earlier_calls: Mapping[int, int] | None = None,
-        max_tokens: Sequence[int | None] = (),
     ) -> None:
-        self._question_context = question_context
+        self._context = context
         self._round = round
-        self._previous = None if shown else previous
-        self._shown = shown
+        self._previous = previous
+        self._shown: tuple[EarlierStep, ...] = ()
         self._earlier_calls = earlier_calls or {}
         self._answering: frozenset[int] = frozenset()
         self._max_tokens: tuple[int | None, ...] = ()
         self._group = asyncio.TaskGroup()
-        self._limit = asyncio.timeout_at(question_context.ledger.deadline)
+        self._limit = asyncio.timeout_at(context.ledger.deadline)
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         """The tasks of the steps that have started and not ended."""
         self._more_steps = asyncio.Event()
         """Set when more steps of the workflow are known than before."""
-        self._whole = workflow is not None
+        self._whole = False
+        """Whether the workflow is whole: it has been written, or there is none."""
         self._abandons = False
         """Whether steps are being cancelled that the whole workflow does not need."""
         self.abandoned: tuple[Span, ...] = ()
         """Steps that were started before the workflow was whole, and that it has not, or has otherwise."""
-        before = [step.response for step in shown] if self._previous is None else [self._previous]
-        self._schedule = Schedule(before)
-        if workflow is not None:
-            self._set_workflow(workflow, max_tokens)
+        self._schedule = Schedule()
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -111,12 +103,20 @@ class Execution:
             self._max_tokens = (None,) * len(steps)
             self._more_steps.set()
 
-    async def complete(self, workflow: Workflow | None, max_tokens: Sequence[int | None] = ()) -> None:
+    async def complete(
+        self,
+        workflow: Workflow | None,
+        max_tokens: Sequence[int | None] = (),
+        shown: tuple[EarlierStep, ...] = (),
+    ) -> None:
         """The workflow is written. Steps that were started and that it does not have or need are cancelled.
 
         Args:
-            workflow: the whole one; None: there is none to run, or no longer.
-            max_tokens: as for the class. It does not hold for steps that were started before.
+            workflow: the whole one, checked: it names workers of the pool and reads earlier steps only. None: there is
+                none to run.
+            max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
+                It does not hold for steps that were started before.
+            shown: steps of earlier rounds that are shown in place of the final response of the round before.
         """
         whole = workflow or Workflow(())
         # The last step is asked in a way of its own, so it is not taken from what was started.
@@ -132,28 +132,43 @@ class Execution:
             self._abandons = False
             # A task that was cancelled before it began has not left by itself.
             self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
-            self.abandoned += tuple(
-                span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(same)
-            )
-            self._set_workflow(whole, max_tokens)
+            self.abandon(same)
+            self._set_workflow(whole, needed, max_tokens, shown)
             self._more_steps.set()
 
-    def _set_workflow(self, workflow: Workflow, max_tokens: Sequence[int | None]) -> None:
+    def abandon(self, position: int = 0) -> tuple[Span, ...]:
+        """Count this step and later ones, which have ended, as abandoned. Returns all that are."""
+        self.abandoned += tuple(
+            span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
+        )
+        return self.abandoned
+
+    def _set_workflow(
+        self,
+        workflow: Workflow,
+        to_run: Sequence[int],
+        max_tokens: Sequence[int | None],
+        shown: tuple[EarlierStep, ...],
+    ) -> None:
         """Set the whole workflow. Its steps start with the next `start_ready`."""
-        question_context, to_run = self._question_context, self._needed(workflow)
-        early_stop = question_context.settings.early_stop
+        context = self._context
+        early_stop = context.settings.early_stop
+        if shown:
+            self._previous, self._shown = None, shown
+        before = [step.response for step in shown] if self._previous is None else [self._previous]
         self._schedule.set_workflow(
             workflow,
             to_run,
-            find_early_stops(workflow, to_run, question_context, self._round) if early_stop else {},
+            find_early_stops(workflow, to_run, context, self._round) if early_stop else {},
+            before,
         )
-        workers = {p: question_context.pool[step.worker] for p, step in enumerate(workflow.steps)}
+        workers = {p: context.pool[step.worker] for p, step in enumerate(workflow.steps)}
         self._answering = answering_steps(workflow, workers)
         self._max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
 
     def _needed(self, workflow: Workflow) -> Sequence[int]:
         """The steps that the last one needs, or all with `run_all`."""
-        run_all = self._question_context.settings.run_all
+        run_all = self._context.settings.run_all
         return range(len(workflow.steps)) if run_all else live_steps(workflow)
 
     def _start(self, position: int) -> None:
@@ -165,11 +180,11 @@ class Execution:
             for position in ready[1:]:
                 self._start(position)
             position, attempts = ready[0], list[Attempt]()
-            worker = self._question_context.pool[self._schedule.workflow.steps[position].worker]
+            worker = self._context.pool[self._schedule.workflow.steps[position].worker]
             request = self._request(position, worker)
             with self._recorded(position, worker, request, attempts) as result:
                 outcome = await call_with_fallbacks(
-                    self._question_context, worker, request, attempts, self._stream(position)
+                    self._context, worker, request, attempts, self._stream(position)
                 )
                 if isinstance(outcome, WorkerAnswer):
                     result.update(
@@ -185,24 +200,24 @@ class Execution:
 
     def _request(self, position: int, worker: Worker) -> Request:
         """The request that the step's worker gets."""
-        question_context = self._question_context
+        context = self._context
         step_input = self._step_input(position)
         messages = build_messages(
             step_input,
-            question_context.settings.style,
-            question_context.fence_mark,
+            context.settings.style,
+            context.fence_mark,
             sees=worker.profile.sees,
         )
         return Request(
             messages,
-            seed=f"{question_context.seed}/{self._round}/{position}",
-            question_seed=question_context.seed,
+            seed=f"{context.seed}/{self._round}/{position}",
+            question_seed=context.seed,
             repeat=self._repeat(position),
             duplicate=self._count_asked(worker.profile.name, messages),
-            sample=question_context.sample,
-            fence_mark=question_context.fence_mark,
+            sample=context.sample,
+            fence_mark=context.fence_mark,
             missing=self._missing(position),
-            structured=step_input.view(question_context.settings.style),
+            structured=step_input.view(context.settings.style),
             options=self._options(position),
         )
 
@@ -211,10 +226,10 @@ class Execution:
         self, position: int, worker: Worker, request: Request, attempts: Sequence[Attempt]
     ) -> Iterator[dict[str, Any]]:
         """The step's call is made in the block, which adds how it ended to the fields of the step's span."""
-        question_context, step = self._question_context, self._schedule.workflow.steps[position]
-        if question_context.observe is not None:
-            question_context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
-        result: dict[str, Any] = {"messages": request.messages, "started_s": question_context.elapsed()}
+        context, step = self._context, self._schedule.workflow.steps[position]
+        if context.observe is not None:
+            context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
+        result: dict[str, Any] = {"messages": request.messages, "started_s": context.elapsed()}
         task = asyncio.current_task()
         assert task is not None
         self._tasks[position] = task
@@ -230,15 +245,13 @@ class Execution:
                     result["spent"] = attempt.spent + result.get("spent", Spent())
             if "status" in result:  # Missing after a bug of ours, which escapes.
                 self._record(
-                    self._span(
-                        position, attempts=tuple(attempts), ended_s=question_context.elapsed(), **result
-                    )
+                    self._span(position, attempts=tuple(attempts), ended_s=context.elapsed(), **result)
                 )
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
         answers = position in self._answering
-        options = self._question_context.question.options if answers else DEFAULT_OPTIONS
+        options = self._context.question.options if answers else DEFAULT_OPTIONS
         planned = self._max_tokens[position]
         if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
             return options
@@ -246,7 +259,7 @@ class Execution:
 
     def _count_asked(self, worker: str, messages: tuple[Message, ...]) -> int:
         """Count that the worker is sent these messages. Returns how often it was sent them before."""
-        asked, key = self._question_context.asked, (worker, messages)
+        asked, key = self._context.asked, (worker, messages)
         before = asked.get(key, 0)
         asked[key] = before + 1
         return before
@@ -273,18 +286,13 @@ class Execution:
 
         None: the observer wants no text, or the step's text may turn out not to be the answer.
         """
-        observe = self._question_context.observe
-        final = self._round == self._question_context.ledger.budget.rounds - 1
-        if (
-            observe is None
-            or not self._question_context.streams
-            or not final
-            or not self._schedule.is_last(position)
-        ):
+        observe = self._context.observe
+        final = self._round == self._context.ledger.budget.rounds - 1
+        if observe is None or not self._context.streams or not final or not self._schedule.is_last(position):
             return None
 
         def listeners(attempt: int) -> tuple[Callable[[str], None], Callable[[str], None]]:
-            fences = FenceFilter(self._question_context.fence_mark)
+            fences = FenceFilter(self._context.fence_mark)
 
             def on_text(text: str) -> None:
                 if text := fences.add(text):
@@ -311,13 +319,13 @@ class Execution:
             if (response := self._schedule.response(j)) is not None
         )
         previous, shown = self._before(position)
-        question_context = self._question_context
+        context = self._context
         return StepInput(
-            question_context.question,
+            context.question,
             step.subtask,
             shown + earlier,
             previous,
-            question_context.settings.messages,
+            context.settings.messages,
         )
 
     def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
@@ -327,8 +335,8 @@ class Execution:
 
     def _record(self, span: Span) -> None:
         self._schedule.spans[span.position] = span
-        if self._question_context.observe is not None:
-            self._question_context.observe(StepEnded(self._round, span))
+        if self._context.observe is not None:
+            self._context.observe(StepEnded(self._round, span))
 
     def _unstarted(self, position: int) -> Span:
         if position not in self._schedule.to_run:
@@ -342,7 +350,7 @@ class Execution:
         step = self._schedule.workflow.steps[position]
         return Span(
             position=position,
-            worker=self._question_context.pool[step.worker].profile.name,
+            worker=self._context.pool[step.worker].profile.name,
             subtask=step.subtask,
             reads=self._schedule.reads[position],
             waited=self._schedule.waited.get(position, ()),
@@ -354,7 +362,7 @@ class Execution:
     def _why_stopped(self) -> str:
         if self._abandons:
             return _ABANDONED
-        return self._question_context.ledger.time_is_up if self._limit.expired() else _GONE
+        return self._context.ledger.time_is_up if self._limit.expired() else _GONE
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -43,6 +43,9 @@ class StepEnded:
     span: Span
 
 
+StepEvent = StepStarted | StepText | StepEnded
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionSettings(RetrySettings):
     """How workflows are run."""
@@ -71,7 +74,7 @@ class QuestionContext(CallContext):
     """The number of this independent answer to the question. A response cache keeps each number's answers apart."""
     streams: bool = False
     """Whether the observer wants the text of the answer while it is written."""
-    observe: Callable[[StepStarted | StepText | StepEnded], None] | None = None
+    observe: Callable[[StepEvent], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
     asked: dict[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
     """How often each worker, by name, was sent the same messages so far."""

@@ -13,13 +13,9 @@ _NO_EARLY_STOPS: Mapping[int, EarlyStopping] = MappingProxyType({})
 
 
 class Schedule:
-    """A workflow, which steps of it have started, and how those ended that have.
+    """A workflow, which steps of it have started, and how those ended that have."""
 
-    Args:
-        before: responses of earlier rounds, which votes that see them count.
-    """
-
-    def __init__(self, before: Sequence[str] = ()) -> None:
+    def __init__(self) -> None:
         self.workflow = Workflow(())
         self.reads: tuple[tuple[int, ...], ...] = ()
         """By step, the earlier steps that it reads."""
@@ -29,7 +25,7 @@ class Schedule:
         """The steps that have ended, by position."""
         self.waited: dict[int, tuple[int, ...]] = {}
         """By step, those that had to end before a vote could tell whether it needs the step."""
-        self._before = before
+        self._before: Sequence[str] = ()
         self._started: set[int] = set()
         self._wanted: set[int] = set()
         """The steps that no vote defers."""
@@ -40,9 +36,14 @@ class Schedule:
         workflow: Workflow,
         to_run: Sequence[int],
         early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
+        before: Sequence[str] = (),
     ) -> None:
-        """Set the workflow, and which of its steps are run. Steps that have started keep their positions."""
-        self.workflow, self.to_run, self._early_stops = workflow, to_run, early_stops
+        """Set the workflow, and which of its steps are run. Steps that have started keep their positions.
+
+        Args:
+            before: responses of earlier rounds, which votes that see them count.
+        """
+        self.workflow, self.to_run, self._early_stops, self._before = workflow, to_run, early_stops, before
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
         self._wanted = set() if early_stops else set(to_run)
 

@@ -21,7 +21,7 @@ from podium.errors import QuestionFailedError, UsageError
 from podium.planners import baseline_forms
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.settings import TeamSettings
-from podium.team.team import open_team
+from podium.team.team import Team
 from podium.team.team_file import TeamFile
 from podium.trace import Trace
 
@@ -62,7 +62,9 @@ class Podium(ModelAPI):
                     f"--model-base-url {base_url}: a pool file says where each worker is; leave it out."
                 )
             team = read_settings(model_name, settings)
-            self._team = open_team(team, seed=str(config.seed or 0), fallback=False, store=team.store)
+            self._team = Team.from_settings(
+                team, seed=str(config.seed or 0), fallback=False, store=team.store
+            )
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None
 

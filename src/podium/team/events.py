@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.errors import StoreError
-from podium.executor import StepEnded, StepStarted, StepText
+from podium.executor import StepEvent
 from podium.trace import RoundTrace, Trace
 
 
@@ -35,30 +34,6 @@ class QuestionEnded:
     trace: Trace
 
 
-class HeldEvents:
-    """Holds back the events of steps that run before their plan is ready: they make no sense before it.
-
-    Args:
-        observe: gets them once they are released; None: nobody does.
-    """
-
-    def __init__(self, observe: Callable[[StepStarted | StepText | StepEnded], None] | None) -> None:
-        self._observe = observe
-        self._held: list[StepStarted | StepText | StepEnded] | None = []
-
-    def __call__(self, event: StepStarted | StepText | StepEnded) -> None:
-        if self._held is not None:
-            self._held.append(event)
-        elif self._observe is not None:
-            self._observe(event)
-
-    def release(self) -> None:
-        """Send what was held, and from now on each event at once."""
-        held, self._held = self._held or (), None
-        for event in held:
-            self(event)
-
-
 class TraceStoreError(StoreError):
     """Storage failed, which ended a question, or its trace is not on disk.
 
@@ -72,4 +47,4 @@ class TraceStoreError(StoreError):
         self.trace = trace
 
 
-Event = PlanReady | StepStarted | StepText | StepEnded | RoundEnded | QuestionEnded
+Event = PlanReady | StepEvent | RoundEnded | QuestionEnded

@@ -47,12 +47,21 @@ class OpenedPlanner:
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
-    def runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
+    def runner(
+        self,
+        settings: TeamSettings,
+        pool: Pool,
+        dispatcher: Dispatcher | None = None,
+        *,
+        fallback: bool = True,
+    ) -> Runner:
         """Answers questions within the limits of the settings, and as its Conductor was trained where they name none.
 
         Args:
             pool: the workers for which it was opened.
-            dispatcher: None: a new one.
+            dispatcher: None: a new one, which knows of no loaded models.
+            fallback: whether one worker answers a question alone when planning fails, and planners are told which
+                models would first have to be loaded.
         """
         return Runner(
             self.planner,
@@ -62,7 +71,8 @@ class OpenedPlanner:
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
             overlap=settings.plan.overlap,
-            plan_fallback=self.fallback,
+            tells_must_load=fallback and dispatcher is not None,
+            plan_fallback=self.fallback if fallback else None,
         )
 
     async def close(self) -> None:

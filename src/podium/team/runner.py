@@ -8,21 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, field, replace
+from datetime import UTC, datetime
+from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger
-from podium.errors import UsageError
-from podium.executor import ExecutionSettings, QuestionContext, make_fence_mark
-from podium.planner import Planner
+from podium.calls import Dispatcher, Ledger, LedgerPart
+from podium.errors import StoreError, UsageError, WorkerError, flatten_group
+from podium.executor import Execution, ExecutionSettings, QuestionContext, StepEvent, make_fence_mark
+from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
 from podium.planners.voting import Single
-from podium.team.events import Event
-from podium.team.question_run import QuestionRun
-from podium.trace import Plan, Trace
-from podium.types import Budget, Question, Receipt
+from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
+from podium.team.faults import fallback_workflow, options_fault, plan_fault
+from podium.team.round_history import RoundHistory
+from podium.trace import Plan, RoundTrace, Trace
+from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
+from podium.workers.traits import traits_of
+from podium.workflow import PlanError
 
 _PYTHON = platform.python_version()
 
@@ -93,21 +99,28 @@ class Runner:
             TraceStoreError: a spend limit or the response cache cannot be used, so no further call was made. Its
                 `trace`, which `on_event` was sent too, has what was answered and paid until then.
         """
-        context = replace(self._context(question, seed), sample=sample, streams=streams, observe=on_event)
-        run = self._run(context, on_event, trace_id)
+        run = _QuestionRun(
+            self, question, seed, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
+        )
         with run.traced():
             for number in range(self.budget.rounds):
-                if run.out_of_budget:
+                if not run.may_plan:
                     break
-                async with run.overlapped(number) as overlapped:
-                    plan = await run.plan_round(number, overlapped=overlapped)
-                    round_ = await run.begin_round(number, plan, overlapped)
-                    if round_.workflow is None:
-                        break
-                    with run.recorded(number, round_, round_.workflow, overlapped) as execution:
-                        await (execution.run() if overlapped is None else overlapped.ended)
-                if run.is_over:
-                    break
+                round_ = run.begin_round(number)
+                execution = round_.execution
+                async with asyncio.TaskGroup() as group:
+                    # The first steps may start while their plan is being written.
+                    running = group.create_task(execution.run()) if run.overlaps else None
+                    plan = await run.plan(round_)
+                    fallback = fallback_workflow(plan.decision, self.pool, self.plan_fallback)
+                    round_.trace = RoundTrace(plan=plan, fallback=None if number else fallback)
+                    # The plan's limits do not hold for a worker that takes the question in its place.
+                    max_tokens = plan.max_tokens if round_.trace.error is None else ()
+                    shown = responses_shown(plan, round_.past_rounds)
+                    await execution.complete(round_.trace.workflow, max_tokens, shown)
+                    run.announce_plan(round_)
+                    await (running or execution.run())
+                run.record_round()
         return run.trace
 
     async def dry_run(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
@@ -116,9 +129,10 @@ class Runner:
         Raises:
             UsageError, asyncio.CancelledError, TraceStoreError: as `answer`.
         """
-        run = self._run(self._context(question, seed), trace_id=trace_id)
+        run = _QuestionRun(self, question, seed, trace_id=trace_id, is_dry=True)
         with run.traced():
-            run.only_planned(await run.plan_round(0))
+            round_ = run.begin_round(0)
+            round_.trace = RoundTrace(plan=await run.plan(round_))
         return run.trace
 
     async def write_plan(
@@ -134,43 +148,228 @@ class Runner:
             StoreError: a spend limit cannot be used.
             WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
         """
-        context = self._context(question, seed)
-        with context.ledger.receipt(receipt):
-            return await self._run(context).plan_round(0, strict=True)
+        run = _QuestionRun(self, question, seed)
+        round_ = run.begin_round(0)
+        try:
+            return await run.plan(round_, strict=True)
+        finally:
+            if receipt is not None:
+                receipt.add(round_.planning.spent)
 
-    def _context(self, question: Question, seed: str) -> QuestionContext:
+
+@dataclass(slots=True)
+class _Round:
+    """The round that is under way."""
+
+    number: int
+    past_rounds: tuple[PastRound, ...]
+    started_s: float
+    planning: LedgerPart
+    """Counts what its plan takes."""
+    execution: Execution
+    trace: RoundTrace | None = None
+    """Its plan; None: it is being written."""
+
+
+class _QuestionRun:
+    """One question while `Runner.answer` answers it: its arguments, the rounds so far, and in the end the trace."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        question: Question,
+        seed: str,
+        *,
+        sample: int = 0,
+        trace_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+        streams: bool = False,
+        is_dry: bool = False,
+    ) -> None:
         if not question.text.strip():
             raise UsageError("The question is empty: write what you want answered.")
-        now, seconds = asyncio.get_running_loop().time(), self.budget.seconds
+        now, seconds = asyncio.get_running_loop().time(), runner.budget.seconds
+        deadline = None if seconds is None else now + seconds
+        self._runner = runner
+        self.overlaps = runner.overlap and _may_overlap(runner, question)
         fence_mark = make_fence_mark(seed, question)
-        return QuestionContext(
+        self._context = QuestionContext(
             question=question,
-            pool=self.pool,
+            pool=runner.pool,
             seed=seed,
+            sample=sample,
             fence_mark=fence_mark,
             queue_key=fence_mark,
-            ledger=Ledger(
-                self.budget, None if seconds is None else now + seconds, self.dispatcher.spend_limits
-            ),
-            dispatcher=self.dispatcher,
-            settings=self.settings,
+            ledger=Ledger(runner.budget, deadline, runner.dispatcher.spend_limits),
+            dispatcher=runner.dispatcher,
+            settings=runner.settings,
             started=now,
+            streams=streams,
+            observe=on_event and self._observe if self.overlaps else on_event,
         )
+        self._emit = on_event or (lambda event: None)
+        self._held: list[StepEvent] | None = None
+        """Events of steps that run before their plan is ready, since they make no sense before it; None: it is."""
+        self._trace_id = trace_id or token_hex(16)
+        self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
+        self._history = RoundHistory(runner.pool)
+        self._round: _Round | None = None
+        self._is_dry = is_dry
+        self.trace: Trace
 
-    def _run(
-        self,
-        context: QuestionContext,
-        on_event: Callable[[Event], None] | None = None,
-        trace_id: str | None = None,
-    ) -> QuestionRun:
-        return QuestionRun(
-            self.planner,
-            context,
-            max_steps=self.max_steps,
-            overlap=self.overlap,
-            tells_must_load=self.tells_must_load,
-            plan_fallback=self.plan_fallback,
-            versions=self.versions,
-            on_event=on_event,
-            trace_id=trace_id,
+    async def plan(self, round_: _Round, *, strict: bool = False) -> Plan:
+        """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`.
+
+        Raises:
+            WorkerError: `strict`, and the planner's model did not answer, or the budget refuses the plan.
+        """
+        context, planner, ledger = self._context, self._runner.planner, round_.planning
+        request = PlanRequest(
+            question=context.question,
+            pool=context.profiles,
+            past_rounds=round_.past_rounds,
+            max_steps=self._runner.max_steps,
+            rounds=self._runner.budget.rounds - round_.number,
+            seed=f"{context.seed}/{round_.number}/plan",
+            must_load=context.dispatcher.must_load(context.pool) if self._runner.tells_must_load else (),
+            ledger=ledger,
+            on_steps=round_.execution.extend if self.overlaps else None,
         )
+        limit = asyncio.timeout_at(ledger.deadline)
+        try:
+            async with limit:
+                plan = await planner.plan(request)
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            plan = Plan("", PlanError("time_is_up", ledger.time_is_up))
+        except WorkerError as error:
+            if strict:
+                raise
+            kind = "budget_refused" if error.kind == "budget" else "planner_failed"
+            plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
+        else:
+            if ledger.spent == Spent() != plan.spent:
+                ledger.record(plan.spent)
+            fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
+            fault = fault or options_fault(plan.decision, context.pool, context.question.options)
+            plan = plan if fault is None else replace(plan, decision=fault)
+        return replace(plan, spent=ledger.spent, seconds=plan.seconds or context.elapsed() - round_.started_s)
+
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        """Make the trace of what the block does, also if it is cancelled or storage fails."""
+        try:
+            yield
+        except asyncio.CancelledError:
+            self._end(cancelled=True)
+            raise
+        except StoreError as failure:
+            raise TraceStoreError(failure, self._end(trouble=str(failure))) from failure
+        except BaseExceptionGroup as errors:
+            first, *others = flatten_group(errors)
+            if not all(isinstance(error, StoreError) for error in (first, *others)):
+                raise first if not others else errors from None
+            raise TraceStoreError(first, self._end(trouble=str(first))) from None
+        self._end()
+
+    @property
+    def may_plan(self) -> bool:
+        """Whether there is another round, if the budget has one left."""
+        history = self._history
+        if history.is_over:
+            return False
+        # Planners of several rounds may still choose an answer, which costs nothing.
+        return not history.rounds or not self._context.ledger.exhausted or rounds_of(self._runner.planner) > 1
+
+    def begin_round(self, number: int) -> _Round:
+        """The next round, whose plan is not written yet."""
+        context, history = self._context, self._history
+        execution = Execution(
+            context, round=number, previous=history.previous_response, earlier_calls=history.earlier_calls
+        )
+        self._held = [] if self.overlaps else None
+        self._round = _Round(number, history.past_rounds, context.elapsed(), context.ledger.part(), execution)
+        return self._round
+
+    def _observe(self, event: StepEvent) -> None:
+        if self._held is None:
+            self._emit(event)
+        else:
+            self._held.append(event)
+
+    def announce_plan(self, round_: _Round) -> None:
+        """Send the plan, then the events of those of its steps that have started."""
+        assert round_.trace is not None
+        abandoned = round_.execution.abandoned
+        trace = round_.trace.model_copy(update={"abandoned": abandoned}) if abandoned else round_.trace
+        self._emit(PlanReady(round_.number, trace))
+        held, self._held = self._held or (), None
+        for event in held:
+            self._emit(event)
+
+    def record_round(self) -> None:
+        """Record the round under way as far as it came."""
+        round_, self._round = self._round, None
+        if round_ is None:
+            return
+        history, execution, trace = self._history, round_.execution, round_.trace
+        if trace is None:  # It was cancelled, or storage failed, while its plan was being written.
+            if not execution.abandon() and round_.planning.spent == Spent():
+                return
+            error = PlanError("cancelled", "The question was cancelled.")
+            seconds = self._context.elapsed() - round_.started_s
+            trace = RoundTrace(plan=Plan("", error, round_.planning.spent, seconds=seconds))
+        if execution.abandoned:
+            trace = trace.model_copy(update={"abandoned": execution.abandoned})
+        if trace.workflow is None or self._is_dry:
+            trace = history.add(trace)
+        else:
+            trace = history.add_run(trace, trace.workflow, execution.spans)
+        self._emit(RoundEnded(round_.number, trace))
+
+    def _end(self, *, cancelled: bool = False, trouble: str | None = None) -> Trace:
+        """Make the trace of the question as far as it came.
+
+        Args:
+            trouble: why storage failed, if that stopped the question.
+        """
+        self.record_round()
+        context, runner = self._context, self._runner
+        status, error = self._history.status(trouble)
+        if cancelled:
+            status, error = "cancelled", "The question was cancelled."
+        elif self._is_dry and error is None:
+            status, error = "planned", "The plan was not run."
+        self.trace = Trace(
+            id=self._trace_id,
+            question=context.question,
+            pool=context.profiles,
+            planner=runner.planner.name,
+            seed=context.seed,
+            budget=runner.budget,
+            max_steps=runner.max_steps,
+            context=context.settings.style,
+            early_stop=context.settings.early_stop,
+            rounds=tuple(self._history.rounds),
+            answer=self._history.answer,
+            status=status,
+            error=error,
+            started_at=self._began,
+            seconds=context.elapsed(),
+            versions=dict(runner.versions),
+        )
+        self._emit(QuestionEnded(self.trace))
+        return self.trace
+
+
+def _may_overlap(runner: Runner, question: Question) -> bool:
+    """Whether steps may start while the rest of their plan is being written.
+
+    They wait where how a step is asked depends on the whole plan: votes that stop early choose who is called, and the
+    caller's options go to all steps that a vote copies the answer from.
+    """
+    if runner.settings.early_stop or not streams_steps(runner.planner):
+        return False
+    votes = any(traits_of(worker).is_certain is not None for worker in runner.pool)
+    return not (votes and question.options != DEFAULT_OPTIONS)

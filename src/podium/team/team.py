@@ -1,7 +1,7 @@
 """`Team`: workers and a planner, opened together, that answer questions.
 
-`open_team` opens the pool, the planner, the files, and the dispatcher that all questions share: each once. Commands,
-the server, Python programs and Inspect use what it returns. This module prints nothing. It writes the response
+Opening it opens the pool, the planner, the files, and the dispatcher that all questions share: each once. Commands,
+the server, Python programs and Inspect use it. This module prints nothing. It writes the response
 cache, the traces, and the state file, in which processes share cooldowns and the day's spending.
 """
 
@@ -94,13 +94,71 @@ class Team:
             keys = {**keys, "plan.planner": planner}
         settings = TeamFile(None if isinstance(team, Pool) else str(team), overrides_of(keys)).read()
         pool = team if isinstance(team, Pool) else open_pool(settings)
-        return open_team(  # type: ignore[return-value]
+        return cls.from_settings(
             settings,
             pool.joined(workers) if workers else pool,
             planner=None if isinstance(planner, str) else planner,
             seed=seed,
             store=settings.store if keys.get("store") else False,
         )
+
+    @classmethod
+    def from_settings(
+        cls,
+        settings: TeamSettings,
+        pool: Pool | None = None,
+        *,
+        planner: Planner | None = None,
+        dispatcher: Dispatcher | None = None,
+        seed: str = "0",
+        fallback: bool = True,
+        spending: Path | None = None,
+        store: str | Path | Literal[False] | None = False,
+    ) -> Self:
+        """Open the team of these settings: each file is read once, and planner and pool are checked once.
+
+        Args:
+            pool: its workers, where the caller has opened them; the team closes them.
+            planner: takes the place of the one that the settings name, and may cost money.
+            dispatcher: of the caller, who closes it; None: the team opens one.
+            seed: seeds a planner that plans at random.
+            fallback: whether one worker answers a question alone when planning fails, and planners are told which
+                models would first have to be loaded. Neither is for evaluations.
+            spending: as in `open_dispatcher`.
+            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None: the one at the default
+                path; False: none does.
+
+        Raises:
+            UsageError: the settings name something that is missing or cannot be used. No worker was called.
+            StoreError: the store cannot be opened.
+        """
+        pool = open_pool(settings) if pool is None else pool
+        with ExitStack() as files:
+            if dispatcher is None:
+                dispatcher = files.enter_context(
+                    open_dispatcher(
+                        paid_workers=has_paid_workers(pool),
+                        cache=settings.cache,
+                        replay=settings.replay,
+                        day_usd=settings.budget.day_usd,
+                        run_usd=settings.budget.run_usd,
+                        pays=planner is not None or pays_for_plans(settings, pool),
+                        spending=spending,
+                    )
+                )
+            opened_planner = (
+                open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
+                if planner is None
+                else OpenedPlanner(planner, planner.name)
+            )
+            runner = opened_planner.runner(settings, pool, dispatcher, fallback=fallback)
+            held = {
+                "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
+                "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
+            }
+            # Last, so that a team that cannot be opened leaves no file.
+            traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
+            return cls(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
 
     @property
     def pool(self) -> Pool:
@@ -267,7 +325,7 @@ class Team:
             await self.release()
 
     async def release(self) -> None:
-        """Close all but the workers, which the caller of `open_team` still uses."""
+        """Close all but the workers, which the caller still uses."""
         try:
             await self.opened_planner.close()
         finally:
@@ -293,61 +351,3 @@ def _written(plan: str | Workflow | Plan) -> str | Plan:
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()
         return Plan(render(workflow), workflow, max_tokens=max_tokens)
     return plan.text if isinstance(plan, Plan) else str(plan)
-
-
-def open_team(
-    settings: TeamSettings,
-    pool: Pool | None = None,
-    *,
-    planner: Planner | None = None,
-    dispatcher: Dispatcher | None = None,
-    seed: str = "0",
-    fallback: bool = True,
-    spending: Path | None = None,
-    store: str | Path | Literal[False] | None = False,
-) -> Team:
-    """Open a team: each file is read once, and planner and pool are checked once. The caller closes it.
-
-    Args:
-        pool: its workers, where the caller has opened them; the team closes them.
-        planner: takes the place of the one that the settings name, and may cost money.
-        dispatcher: of the caller, who closes it; None: the team opens one.
-        seed: seeds a planner that plans at random.
-        fallback: whether one worker answers a question alone when planning fails, and planners are told which models
-            would first have to be loaded. Neither is for evaluations.
-        spending: as in `open_dispatcher`.
-        store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None: the one at the default path;
-            False: none does.
-
-    Raises:
-        UsageError: the settings name something that is missing or cannot be used. No worker was called.
-        StoreError: the store cannot be opened.
-    """
-    pool = open_pool(settings) if pool is None else pool
-    with ExitStack() as files:
-        if dispatcher is None:
-            dispatcher = files.enter_context(
-                open_dispatcher(
-                    paid_workers=has_paid_workers(pool),
-                    cache=settings.cache,
-                    replay=settings.replay,
-                    day_usd=settings.budget.day_usd,
-                    run_usd=settings.budget.run_usd,
-                    pays=planner is not None or pays_for_plans(settings, pool),
-                    spending=spending,
-                )
-            )
-        opened_planner = (
-            open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
-            if planner is None
-            else OpenedPlanner(planner, planner.name)
-        )
-        runner = opened_planner.runner(settings, pool, dispatcher)
-        held = {
-            "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
-            "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
-        }
-        runner = replace(runner, tells_must_load=True) if fallback else replace(runner, plan_fallback=None)
-        # Last, so that a team that cannot be opened leaves no file.
-        traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
-        return Team(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)

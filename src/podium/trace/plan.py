@@ -17,8 +17,8 @@ class Plan:
     rewritten with the pool's numbers."""
     decision: Workflow | Acceptance | PlanError
     spent: Spent = Spent()
-    """The planner's own tokens and dollars, those of `rejected` among them. Dollars that it has not counted in the
-    request's ledger are counted there when it returns."""
+    """What it took, with what `rejected` took. The run takes it from the request's ledger; a planner that has counted
+    nothing there says it here, and it is counted there when the planner returns."""
     messages: tuple[Message, ...] = ()
     """What the planner's model was sent for the first try, with the model's numbers of the workers; empty for a planner
     that calls no model."""
@@ -45,8 +45,6 @@ class Plan:
     order, without those that failed. Empty: they see the latest response alone."""
 
     def with_rejected(self, other: Plan, error: PlanError) -> Plan:
-        """This plan, with `other`, which was not run because of `error`, as a rejected one. `spent` counts both."""
+        """This plan, with `other`, which was not run because of `error`, as a rejected one."""
         rejected = replace(other, decision=error, messages=(), rejected=())
-        return replace(
-            self, spent=other.spent + self.spent, rejected=(*other.rejected, rejected, *self.rejected)
-        )
+        return replace(self, rejected=(*other.rejected, rejected, *self.rejected))

@@ -15,7 +15,7 @@ from openai import OpenAI
 from running_server import Serve
 
 from podium.server import background
-from podium.team import question_run
+from podium.team import runner
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_a_bug_ends_a_response_without_another_try(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr(question_run, "plan_fault", broken)
+    monkeypatch.setattr(runner, "plan_fault", broken)
     pool = str(pool_file(tmp_path, model.url))
     asking = client(serve(pool, store=tmp_path / "traces.sqlite"))
     made = asking.responses.create(model="podium", input=QUESTION, background=True)

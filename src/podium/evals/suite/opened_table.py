@@ -28,7 +28,7 @@ from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
 from podium.team import opened_planner
 from podium.team.settings import TeamSettings
-from podium.team.team import Team, open_team
+from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool
@@ -170,7 +170,7 @@ class OpenedTable:
         Raises:
             UsageError: it does not exist, or must not plan for this pool.
         """
-        opened = open_team(
+        opened = Team.from_settings(
             self._led(entry, settings),
             self.pool,
             planner=learned,

@@ -1,0 +1,120 @@
+"""The rounds of a question that have ended, and what its answer is now."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from podium.planner import PastRound
+from podium.trace import RoundTrace, Span, TraceStatus
+from podium.workers.pool import Pool
+from podium.workers.tool import is_result
+from podium.workers.traits import is_tool
+from podium.workflow import Workflow
+
+
+class RoundHistory:
+    """The rounds that have ended, for the planner, for the next round and for the trace."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self.rounds: list[RoundTrace] = []
+        self.past_rounds: tuple[PastRound, ...] = ()
+        """Those that were run, as a planner sees them."""
+        self.answer: str | None = None
+        self.concern: str | None = None
+        """Why the answer is not that of the latest plan's last step; None: it is."""
+
+    @property
+    def previous_response(self) -> str | None:
+        """The final response of the round before; None: there is none."""
+        return (self.past_rounds[-1].response or None) if self.past_rounds else None
+
+    @property
+    def earlier_calls(self) -> Counter[int]:
+        """How many steps each worker had so far, by its number."""
+        return Counter(worker for round_ in self.rounds for worker in round_.called_workers)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the latest round ends the question, although the budget may allow another."""
+        if not self.rounds:
+            return False
+        last = self.rounds[-1]
+        if not isinstance(last.plan.decision, Workflow):
+            return True
+        reply = last.spans[-1].reply
+        # After calls of its tools the caller continues with the same worker.
+        return reply is not None and bool(reply.tool_calls)
+
+    def add(self, round_: RoundTrace) -> RoundTrace:
+        """Add a round that was not run. The answer stays as it is, or is the response of the step that is accepted."""
+        if round_.error is not None:
+            self.concern = f"There is no plan to run. {round_.error.message}"
+        elif round_.plan.accepted_step is not None:
+            round, step = round_.plan.accepted_step
+            self.answer, self.concern = self.past_rounds[round].responses[step], None
+            round_ = round_.model_copy(update={"response": self.answer})
+        self.rounds.append(round_)
+        return round_
+
+    def add_run(self, round_: RoundTrace, workflow: Workflow, spans: tuple[Span, ...]) -> RoundTrace:
+        """Add a round with the steps that were run, also one that was cancelled."""
+        latest = _answering_step(spans, self._pool)
+        reply = None if latest is None else spans[latest].reply
+        response, votes = (None, None) if reply is None else (reply.text, reply.votes)
+        responses = tuple(span.response for span in spans)
+        self.past_rounds = (*self.past_rounds, PastRound(workflow, response or "", votes, responses))
+        self.answer = self.answer if response is None else response
+        self.concern = _answer_concern(spans, latest)
+        if round_.error is not None:
+            why = f"There is no plan to run. {round_.error.message}"
+            went = f"The question went to {spans[0].worker!r} alone."
+            self.concern = " ".join(filter(None, (why, went, self.concern)))
+        round_ = round_.model_copy(update={"spans": spans, "response": response})
+        self.rounds.append(round_)
+        return round_
+
+    def status(self, trouble: str | None) -> tuple[TraceStatus, str | None]:
+        """The status of a question that ended, and its error in a sentence or two.
+
+        Args:
+            trouble: why storage failed, if that stopped the question.
+        """
+        error = trouble or self.concern
+        if self.answer is None:
+            return "failed", error
+        if error is None:
+            return "ok", None
+        if self.rounds[-1].response is None and trouble is None:
+            error += " The answer is that of an earlier round."
+        return "degraded", error
+
+
+def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
+    """The step whose response is a round's answer: the latest that is done. None: none is.
+
+    A tool that says that it has no result gives way to an earlier step that has one.
+    """
+    done = [span.position for span in spans if span.status == "done"]
+    for position in reversed(done):
+        span = spans[position]
+        if is_result(span.response or "") or not is_tool(pool.named(span.worker)):
+            return position
+    return done[-1] if done else None
+
+
+def _answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
+    """Why a round's last step gave no answer; None: it did. `latest` is the step that gave it in its place."""
+    if latest is None:
+        faults = " ".join(
+            f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"
+        )
+        return f"No step succeeded. {faults}"
+    if latest == len(spans) - 1:
+        return None
+    last = spans[-1]
+    if last.status == "done":
+        reason = (last.response or "").partition("\n")[0]
+        return f"The last step's tool has no result ({reason}); the answer is that of step {latest}."
+    return f"The last step did not succeed ({last.error}); step {latest} is the latest that did."
