@@ -17,6 +17,7 @@ from podium.recordings import RecordedResponse, Recording
 from podium.recordings.files import to_batch
 from podium.recordings.model import RecordedWorker, RecordingHeader
 from podium.rollout import run_rollout
+from podium.rollout.run_data import grader_settings
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
 from podium.team import Runner
@@ -67,6 +68,14 @@ async def test_a_single_worker_is_as_often_right_as_in_the_recording(
     (worker,) = (worker for worker in recording.header.workers if worker.name == name)
     assert right == pytest.approx(worker.accuracy)
     assert score == pytest.approx(fmean(r.score or 0.0 for r in given))
+
+
+def test_graders_of_another_recording_are_told_apart(make_recording: MakeRecording) -> None:
+    first = RecordedTasks(many(make_recording), "test")[0].grader
+    again = RecordedTasks(many(make_recording), "test")[1].grader
+    other = make_recording({"Q?": [RecordedResponse("ada", 0, "Answer: 4", "4", 0.5)]})
+    assert grader_settings(first) == grader_settings(again)
+    assert grader_settings(first) != grader_settings(RecordedTasks(other, "test")[0].grader)
 
 
 async def test_the_votes_answer_has_the_verdict_of_responses_with_that_answer(

@@ -67,6 +67,11 @@ class RecordedGrader:
     recording: Recording
     question: str
 
+    @property
+    def identity(self) -> str:
+        """What tells its verdicts from those of another recording."""
+        return self.recording.header.sha256
+
     async def __call__(self, response: str, gold: str) -> Grade:
         """Grade a response: by the verdict on the same response, else by the most frequent one on the same answer.
 

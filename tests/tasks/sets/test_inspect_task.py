@@ -6,6 +6,7 @@ import pytest
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
+from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.inspect_task import InspectTask
@@ -167,6 +168,15 @@ def test_a_task_that_cannot_be_a_set_is_refused_in_one_sentence(settings, senten
         InspectTask(**settings).read("test")
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_answers_of_another_scorer_or_of_other_arguments_are_told_apart():
+    names = ("sums", "lettered", "options", "chat")
+    tasks = [read(name).tasks[0] for name in names]
+    tasks += [only("verdict", args={"value": value}) for value in ("C", "I")]
+    graders = {value_digest(grader_settings(task.grader)) for task in tasks}
+    assert len(graders) == len(tasks)
+    assert value_digest(grader_settings(read("sums").tasks[0].grader)) in graders
 
 
 def test_arguments_make_the_task():

@@ -126,6 +126,14 @@ class InspectGrader:
     question: Question
     """The question that was sent."""
 
+    @property
+    def identity(self) -> Any:
+        """What tells its verdicts from those of another scorer, as JSON: the scorer's name and arguments, the models of
+        roles, and the sample."""
+        sample, scorer = self.sample, self.sample.scorer
+        judging = registry_info(scorer).name, _plain(registry_params(scorer)), _plain(sample.roles)
+        return [*judging, sample.gold, sample.sample.choices, _plain(sample.sample.metadata)]
+
     async def __call__(self, response: str, gold: str) -> Grade:
         """Grade a response with the scorer.
 
@@ -154,6 +162,17 @@ class InspectGrader:
             return await self.sample.scorer(state, Target(self.sample.sample.target))
         except Exception as error:  # its author's code, which may raise anything
             raise GraderError(f"the scorer failed: {_reason(error)}") from error
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON. An object of another kind is its name: its address would differ in each process."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return getattr(value, "name", type(value).__qualname__)
 
 
 async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
