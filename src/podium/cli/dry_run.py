@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from podium.cli.options import DispatchOptions
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
+from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, print_sentence
 from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
 from podium.train.engine import open_engine
@@ -50,7 +50,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             trial = Trial.of(found.pool, found.tasks)
             if not json:
                 _print_announcement(console, trial)
-            with calls.open(found.pool) as dispatcher:
+            with open_calls(calls, found.pool) as dispatcher:
                 trials = await trial.run(dispatcher)
             if not json:
                 _print_trials(console, trials)

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import re
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from podium.errors import UsageError
-
-if TYPE_CHECKING:
-    from podium.calls import Dispatcher
-    from podium.workers.pool import Pool
 
 Flag = Annotated[bool, Parameter(negative="", show_default=False)]
 """An option without a value; it has no --no- form."""
@@ -37,39 +31,6 @@ StorePlace = Annotated[
         f"team.toml, {DEFAULT_STORE}.",
     ),
 ]
-
-
-@Parameter(name="*", group="Workers' calls")
-@dataclass(frozen=True)
-class DispatchOptions:
-    """The response cache and the budgets, which all calls to workers share, for verbs that read no team file."""
-
-    cache: Path | None = None
-    """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
-    day_budget_usd: float | None = None
-    """The most dollars of all commands of a day (UTC) together. Default: $PODIUM_DAY_BUDGET_USD."""
-    run_budget_usd: float | None = None
-    """The most dollars that the run may cost, over all its starts."""
-
-    def open(self, pool: Pool, *, run: Path | None = None) -> AbstractContextManager[Dispatcher]:
-        """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.
-
-        Args:
-            run: the run's folder; None: these calls are no part of a run, and its budget does not hold.
-        """
-        from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
-        from podium.workers.traits import has_paid_workers  # noqa: PLC0415
-
-        return open_dispatcher(
-            paid_workers=has_paid_workers(pool),
-            cache=self.cache,
-            day_usd=self.day_budget_usd,
-            run_usd=None if run is None else self.run_budget_usd,
-            run=run,
-        )
-
-
-DEFAULT_CALLS = DispatchOptions()
 
 
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}

@@ -71,7 +71,7 @@ def record(
         worker: A worker to record. May be given several times. Default: all that are no tools.
         name: The recording's name. Default: that of the file.
         concurrency: The most calls at once.
-        budget_calls: The most calls of this start of the command, with retries and those of judges.
+        budget_calls: The most calls of this start, retries included.
         budget_seconds: The most seconds of this start.
         seed: Seeds the choice of questions and what workers draw.
         json: Print the header as one line of JSON.

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from podium.cli.options import DispatchOptions
 from podium.cli.run_settings import read_run_settings
+from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import UsageError
 from podium.train.run import run_grpo
@@ -19,7 +19,7 @@ from podium.train.supervised import run_sft
 
 def train_policy(settings: TrainSettings, run: Path, *, calls: DispatchOptions) -> None:
     """Train, or go on training."""
-    dispatch = partial(calls.open, run=run)
+    dispatch = partial(open_calls, calls, run=run)
     say = partial(print_sentence, open_console())
     if settings.stage == "sft":
         run_sft(settings, run, dispatch=dispatch, say=say)

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions
+from podium.cli.team_options import DEFAULT_CALLS, Calls, open_calls
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import UsageError
@@ -39,7 +39,7 @@ def score_server(
     port: int = 0,
     key_env: str | None = None,
     drain: float = DRAIN_S,
-    calls: DispatchOptions = DEFAULT_CALLS,
+    calls: Calls = DEFAULT_CALLS,
 ) -> int:
     """Serve a scoring session over HTTP until SIGTERM. After a restart, no answer that it has kept is paid again.
 
@@ -76,7 +76,7 @@ def score_server(
                     settings,
                     tasks,
                     pool,
-                    dispatch=partial(calls.open, run=run),
+                    dispatch=partial(open_calls, calls, run=run),
                     folder=run,
                 )
             )

@@ -1,4 +1,4 @@
-"""The options that name a team, and those that spell its keys shortly.
+"""The options that name a team, those of all calls to workers, and those that spell a team's keys shortly.
 
 Whatever a team file has can be set by `key=value` on the command line. `SPELLINGS` gives a few keys a short option too.
 `team_file` finds the file that the options name. A help of one line stands under its option; a longer one would keep
@@ -8,15 +8,19 @@ its line breaks there, and so stands in a `Parameter`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from podium.cli.options import DEFAULT_STORE, Flag
-from podium.config import overrides_of
 from podium.errors import UsageError
+
+if TYPE_CHECKING:
+    from podium.calls import Dispatcher
+    from podium.workers.pool import Pool
 
 SPELLINGS: Mapping[str, str] = {
     "pool": "pool",
@@ -40,6 +44,49 @@ SPELLINGS: Mapping[str, str] = {
 """The key of each short option, by the name of its field."""
 
 
+@dataclass(frozen=True)
+class SharedOptions:
+    """What all calls to workers share."""
+
+    cache: Path | None = None
+    """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite of a run that pays."""
+    day_budget_usd: float | None = None
+    """The most dollars of all commands of a day (UTC) together. Default: $PODIUM_DAY_BUDGET_USD."""
+
+
+@dataclass(frozen=True)
+class DispatchOptions(SharedOptions):
+    """The same for runs, which verbs that read no team file have alone."""
+
+    run_budget_usd: float | None = None
+    """The most dollars that the run may cost, over all its starts."""
+
+
+DEFAULT_CALLS = DispatchOptions()
+Calls = Annotated[DispatchOptions, Parameter(name="*", group="Workers' calls")]
+"""The parameter of a verb."""
+
+
+def open_calls(
+    calls: DispatchOptions, pool: Pool, *, run: Path | None = None
+) -> AbstractContextManager[Dispatcher]:
+    """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.
+
+    Args:
+        run: the run's folder; None: these calls are no part of a run, and its budget does not hold.
+    """
+    from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
+    from podium.workers.traits import has_paid_workers  # noqa: PLC0415
+
+    return open_dispatcher(
+        paid_workers=has_paid_workers(pool),
+        cache=calls.cache,
+        day_usd=calls.day_budget_usd,
+        run_usd=None if run is None else calls.run_budget_usd,
+        run=run,
+    )
+
+
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class TeamOptions:
@@ -51,31 +98,25 @@ class TeamOptions:
     """Leave the team.toml of the working folder out."""
     pool: str | None = None
     """The workers: those of this team file or of the team of this name (pool)."""
-    day_budget_usd: float | None = None
-    """The most dollars of all commands of a day (UTC) together (budget.day_usd). Default: $PODIUM_DAY_BUDGET_USD."""
 
     def overrides(self) -> tuple[str, ...]:
         """The short options as `key=value`."""
+        from podium.config import overrides_of  # noqa: PLC0415 - loads pydantic, which help does not need
+
         given = {field.name: getattr(self, field.name) for field in fields(self)}
         return overrides_of({SPELLINGS[name]: value for name, value in given.items() if name in SPELLINGS})
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
-class CallOptions(TeamOptions):
+class CallOptions(SharedOptions, TeamOptions):
     """The same, for verbs that keep answers."""
-
-    cache: Path | None = None
-    """The SQLite file of the response cache (cache). Default: none, but RUN/responses.sqlite of a run that pays."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
-class RunOptions(CallOptions):
+class RunOptions(DispatchOptions, CallOptions):
     """The same, for runs."""
-
-    run_budget_usd: float | None = None
-    """The most dollars that the run may cost, over all its starts (budget.run_usd)."""
 
 
 @Parameter(name="*", group="Team")

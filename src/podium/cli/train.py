@@ -8,7 +8,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
 
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
+from podium.cli.options import Flag
+from podium.cli.team_options import DEFAULT_CALLS, Calls
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
@@ -28,7 +29,7 @@ def train(
     config: Path | None = None,
     dry_run: Flag = False,
     json: Flag = False,
-    calls: DispatchOptions = DEFAULT_CALLS,
+    calls: Calls = DEFAULT_CALLS,
 ) -> int:
     """Train a policy in a run's folder. The same command resumes a run that was killed.
 

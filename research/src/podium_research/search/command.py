@@ -18,10 +18,11 @@ from typing import Any, Literal
 from rich.console import Console
 
 from podium.calls import Dispatcher
-from podium.cli.options import DEFAULT_CALLS, DispatchOptions, Flag
+from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
+from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_calls
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
@@ -64,7 +65,7 @@ def search(
     config: Path | None = None,
     dry_run: Flag = False,
     json: Flag = False,
-    calls: DispatchOptions = DEFAULT_CALLS,
+    calls: Calls = DEFAULT_CALLS,
 ) -> int:
     """Search for the file of a planner on the graded answers of a pool. The same command continues what was stopped.
 
@@ -121,7 +122,7 @@ async def _run(
     folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
-        with calls.open(search.pool, run=None if folder is None else run) as dispatcher:
+        with open_calls(calls, search.pool, run=None if folder is None else run) as dispatcher:
             if not begun:
                 price = search.price(await _dry_question(search, dispatcher))
                 if as_json:
