@@ -43,8 +43,8 @@ def final_answer(text: str) -> str | None:
     start, stop, tag = in_tag(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)
-    for found in (*named, boxed(text), last_line(text)):
-        answer = bare(found or "")
+    for candidate in (*named, boxed(text), last_line(text)):
+        answer = bare(candidate or "")
         if answer:
             return answer
     return None
@@ -96,10 +96,10 @@ def in_tag(text: str) -> tuple[int, int, str | None]:
 
 
 def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for found in mark.finditer(text):  # noqa: B007 - the last is wanted
+    last = None
+    for last in mark.finditer(text):  # noqa: B007 - the last is wanted
         pass
-    return found
+    return last
 
 
 def tagged(text: str) -> str | None:

@@ -40,7 +40,7 @@ class FencedBlock(NamedTuple):
 def blocks(text: str) -> list[FencedBlock]:
     """The fenced blocks of a text, in order, without those that are blank. A block that is not closed ends with it."""
     lines = text.splitlines(keepends=True)
-    found: list[FencedBlock] = []
+    blocks_read: list[FencedBlock] = []
     at = offset = 0
     while at < len(lines):
         bare, indent = _unindented(lines[at])
@@ -55,9 +55,9 @@ def blocks(text: str) -> list[FencedBlock]:
             language = _language(opening["info"])
             end = _end(lines, at, opening["fence"], language, indent + len(opening["item"]))
             content = _content(lines[at:end], indent + len(opening["item"]))
-            found += [FencedBlock(language, content)] if content.strip() else []
+            blocks_read += [FencedBlock(language, content)] if content.strip() else []
             at = end + 1
-    return found
+    return blocks_read
 
 
 def last_block(
@@ -67,10 +67,10 @@ def last_block(
 
     None: the text has no block that is not blank.
     """
-    found = blocks(text)
-    named = (block.content for block in reversed(found) if block.language in languages)
-    read = (block.content for block in reversed(found) if reads(block.content))
-    return next(named, None) or next(read, None) or (found[-1].content if found else None)
+    blocks_read = blocks(text)
+    named = (block.content for block in reversed(blocks_read) if block.language in languages)
+    read = (block.content for block in reversed(blocks_read) if reads(block.content))
+    return next(named, None) or next(read, None) or (blocks_read[-1].content if blocks_read else None)
 
 
 def last_program(text: str) -> str | None:

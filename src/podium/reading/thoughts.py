@@ -184,7 +184,7 @@ class ThoughtSplitter:
         if not final:
             begun = _BEGUN.search(text, max(place, end - _LONGEST))
             word = _BEGUN_WORD.search(text, max(place, end - len(_FINAL_WORD))) if self._hold else None
-            end = min([end, *(each.start() for each in (mark, begun, word) if each is not None)])
+            end = min([end, *(start.start() for start in (mark, begun, word) if start is not None)])
         self._put(text[place:end], thoughts, answer)
         self._pending = text[end:]
         return "".join(thoughts), "".join(answer)
@@ -300,8 +300,8 @@ class ThoughtSplitter:
 
     def _follow_fences(self, lines: str) -> None:
         """Follow the code fences (CommonMark 4.5) in whole lines."""
-        for found in _FENCE.finditer(lines):
-            fence, info = found.group(1), found.group(2)
+        for match in _FENCE.finditer(lines):
+            fence, info = match.group(1), match.group(2)
             if self._fence is None:
                 if fence[0] == "~" or "`" not in info:
                     self._fence = fence

@@ -74,11 +74,11 @@ def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Ov
             most = (place in same, len(hits.get(place, ())))
             if place not in best or most > best[place][:2]:
                 best[place] = (*most, where)
-    found = [
+    overlaps = [
         Overlap(place, where, same, len(met[place]) / max(1, index.ngram_counts[place]))
         for place, (same, _, where) in best.items()
     ]
-    return sorted(found, key=lambda overlap: (-overlap.same, -overlap.shared, overlap.place))
+    return sorted(overlaps, key=lambda overlap: (-overlap.same, -overlap.shared, overlap.place))
 
 
 class _Index:

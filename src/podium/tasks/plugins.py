@@ -30,7 +30,7 @@ def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, ta
     Raises:
         ConfigError: an entry point is not a class derived from `base`, or its name is taken.
     """
-    known = {_name(one, tag): one for one in table}
+    known = {_name(row, tag): row for row in table}
     noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
     plugins = PluginGroup[Any](group, noun)
     for entry, plugin in plugins.items():

@@ -81,17 +81,17 @@ class RecordedGrader:
 
     def grade(self, response: str, gold: str) -> Grade:
         """Grade a response, without awaiting."""
-        found = final_answer(response)
+        stated = final_answer(response)
         if response in self._on_responses:
-            return Grade(self._on_responses[response], found)
-        if found is None or not is_result(response):
+            return Grade(self._on_responses[response], stated)
+        if stated is None or not is_result(response):
             return Grade(0.0)
-        answer = answer_key(found)
+        answer = answer_key(stated)
         if answer in self._on_answers:
-            return Grade(self._on_answers[answer], found)
+            return Grade(self._on_answers[answer], stated)
         if not gold:
-            return Grade(0.0, found, failure=UNJUDGED)
-        return Grade(float(answer == answer_key(gold)), found)
+            return Grade(0.0, stated, failure=UNJUDGED)
+        return Grade(float(answer == answer_key(gold)), stated)
 
     @cached_property
     def _judged(self) -> tuple[tuple[str, float], ...]:

@@ -117,7 +117,7 @@ class _PartTasks:
 def _disjoint_splits(parts: Sequence[TaskSetSpec], split: str) -> list[LoadedSplit]:
     """A split of each part, without questions of the parts before it and of any part's later splits."""
     wanted = (split,) if len(parts) == 1 else (split, *later_splits(split))
-    read = [part.read_splits([one for one in wanted if one in part.splits]) for part in parts]
+    read = [part.read_splits([name for name in wanted if name in part.splits]) for part in parts]
     later = {
         task_key(task)
         for by_split in read

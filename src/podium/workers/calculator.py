@@ -67,19 +67,19 @@ class CalculatorWorker:
         """
         subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
-            if found := list(islice(expressions(text), _MOST)):
-                return tool.free_reply(_computed(found, requested_rounding(text)))
+            if texts := list(islice(expressions(text), _MOST)):
+                return tool.free_reply(_computed(texts, requested_rounding(text)))
         return tool.no_input_reply(request, NO_EXPRESSION)
 
     async def close(self) -> None:
         """Nothing to close."""
 
 
-def _computed(found: list[str], rounding: AnswerRounding) -> str:
+def _computed(texts: list[str], rounding: AnswerRounding) -> str:
     lines: list[str] = []
     faults: list[str] = []
     answer: str | None = None
-    for expression in found:
+    for expression in texts:
         try:
             value = compute(expression)
         except ValueError as fault:
@@ -137,10 +137,12 @@ def requested_rounding(text: str) -> AnswerRounding:
 
 
 def _last(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.findall(text)
-    if not found:
+    figures = pattern.findall(text)
+    if not figures:
         return None
-    return min(_MOST_FIGURES, int(found[-1]) if found[-1].isdigit() else _WORDS.index(found[-1].lower()))
+    return min(
+        _MOST_FIGURES, int(figures[-1]) if figures[-1].isdigit() else _WORDS.index(figures[-1].lower())
+    )
 
 
 def _to_figures(value: Fraction, figures: int) -> Decimal:

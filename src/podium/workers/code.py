@@ -71,7 +71,7 @@ class CodeWorker:
                 sandbox failed; "missing": there is no program, and a step failed whose response it should see.
         """
         programs = map(program_in, tool.searched_texts(request))
-        program = next((found for found in programs if found is not None), None)
+        program = next((candidate for candidate in programs if candidate is not None), None)
         try:
             pool = await self._pools.pool()
             if program is None:

@@ -140,9 +140,9 @@ def find_program(name: str, folder: Path) -> str:
         ConfigError: there is none, or it may not be run.
     """
     local = os.sep in name
-    found = shutil.which(str(folder.absolute() / name) if local else name)
-    if found is not None:
-        return os.path.abspath(found)
+    program = shutil.which(str(folder.absolute() / name) if local else name)
+    if program is not None:
+        return os.path.abspath(program)
     if local and (folder / name).is_file():
         raise ConfigError(
             f"{folder / name} may not be run; make it executable, or name its interpreter first."

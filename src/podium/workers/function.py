@@ -195,19 +195,19 @@ def find_function(named: str, path: Path | None = None) -> Function:
             sys.path.append(folder)
             importlib.invalidate_caches()
     module = _import(place)
-    found: Any = module
+    target: Any = module
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not hasattr(target, part):
             where = getattr(module, "__file__", None) or "the interpreter"
             raise ConfigError(
                 f"callable {named!r}: the module {place!r}, from {where}, has no {attribute!r}."
             )
-        found = getattr(found, part)
-    if not callable(found):
+        target = getattr(target, part)
+    if not callable(target):
         raise ConfigError(
-            f"callable {named!r} is {type(found).__name__}, which cannot be called; name a function."
+            f"callable {named!r} is {type(target).__name__}, which cannot be called; name a function."
         )
-    return found  # type: ignore[no-any-return]
+    return target  # type: ignore[no-any-return]
 
 
 def accepted_keywords(function: Function) -> tuple[str, ...]:

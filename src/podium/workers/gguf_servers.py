@@ -132,9 +132,9 @@ def check_sum(spec: GgufSpec, file: Path) -> None:
     if spec.sha256 is None:
         return
     with file.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != spec.sha256.lower():
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+    if digest != spec.sha256.lower():
         raise ConfigError(
-            f"Worker {spec.name!r}: {file} has the SHA-256 {found} and not {spec.sha256}; it is another file.",
+            f"Worker {spec.name!r}: {file} has the SHA-256 {digest} and not {spec.sha256}; it is another file.",
             ("sha256",),
         )

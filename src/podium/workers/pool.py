@@ -264,11 +264,11 @@ def build_pool(
 
 def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
     """The built-in kinds, and others that the file names: from `given`, or of installed packages."""
-    found: dict[str, WorkerKind] = {}
+    kinds: dict[str, WorkerKind] = {}
     tables = source.tables.get("worker")
     for i, table in enumerate(tables if isinstance(tables, list) else ()):
         name = table.get("kind") if isinstance(table, dict) else None
-        if not isinstance(name, str) or name in BUILT_IN or name in found:
+        if not isinstance(name, str) or name in BUILT_IN or name in kinds:
             continue
         try:
             kind = given.get(name) or INSTALLED_KINDS.find(name)
@@ -279,8 +279,8 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
         except ConfigError as error:
             raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
         # Of an unknown kind the message names all that there are.
-        found |= given if kind is None else {name: kind}
-    return {**BUILT_IN, **found} if found else BUILT_IN
+        kinds |= given if kind is None else {name: kind}
+    return {**BUILT_IN, **kinds} if kinds else BUILT_IN
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:

@@ -145,11 +145,11 @@ class Ratings(Settings):
 
     @cached_property
     def _by_word(self) -> Mapping[str, list[tuple[str, float]]]:
-        found: dict[str, list[tuple[str, float]]] = defaultdict(list)
+        numbers: dict[str, list[tuple[str, float]]] = defaultdict(list)
         for kind, words in self.clusters.items():
             for word, weight in words.items():
-                found[word].append((kind, weight))
-        return found
+                numbers[word].append((kind, weight))
+        return numbers
 
     @cached_property
     def _found(self) -> Callable[[str], str]:

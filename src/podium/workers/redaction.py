@@ -101,8 +101,8 @@ class Secrets:
         if isinstance(value, str):
             return self.scrub(value)
         if isinstance(value, dict):
-            return {name: self.scrub_values(each) for name, each in value.items()}
-        return [self.scrub_values(each) for each in value] if isinstance(value, list) else value
+            return {name: self.scrub_values(item) for name, item in value.items()}
+        return [self.scrub_values(item) for item in value] if isinstance(value, list) else value
 
 
 def read_key(

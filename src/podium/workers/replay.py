@@ -148,12 +148,12 @@ class ReplayWorker:
         """
         text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
         inner = request.view.question
-        while (found := self.recording.find(text)) is None:
+        while (row := self.recording.find(text)) is None:
             if inner == text:
                 return None
             text = inner
             inner = read_view((Message(role="user", content=text),)).question
-        return found
+        return row
 
     def _usage(self, response: RecordedResponse, asked: str) -> Usage:
         """Tokens of what was asked and of the response, as in the recorded call, not of the messages of this call."""
@@ -221,7 +221,7 @@ def with_answer(response: RecordedResponse) -> str:
     text = without_thoughts(response.text)
     if response.answer is None or not response.answer.strip():
         return text
-    found = final_answer(text)
-    if found is not None and normalise(found) == normalise(response.answer):
+    stated = final_answer(text)
+    if stated is not None and normalise(stated) == normalise(response.answer):
         return text
     return f"{text}\n<answer>{response.answer}</answer>".lstrip()

@@ -205,14 +205,14 @@ class ProcessGroup:
 
 
 def _descendants(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             for child in map(int, _read(f"/proc/{pid}/task/{thread}/children").split()):
-                found += [child, *_descendants(child)]
+                pids += [child, *_descendants(child)]
     except OSError:
-        return found
-    return found
+        return pids
+    return pids
 
 
 def _read(path: str) -> str:

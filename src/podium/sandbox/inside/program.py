@@ -59,8 +59,8 @@ def serve(*, source: str, prelude: str, names: list[str]) -> None:
     exec(compile(prelude, "prelude.py", "exec"), module)
     exec(compile(source, "program.py", "exec"), module)
     solution = module["Solution"]() if isinstance(module.get("Solution"), type) else None
-    found = {name: getattr(solution, name, None) or module.get(name) for name in names}
-    functions = {name: value for name, value in found.items() if callable(value)}
+    values = {name: getattr(solution, name, None) or module.get(name) for name in names}
+    functions = {name: value for name, value in values.items() if callable(value)}
     frames.write(FROM, json.dumps(list(functions)).encode())
     server = _CallServer(functions)
     while (request := frames.read(TO)) is not None:

@@ -101,8 +101,8 @@ class Choice(PureGrader):
         if self.answer == "final":
             claim = _last_claim(response, key)
         else:
-            found = extract(response, self.answer)
-            claim = None if found is None else _definite(_without_markup(found), key)
+            answer = extract(response, self.answer)
+            claim = None if answer is None else _definite(_without_markup(answer), key)
         if claim is None:
             return Grade(0.0)
         return Grade(float(key is not None and claim.letter == key.letter), claim.letter or claim.text)

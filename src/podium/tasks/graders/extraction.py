@@ -96,30 +96,30 @@ _SENTENCE_BREAK = re.compile(r"[.!?]\s")
 def extract(response: str, place: AnswerPlace) -> str | None:
     """Find the answer at a place, without outer space; None: there is none, or it is empty. Thoughts do not count."""
     response = without_thoughts(response)
-    found: str | None
+    answer: str | None
     match place:
         case "final":
-            found = final_answer(response)
+            answer = final_answer(response)
         case "stated":
-            found = stated_answer(response)
+            answer = stated_answer(response)
         case "formula":
-            found = stated_formula(response)
+            answer = stated_formula(response)
         case "tag":
-            found = tagged(response)
+            answer = tagged(response)
         case "boxed":
-            found = in_last_box(response)
+            answer = in_last_box(response)
         case "field":
-            found = json_answer_field(response)
+            answer = json_answer_field(response)
         case "hashes":
-            found = after_hashes(response)
+            answer = after_hashes(response)
         case "line":
-            found = last_line(response)
+            answer = last_line(response)
         case "code":
-            found = last_program(response) or response
+            answer = last_program(response) or response
         case "whole":
-            found = response
-    found = (found or "").strip()
-    return found or None
+            answer = response
+    answer = (answer or "").strip()
+    return answer or None
 
 
 def after_hashes(response: str) -> str | None:
@@ -131,7 +131,7 @@ def after_hashes(response: str) -> str | None:
 def stated_answer(text: str) -> str | None:
     """The stated answer as it is written, without the frame of boxes; None: there is none."""
     response = text.strip()
-    places = [found for look in (last_boxes, _tag, _member, _final) if (found := look(response))]
+    places = [place for look in (last_boxes, _tag, _member, _final) if (place := look(response))]
     if places:
         return max(places)[1]
     answer = _behind(_ANSWER, response)
@@ -146,18 +146,18 @@ def stated_formula(text: str) -> str | None:
         return statement
     contents: list[str] = []
     begins = 0
-    for found in reversed(list(_FORMULA.finditer(statement[-_WINDOW:]))):
-        if contents and not _SEPARATOR.fullmatch(statement[-_WINDOW:], found.end(), begins):
+    for formula in reversed(list(_FORMULA.finditer(statement[-_WINDOW:]))):
+        if contents and not _SEPARATOR.fullmatch(statement[-_WINDOW:], formula.end(), begins):
             break
-        contents.append(found[found.lastindex or 0])
-        begins = found.start()
+        contents.append(formula[formula.lastindex or 0])
+        begins = formula.start()
     return ", ".join(reversed(contents)) or None
 
 
 def json_answer_field(text: str) -> str | None:
     """The value of the last `"answer": ...` of a JSON object, even if the object is incomplete."""
-    found = _member(text)
-    return found[1] if found else None
+    member = _member(text)
+    return member[1] if member else None
 
 
 def _tag(text: str) -> tuple[int, str] | None:

@@ -79,35 +79,33 @@ class Json(GraderSettings):
         return None if fitting else "the gold answer does not fit the schema"
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        found = _found(without_thoughts(response).strip())
+        answer = _found(without_thoughts(response).strip())
         try:
-            given, wanted = _read(found), _read(gold)
+            said, wanted = _read(answer), _read(gold)
         except ValueError:
-            return Grade(0.0, found or None)
-        right = self._holds(given, wanted)
+            return Grade(0.0, answer or None)
+        right = self._holds(said, wanted)
         if right and self.json_schema:
-            right = await asyncio.to_thread(fits_schema, self.json_schema, given)
-        return Grade(float(right), found)
+            right = await asyncio.to_thread(fits_schema, self.json_schema, said)
+        return Grade(float(right), answer)
 
-    def _holds(self, given: Any, wanted: Any) -> bool:
+    def _holds(self, said: Any, wanted: Any) -> bool:
         """Whether a value equals the gold value; recursion is as deep as the gold value."""
         if isinstance(wanted, dict):
             return (
-                isinstance(given, dict)
-                and given.keys() >= wanted.keys()
-                and (self.extra_keys or len(given) == len(wanted))
-                and all(self._holds(given[key], value) for key, value in wanted.items())
+                isinstance(said, dict)
+                and said.keys() >= wanted.keys()
+                and (self.extra_keys or len(said) == len(wanted))
+                and all(self._holds(said[key], value) for key, value in wanted.items())
             )
         if isinstance(wanted, list):
-            return (
-                isinstance(given, list) and len(given) == len(wanted) and all(map(self._holds, given, wanted))
-            )
+            return isinstance(said, list) and len(said) == len(wanted) and all(map(self._holds, said, wanted))
         if _is_number(wanted):
             # Differences of integers are exact, however long they are.
-            return _is_number(given) and abs(given - wanted) <= self._tolerance(wanted)
+            return _is_number(said) and abs(said - wanted) <= self._tolerance(wanted)
         if isinstance(wanted, str):
-            return isinstance(given, str) and unfolded(given) == unfolded(wanted)
-        return type(given) is type(wanted) and bool(given == wanted)
+            return isinstance(said, str) and unfolded(said) == unfolded(wanted)
+        return type(said) is type(wanted) and bool(said == wanted)
 
     def _tolerance(self, wanted: int | float) -> float:
         return max(self.absolute, self.relative * abs(wanted))

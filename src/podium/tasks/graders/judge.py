@@ -98,20 +98,20 @@ class Judge(GraderSettings):
             GraderError: the worker failed, or gave no verdict.
             ConfigError: the worker cannot be built; for example, its key is missing.
         """
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        found = truncate_middle(found, self.longest)
+        answer = truncate_middle(answer, self.longest)
         bill: list[float] = []
         try:
-            score = await self._score(found, gold, bill)
+            score = await self._score(answer, gold, bill)
         except GraderError as error:
             raise GraderError(str(error), cost_usd=sum(bill)) from None
-        return Grade(score, found, sum(bill))
+        return Grade(score, answer, sum(bill))
 
-    async def _score(self, found: str, gold: str, bill: list[float]) -> float:
+    async def _score(self, answer: str, gold: str, bill: list[float]) -> float:
         """The score; `bill` grows by the dollars of each reply."""
-        judged = JudgedResponse(found, self.question, gold, self.rubric)
+        judged = JudgedResponse(answer, self.question, gold, self.rubric)
         ask, name = partial(self._reply, bill=bill), self.worker.name
         first = await judged.verdict(ask, name)
         if first != "RIGHT" and self.tie == 0:

@@ -113,7 +113,7 @@ _REWRITES = tuple(
         (r"\\[dtc]frac", r"\\frac"),
         (r"\\langle\b", "("),
         (r"\\rangle\b", ")"),
-        (r"\\begin\{cases\}(.*?)(?:\\\\)?\s*\\end\{cases\}", lambda found: found[1].replace("\\\\", ", ")),
+        (r"\\begin\{cases\}(.*?)(?:\\\\)?\s*\\end\{cases\}", lambda match: match[1].replace("\\\\", ", ")),
         (r"\\(?:[Ll]ong)?[Rr]ightarrow\b|\\(?:implies|therefore|to)\b|=>|->", r" \\therefore "),
         (r"\\p?mod\s*(?:\{[^{}]*\}|\d+)|\(\s*\\bmod[^()]*\)", ""),
         (r"\\equiv\b", "="),
@@ -229,9 +229,9 @@ def _without_text(text: str) -> str:
     There is no space inside braces or an environment, or if the content is a single character.
     """
 
-    def prose(found: re.Match[str]) -> str:
-        content = found[1].strip()
-        before = text[: found.start()]
+    def prose(match: re.Match[str]) -> str:
+        content = match[1].strip()
+        before = text[: match.start()]
         inside = before.count("{") > before.count("}") or before.count("\\begin") > before.count("\\end")
         if inside or len(content) == 1:
             return content
@@ -331,7 +331,7 @@ def normalise_latex(text: str) -> str:
     """Rewrite mathematics in one notation, keeping its value. Units and words stay."""
     plain = unfolded(text).strip().translate(_SIGNS)
     for sign, digits in (("_", _SUBSCRIPT), ("^", _SUPERSCRIPT)):
-        plain = digits.sub(lambda found, sign=sign: f"{sign}{{{found[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
+        plain = digits.sub(lambda match, sign=sign: f"{sign}{{{match[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
     if "\\begin" not in plain:
         plain = plain.replace("\\\\", "\\")
     plain = plain_numbers(plain)
@@ -346,10 +346,10 @@ def normalise_latex(text: str) -> str:
 
 def _called(text: str, mark: re.Pattern[str], opening: str, closing: str) -> str:
     """Replace the parentheses behind a mark by other brackets, from the right, so that inner ones come first."""
-    for found in reversed(list(mark.finditer(text))):
-        end = _closing(text, found.end())
+    for match in reversed(list(mark.finditer(text))):
+        end = _closing(text, match.end())
         if end is not None:
-            text = f"{text[: found.start()]}{opening}{text[found.end() : end]}{closing}{text[end + 1 :]}"
+            text = f"{text[: match.start()]}{opening}{text[match.end() : end]}{closing}{text[end + 1 :]}"
     return text
 
 

@@ -45,18 +45,18 @@ class Numeric(PureGrader):
         return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
 
     def judge(self, response: str, gold: str) -> Grade:
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        given, wanted = number(found, fractions=False), number(gold, fractions=False)
-        if given is None and self.sentences and (verbs := [*_VERB.finditer(found)]):
-            given = number(bare(found[verbs[-1].end() :].strip(_MARKUP)), fractions=False)
-        hedges = is_false(found.strip(" $"), found) or not settles(found, gold)
+        given, wanted = number(answer, fractions=False), number(gold, fractions=False)
+        if given is None and self.sentences and (verbs := [*_VERB.finditer(answer)]):
+            given = number(bare(answer[verbs[-1].end() :].strip(_MARKUP)), fractions=False)
+        hedges = is_false(answer.strip(" $"), answer) or not settles(answer, gold)
         if given is None or wanted is None or hedges or (lists_values(response) and not lists_values(gold)):
-            return Grade(0.0, found)
+            return Grade(0.0, answer)
         difference = abs(given - wanted)
         near = difference <= self.absolute or (wanted and difference / abs(wanted) <= self.relative)
-        return Grade(float(bool(near)), found)
+        return Grade(float(bool(near)), answer)
 
 
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|has|have)\b:?", re.IGNORECASE)
@@ -99,12 +99,12 @@ class Math(GraderSettings):
         wanted = _gold_expression(gold)
         if wanted is None:
             raise GraderError(f"the gold answer {gold[:60]!r} states no value; correct it.")
-        found = extract(response, self.answer)
-        given = expression(found) if found else None
-        if given is None or found is None:
-            return Grade(0.0, found)
-        hedges = not settles(found, gold) or is_false(given.text, found)
-        if (found != gold and hedges) or (lists_values(response) and not lists_values(gold)):
+        answer = extract(response, self.answer)
+        given = expression(answer) if answer else None
+        if given is None or answer is None:
+            return Grade(0.0, answer)
+        hedges = not settles(answer, gold) or is_false(given.text, answer)
+        if (answer != gold and hedges) or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, given.text)
         if wanted == given:
             return Grade(1.0, given.text)

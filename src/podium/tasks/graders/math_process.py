@@ -128,14 +128,14 @@ def _parsed(text: str) -> Any:
     form = NormalizationConfig(
         basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none", equations=False
     )
-    found = parse(
+    readings = parse(
         f"${text}$",
         [LatexExtractionConfig(normalization_config=form, boxed_match_priority=-1)],
         fallback_mode="no_fallback",
         extraction_mode="first_match",
         parsing_timeout=None,
     )
-    return found[0] if found else text
+    return readings[0] if readings else text
 
 
 def _bound(value: Any) -> Any:

@@ -31,7 +31,7 @@ _IN_PERCENT = re.compile(r"(?<![\d.])(\d{1,9})? ?\\frac\{(\d{1,9})\}\{(\d{1,9})\
 
 def plain_numbers(text: str) -> str:
     """Write grouped numbers without their groups, decimals with a point, and decimals that repeat as fractions."""
-    plain = _GROUPED.sub(lambda found: re.sub(r"\D", "", found.group()), text)
+    plain = _GROUPED.sub(lambda match: re.sub(r"\D", "", match.group()), text)
     plain = _POINTED.sub(_with_point, plain)
     for pattern, by in _REPEATED:
         plain = pattern.sub(by, plain)
@@ -43,22 +43,22 @@ def decimal_percent(text: str) -> str:
     return _IN_PERCENT.sub(_in_percent, text)
 
 
-def _with_point(found: re.Match[str]) -> str:
-    whole, decimals, grouped = found.groups()
+def _with_point(match: re.Match[str]) -> str:
+    whole, decimals, grouped = match.groups()
     return f"{whole.replace('.', '')}.{decimals}" if whole else grouped.replace(".", "")
 
 
-def _in_percent(found: re.Match[str]) -> str:
-    whole, above, below = (int(part or 0) for part in found.groups())
+def _in_percent(match: re.Match[str]) -> str:
+    whole, above, below = (int(part or 0) for part in match.groups())
     value = Fraction(above + whole * below, below) if below else None
     if value is None or 10**9 % value.denominator:
-        return found[0].removesuffix("\\%")
+        return match[0].removesuffix("\\%")
     return f"{float(value):.9f}".rstrip("0").rstrip(".") + "\\%"
 
 
-def _as_fraction(found: re.Match[str]) -> str:
+def _as_fraction(match: re.Match[str]) -> str:
     """`0.1\\overline{6}` as `\\frac{1}{6}`."""
-    whole, fixed, repeated = found.groups()
+    whole, fixed, repeated = match.groups()
     value = Fraction(
         int(f"{whole}{fixed}{repeated}") - int(f"{whole}{fixed}" or 0),
         (10 ** len(repeated) - 1) * 10 ** len(fixed),

@@ -43,10 +43,10 @@ class Exact(PureGrader):
         return None if normalise(bare(gold)) else "the gold answer is empty"
 
     def judge(self, response: str, gold: str) -> Grade:
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        return Grade(float(normalise(bare(found)) == normalise(bare(gold))), found)
+        return Grade(float(normalise(bare(answer)) == normalise(bare(gold))), answer)
 
 
 class Normalised(PureGrader):
@@ -75,11 +75,11 @@ class Normalised(PureGrader):
         return None
 
     def judge(self, response: str, gold: str) -> Grade:
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        said = self._words(found) if _may_equal(found, gold) else ""
-        return Grade(float(bool(said) and said in map(self._words, self._accepted(gold))), found)
+        said = self._words(answer) if _may_equal(answer, gold) else ""
+        return Grade(float(bool(said) and said in map(self._words, self._accepted(gold))), answer)
 
     def _words(self, text: str) -> str:
         return normalised_words(text, accents=self.accents)
@@ -129,13 +129,13 @@ class SetOf(PureGrader):
         return None if self._items(gold) else f"the gold answer {gold!r} is no list of items"
 
     def judge(self, response: str, gold: str) -> Grade:
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        if not _may_equal(found, gold) or not settles(found, gold):
-            return Grade(0.0, found)
+        if not _may_equal(answer, gold) or not settles(answer, gold):
+            return Grade(0.0, answer)
         wanted = self._items(gold)
-        return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(found))), found)
+        return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(answer))), answer)
 
     def _readings(self, text: str) -> Iterator[str]:
         """The answer, and the answer with its last `and` replaced by a separator."""
@@ -230,14 +230,14 @@ class Regex(GraderSettings):
         return None
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
         # In a thread, since a match may take a second; it releases the interpreter's lock.
-        same = await asyncio.to_thread(matches, gold, found) or (
-            unfolded(found) != found and await asyncio.to_thread(matches, gold, unfolded(found))
+        same = await asyncio.to_thread(matches, gold, answer) or (
+            unfolded(answer) != answer and await asyncio.to_thread(matches, gold, unfolded(answer))
         )
-        return Grade(float(same), found)
+        return Grade(float(same), answer)
 
 
 def matches(pattern: str, text: str, *, whole: bool = True) -> bool:

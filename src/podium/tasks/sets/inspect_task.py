@@ -88,20 +88,20 @@ class InspectTask(TaskSetSpec):
         from inspect_ai.util import registry_info  # noqa: PLC0415
 
         try:
-            found = load_tasks([self.task], dict(self.args))
+            loaded = load_tasks([self.task], dict(self.args))
         except Exception as error:  # a task is its author's code, and may raise anything
             reason = getattr(error, "message", error)
             raise ConfigError(f"The Inspect task {self.task!r} cannot be made: {reason}") from error
-        if len(found) != 1:
-            many = f"{len(found)} tasks" if found else "no task"
+        if len(loaded) != 1:
+            many = f"{len(loaded)} tasks" if loaded else "no task"
             raise ConfigError(
                 f"The Inspect task {self.task!r} names {many}; write package/task or file.py@task."
             )
         # Inspect only warns of unknown arguments and ignores them.
-        known = registry_info(found[0]).metadata["params"]
+        known = registry_info(loaded[0]).metadata["params"]
         for name in self.args:
             if name not in known and "kwargs" not in known:
                 raise ConfigError(
                     f"The Inspect task {self.task!r} takes no argument {name!r}; {suggestion(name, known)}"
                 )
-        return found[0]
+        return loaded[0]

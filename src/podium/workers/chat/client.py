@@ -149,8 +149,8 @@ class ChatClient:
             context_tokens=context_tokens,
         )
         listeners = [
-            None if each is None else StreamScrubber(each, self._secrets)
-            for each in (request.on_text, request.on_reasoning)
+            None if listener is None else StreamScrubber(listener, self._secrets)
+            for listener in (request.on_text, request.on_reasoning)
         ]
         reader = ResponseReader(
             self._failures,
@@ -159,7 +159,7 @@ class ChatClient:
             first_token_timeout=limits.first_token_timeout if stream else None,
             hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
             written=WrittenCalls.of(options),
-            listeners=tuple(None if each is None else each.add for each in listeners),
+            listeners=tuple(None if listener is None else listener.add for listener in listeners),
         )
         try:
             await self._exchange(adapted, limits.connect_timeout, reader)

@@ -129,7 +129,8 @@ def _joined(first: Message, second: Message) -> Message:
     texts = [first.content, second.content]
     if first.name != second.name:
         texts = [
-            each.content if each.name is None else f"{each.name}: {each.content}" for each in (first, second)
+            message.content if message.name is None else f"{message.name}: {message.content}"
+            for message in (first, second)
         ]
     return second.model_copy(
         update={

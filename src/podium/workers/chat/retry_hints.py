@@ -48,7 +48,7 @@ def retry_after(
     hints: list[Iterator[float | None]] = [_of_headers(named), _of_body(body, 0), _of_text(text)]
     if limited:
         hints.append(_of_resets(named))
-    return next((seconds for found in hints for seconds in found if seconds is not None), None)
+    return next((seconds for source in hints for seconds in source if seconds is not None), None)
 
 
 def _of_headers(headers: Mapping[str, str]) -> Iterator[float | None]:
@@ -60,26 +60,25 @@ def _of_body(value: Any, depth: int) -> Iterator[float | None]:
     if depth > _DEPTH:
         return
     if isinstance(value, list):
-        for each in value:
-            yield from _of_body(each, depth + 1)
+        for item in value:
+            yield from _of_body(item, depth + 1)
     elif isinstance(value, dict):
-        for name, each in value.items():
+        for name, item in value.items():
             word = name.lower().replace("_", "").replace("-", "")
-            if name == "headers" and isinstance(
-                each, dict
-            ):  # A gateway's, with those of the provider behind it.
-                headers = {key.lower(): text for key, text in each.items() if isinstance(text, str)}
+            if name == "headers" and isinstance(item, dict):
+                # A gateway's, with those of the provider behind it.
+                headers = {key.lower(): text for key, text in item.items() if isinstance(text, str)}
                 yield from _of_headers(headers)
                 yield from _of_resets(headers)
-            elif word in _FIELDS and isinstance(each, str | int | float):
-                yield _scaled(str(each), 0.001) if word.endswith("ms") else _seconds(str(each))
+            elif word in _FIELDS and isinstance(item, str | int | float):
+                yield _scaled(str(item), 0.001) if word.endswith("ms") else _seconds(str(item))
             else:
-                yield from _of_body(each, depth + 1)
+                yield from _of_body(item, depth + 1)
 
 
 def _of_text(text: str) -> Iterator[float | None]:
-    for found in _IN_TEXT.finditer(text.lower()):
-        yield _duration(found["wait"])
+    for hint in _IN_TEXT.finditer(text.lower()):
+        yield _duration(hint["wait"])
 
 
 def _of_resets(headers: Mapping[str, str]) -> Iterator[float | None]:

@@ -78,14 +78,14 @@ def unsupported_parameters(error: ProviderError, sent: Collection[str]) -> Itera
     if _RANGE.search(said) and not _UNSET.search(said):
         return
     for sentence in _SENTENCE_END.split(said):
-        found = sorted((match.start(), name) for name in names if (match := _pattern(name).search(sentence)))
+        named = sorted((match.start(), name) for name in names if (match := _pattern(name).search(sentence)))
         refusals = [match.start() for match in _REFUSES.finditer(sentence)]
-        if len(found) > 1 and _ONE_OF.search(sentence):
-            yield found[1][1], found[0][1]
+        if len(named) > 1 and _ONE_OF.search(sentence):
+            yield named[1][1], named[0][1]
         elif refusals:
             # "`top_p` is not supported", else "Argument not supported: stop".
-            before = [name for at, name in found if at < refusals[-1]]
-            after = [name for at, name in found if at >= refusals[-1]]
+            before = [name for at, name in named if at < refusals[-1]]
+            after = [name for at, name in named if at >= refusals[-1]]
             yield from ((name, None) for name in (before[-1:] or after[:1]))
     if _REFUSES.search(said) and isinstance(error.body, dict):
         reported = error.body.get("error")
@@ -111,8 +111,8 @@ def _places(value: Any, depth: int) -> Iterator[str]:
     if depth > _DEPTH:
         return
     if isinstance(value, list):
-        for each in value[:100]:
-            yield from _places(each, depth + 1)
+        for item in value[:100]:
+            yield from _places(item, depth + 1)
     elif isinstance(value, dict):
         loc = value.get("loc")
         if _CODES & {value.get(key) for key in ("type", "code") if isinstance(value.get(key), str)}:
@@ -120,8 +120,8 @@ def _places(value: Any, depth: int) -> Iterator[str]:
                 yield ".".join(map(str, loc))
             elif isinstance(value.get("param"), str):
                 yield value["param"]
-        for each in value.values():
-            yield from _places(each, depth + 1)
+        for item in value.values():
+            yield from _places(item, depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,5 +167,5 @@ def token_limit(error: ProviderError) -> TokenLimit | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> int | None:
-    found = pattern.search(text)
-    return None if found is None else next((int(number) for number in found.groups() if number), None)
+    match = pattern.search(text)
+    return None if match is None else next((int(number) for number in match.groups() if number), None)

@@ -97,9 +97,9 @@ class WrittenCalls:
         if _FENCE_BEGUN.match(rest):
             return True
         rest = _FENCE_OPENED.sub("", rest, count=1).lstrip()
-        opening = next((each for each in _OPENINGS if rest.startswith(each)), "")
+        opening = next((opening_mark for opening_mark in _OPENINGS if rest.startswith(opening_mark)), "")
         rest = rest[len(opening) :].lstrip()
-        if not rest or any(each.startswith(rest) for each in _OPENINGS):
+        if not rest or any(opening_mark.startswith(rest) for opening_mark in _OPENINGS):
             return True
         if rest.lstrip("[ \n")[:1] != "{":
             python = rest.lstrip("[ \n")
@@ -171,13 +171,13 @@ class WrittenCalls:
         for call in parsed.elts if isinstance(parsed, ast.List | ast.Tuple) else [parsed]:
             if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
                 raise ValueError("no call")
-            if any(each.arg is None for each in call.keywords):
+            if any(keyword.arg is None for keyword in call.keywords):
                 raise ValueError("arguments that are not written out")
-            arguments = {each.arg: ast.literal_eval(each.value) for each in call.keywords}
+            arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
             yield self._call(call.func.id, arguments)
 
 
 def _next(text: str, place: int) -> int:
     """The place in the text where the next value begins."""
-    found = _BETWEEN.match(text, place)
-    return place if found is None else found.end()
+    between = _BETWEEN.match(text, place)
+    return place if between is None else between.end()

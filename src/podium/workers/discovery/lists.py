@@ -60,11 +60,11 @@ def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | N
         models = (_of_list(row, kind, base_url) for row in listed)
     else:
         return None
-    found = _server(kind, root, models)
+    server = _server(kind, root, models)
     # What is loaded now says nothing: more may fit. A router without a limit says 0.
     held = _count(props.get("max_instances")) if props.get("role") == "router" else None
     held = 1 if kind == _SWAPS else held
-    return replace(found, models=tuple(replace(model, loaded_at_once=held) for model in found.models))
+    return replace(server, models=tuple(replace(model, loaded_at_once=held) for model in server.models))
 
 
 def with_show(

@@ -69,11 +69,11 @@ def ollama_address(host: str) -> str:
     scheme, has_scheme, rest = host.strip().strip("\"'").rpartition("://")
     usual = {"http": 80, "https": 443}.get(scheme, _OLLAMA_PORT) if has_scheme else _OLLAMA_PORT
     place, slash, path = rest.partition("/")
-    found = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
-    if found is None:  # An IPv6 address without brackets.
+    address = re.fullmatch(r"(\[[^\]]*\]|[^:]*)(?::(\d*))?", place)
+    if address is None:  # An IPv6 address without brackets.
         return f"{scheme or 'http'}://[{place}]:{usual}{slash}{path}"
-    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(found[1], found[1])
-    return f"{scheme or 'http'}://{name}:{found[2] or usual}{slash}{path}"
+    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(address[1], address[1])
+    return f"{scheme or 'http'}://{name}:{address[2] or usual}{slash}{path}"
 
 
 def _root(url: str) -> str:
@@ -120,10 +120,10 @@ class _Server:
                     received += piece
                     if len(received) > _MOST:
                         return {}
-                found = json.loads(received) if response.status == 200 else {}
+                body = json.loads(received) if response.status == 200 else {}
         except (aiohttp.ClientError, OSError, ValueError, RecursionError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return body if isinstance(body, dict) else {}
 
 
 async def _look(
@@ -140,11 +140,11 @@ async def _look(
     async with asyncio.TaskGroup() as group:
         for path in lists.PATHS:
             group.create_task(ask(path))
-    found = lists.read(answers, root)
-    if found is not None and found.kind == lists.OLLAMA:
-        found = await _with_details(server, found, environ)
-    if found is not None:
-        return found
+    reached = lists.read(answers, root)
+    if reached is not None and reached.kind == lists.OLLAMA:
+        reached = await _with_details(server, reached, environ)
+    if reached is not None:
+        return reached
     if server.wants_key:
         return FoundServer(usual, root, trouble="it wants a key; write a pool file with api_key_env by hand")
     if server.reached:
@@ -152,10 +152,10 @@ async def _look(
     return FoundServer(usual, root, trouble="nothing answers", answers=False)
 
 
-async def _with_details(server: _Server, found: FoundServer, environ: Mapping[str, str]) -> FoundServer:
+async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[str, str]) -> FoundServer:
     """What Ollama says of its models one by one; without it in time, what their names say."""
     loaded: Mapping[str, Any] = {}
-    shown: list[Any] = [{} for _ in found.models]
+    shown: list[Any] = [{} for _ in reached.models]
 
     async def show(position: int, name: str) -> None:
         shown[position] = await server.get("/api/show", {"model": name})
@@ -164,7 +164,7 @@ async def _with_details(server: _Server, found: FoundServer, environ: Mapping[st
         async with asyncio.timeout(_DETAILS_S):
             loaded = await server.get("/api/ps")
             async with asyncio.TaskGroup() as group:
-                for position, model in enumerate(found.models):
+                for position, model in enumerate(reached.models):
                     group.create_task(show(position, model.id))
     default, most_loaded = (
         int(value) if (value := environ.get(name, "")).isdecimal() else None
@@ -172,8 +172,8 @@ async def _with_details(server: _Server, found: FoundServer, environ: Mapping[st
     )
     details = [
         lists.with_show(model, show, loaded, default, most_loaded)
-        for model, show in zip(found.models, shown, strict=True)
+        for model, show in zip(reached.models, shown, strict=True)
     ]
     chats = tuple(model for model in details if model is not None)
-    others = (model.id for model, detail in zip(found.models, details, strict=True) if detail is None)
-    return replace(found, models=chats, left_out=(*found.left_out, *others))
+    others = (model.id for model, detail in zip(reached.models, details, strict=True) if detail is None)
+    return replace(reached, models=chats, left_out=(*reached.left_out, *others))

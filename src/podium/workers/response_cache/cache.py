@@ -200,7 +200,7 @@ class ResponseCache:
 
     def _missing(self, worker: str) -> str:
         """The message for a request to `worker` that is missing in replay."""
-        others = next((each.replies for each in self.workers if each.worker == worker), 0)
+        others = next((usage.replies for usage in self.workers if usage.worker == worker), 0)
         return (
             f"{self.path} has no reply of {worker!r} to this request, and {others} to others; "
             "record it by running once without replay."
