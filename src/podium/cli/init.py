@@ -183,7 +183,7 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
         if server.left_out:
             models.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")
         line.append(
-            printable("; ".join(filter(None, (server.trouble, *models)))), "" if server.models else "dim"
+            printable("; ".join(filter(None, (server.problem, *models)))), "" if server.models else "dim"
         )
         console.print(line, soft_wrap=True)
     if silent:

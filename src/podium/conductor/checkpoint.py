@@ -87,7 +87,7 @@ class TrainedPlanLimits(Settings):
 
 
 class PodiumFile(Settings):
-    """podium.json, beside the Hugging Face files."""
+    """The content of podium.json, which lies beside the Hugging Face files."""
 
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
@@ -108,12 +108,12 @@ class Checkpoint:
 
     path: Path
     config: Mapping[str, Any]
-    """config.json."""
+    """The content of config.json."""
     prompt: PromptSettings
     stated: TrainedFor | None = None
-    """The key `conducts` of podium.json."""
+    """The value of `conducts` in podium.json, if it has one."""
     plan: TrainedPlanLimits | None = None
-    """The key `plan` of podium.json."""
+    """The value of `plan` in podium.json, if it has one."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:

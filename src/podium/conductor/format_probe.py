@@ -1,4 +1,4 @@
-"""The probe: which plan format an endpoint really obeys, and the file that keeps the verdict for a day.
+"""Probes which plan format an endpoint really obeys, and keeps the verdict in a file for a day.
 
 Status 200 is no proof, since some servers take a schema and ignore it. So the probe asks for an object with an odd key
 whose value can only be one random word that the prompt does not say. Only an answer that has the word is believed.
@@ -45,7 +45,7 @@ _THINKING_TOKENS = 1024
 MOST_OUTPUT = 6 * TOKENS + _THINKING_TOKENS
 """The most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
-"""Seconds after which a probe is given up for this time."""
+"""Seconds after which a probe is given up; a later plan may probe again."""
 _QUESTION = "Say hello."
 
 _FILE = SQLiteSchema(
@@ -117,7 +117,7 @@ def _key(worker: Worker) -> str:
 
 
 class PlanFormats:
-    """Which format to ask one endpoint for plans by.
+    """Chooses the format by which one endpoint is asked for plans.
 
     Args:
         worker: an endpoint.
@@ -152,7 +152,7 @@ class PlanFormats:
         """The best format that the user allows, and whether the endpoint was seen to obey it. Concurrent first calls
         share one probe.
 
-        If an infrastructure failure stopped the probe, it is text for this time.
+        If an infrastructure failure stopped the probe, this plan is asked for by text.
         """
         if len(self._allowed) == 1:
             return self._allowed[0], False

@@ -73,7 +73,7 @@ class _Text:
     on_text: Callable[[str], None] | None = None
     """Called with each piece of text, in the thread that writes."""
     shown: int = 0
-    """Characters that `on_text` was called with."""
+    """How many characters `on_text` was called with."""
 
     @property
     def key(self) -> _Key:
@@ -135,7 +135,7 @@ class LocalPolicy:
         return text.done
 
     def _write(self) -> None:
-        """Write completions until none is wanted any more."""
+        """Write completions until no call waits for one."""
         active: list[_Text] = []
         while True:
             with self._lock:

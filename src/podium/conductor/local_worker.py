@@ -35,7 +35,7 @@ class LocalWorker:
 
     Args:
         policy: runs the model.
-        identity: as for any worker; None: its answers are not cached.
+        identity: what its answers depend on. Without one they are not cached.
     """
 
     traits = LOCAL_MODEL

@@ -67,7 +67,7 @@ class Completion:
     cut: bool = False
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""
-    """The model's visible reasoning."""
+    """The visible reasoning of the model."""
     dropped: tuple[str, ...] = ()
     """Keys of the request that were left out, since the endpoint refuses them."""
 

@@ -1,4 +1,4 @@
-"""A planner that leaves a worker whose calls fail or whose answers turn out wrong, once it is told outcomes.
+"""A planner that leaves a worker whose calls fail or whose answers turn out wrong, as outcomes show it.
 
 For each worker it sums up how much more probable its latest outcomes are if it has begun to fail than if it has not
 (Page's CUSUM, 1954). A worker whose sum is too high is left for a while: a plan that calls it is not run, and the
@@ -57,7 +57,7 @@ class _Record:
         self.answer_cusum = self.call_cusum = nats
 
     def update(self, score: float) -> None:
-        """One more plan, with its score in [0, 1]."""
+        """Add the score, in [0, 1], of one more plan."""
         usual = min(_MOST_USUAL, self.right / self.judged)
         self.answer_cusum = max(
             0.0, self.answer_cusum + _log_likelihood_ratio(score, usual, _FAILING * usual)
@@ -66,7 +66,7 @@ class _Record:
         self.judged += 1
 
     def update_call(self, failed: bool) -> None:
-        """One more call."""
+        """Add one more call."""
         usual = max(_FEWEST_FAILED, self.failed_calls / self.calls)
         self.call_cusum = max(
             0.0, self.call_cusum + _log_likelihood_ratio(failed, usual, max(_FAILED, usual))
@@ -93,7 +93,7 @@ class QuarantinePlanner:
     """
 
     memory = 400
-    """How many of the latest outcomes a server tells it when it starts anew."""
+    """How many of the latest outcomes a server passes on when it starts."""
 
     def __init__(self, planner: Planner, tools: Collection[str] = ()) -> None:
         self._planner = planner

@@ -32,11 +32,11 @@ class ConductorSettings(Settings):
     base_url: str | None = None
     """The URL of an OpenAI-compatible endpoint whose model conducts untrained, without /chat/completions."""
     model: str | None = None
-    """The name of the model there."""
+    """The name of the model at that endpoint."""
     api_key_env: str | None = None
-    """The environment variable that holds the key for it."""
+    """The environment variable that holds the key of that endpoint."""
     price: Price | None = None
-    """Its dollars per million tokens; None: not known, so plans are reported as unpriced."""
+    """The model's dollars per million tokens. Without them, plans are reported as unpriced."""
     limits: Limits = Limits(max_tokens=MOST_TOKENS)
     """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
     temperature: float | None = Field(default=None, ge=0)

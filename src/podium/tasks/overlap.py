@@ -35,9 +35,9 @@ class Overlap:
     """The overlap of a question with another source."""
 
     place: int
-    """Index of the question."""
+    """The index of the question."""
     where: str
-    """Place of the text in the other source that overlaps most."""
+    """The place of the text in the other source that overlaps most."""
     same: bool
     """Whether that text equals the question, apart from case, punctuation and space."""
     shared: float

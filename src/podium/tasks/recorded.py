@@ -30,7 +30,7 @@ class RecordedTasks(TaskList):
     """Questions of one split, shuffled by the seed, so that the first few are a fair sample.
 
     Args:
-        size: at most this many; None: all of the split.
+        size: the most questions; all of the split by default.
         pool: a question is left out if a recorded worker of the pool never answered it, or if one of their responses
             has no verdict and the question no gold answer. The warnings count these questions.
 

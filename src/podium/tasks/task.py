@@ -57,7 +57,7 @@ class Task:
     """A question that can be graded."""
 
     id: str
-    """Unique within its task set: the same id always means the same question."""
+    """The id, unique within the task set: the same id always means the same question."""
     question: Question
     gold: str
     grader: Grader
@@ -102,9 +102,9 @@ class TaskList:
     A larger size appends tasks to these.
 
     Args:
-        name: for reports and traces.
-        size: at most this many tasks; None: all.
-        seed: decides the order; None: as given.
+        name: the name in reports and traces.
+        size: the most tasks; all by default.
+        seed: decides the order. Without one it stays as given.
         warnings: what was left out and what is missing, half a sentence each.
 
     Raises:

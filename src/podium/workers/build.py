@@ -71,8 +71,8 @@ def build_worker(
 
     Args:
         spec: one `[[worker]]` of a pool file.
-        context: shared by the workers of a pool; None: this worker gets its own.
-        kinds: the kinds to choose from, by name; None: `BUILT_IN`.
+        context: what the workers of a pool share. Without one, this worker gets its own.
+        kinds: the kinds to choose from, by name; `BUILT_IN` by default.
 
     Raises:
         ConfigError: a key that is not in the environment, a `base_url` that is not one, a recording that
@@ -83,10 +83,10 @@ def build_worker(
 
 
 class UnreadyWorker:
-    """Takes the place of a worker that could not be built, in a pool that is only listed or checked. Every call fails.
+    """Takes the place of a worker that could not be built in a pool that is only listed or checked. Every call fails.
 
     Args:
-        spec: of the worker that could not be built; planners see its profile.
+        spec: the spec of that worker; planners see its profile.
         reason: why that worker could not be built.
     """
 
@@ -200,7 +200,7 @@ def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
 
 
 def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
-    """The variables of a spec's `env`, with their values."""
+    """The environment variables that a spec names in `env`, with their values."""
     for name in names:
         if not name.isidentifier():  # It is most likely the secret itself, so the message does not repeat it.
             raise ConfigError(

@@ -20,7 +20,7 @@ class Connections:
     """Opens a session at the first call of each event loop.
 
     Args:
-        secrets: removed from all messages and responses; None: the passwords of the environment's proxies.
+        secrets: removed from all messages and responses; by default the passwords of the environment's proxies.
     """
 
     def __init__(self, secrets: Secrets | None = None) -> None:
@@ -28,7 +28,7 @@ class Connections:
         self._sessions = PerLoop(_open)
 
     async def session(self) -> aiohttp.ClientSession:
-        """The session of the running event loop."""
+        """The session of the running event loop; opened at the first call."""
         session = await self._sessions.get()
         if session.closed:
             await self._sessions.close()

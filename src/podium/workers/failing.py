@@ -1,6 +1,6 @@
-"""Workers that stand in a pool for another one, so that a training or a test can see how a planner copes.
+"""Workers that take the place of another one in a pool, so that a training or a test can see how a planner copes.
 
-Planners see the profile of the worker that they stand for. Neither that worker nor its cache is called, and its limits
+Planners see the profile of that worker. Neither that worker nor its cache is called, and its limits
 and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is another worker takes over failed calls.
 """
 
@@ -15,11 +15,11 @@ from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN, traits_of
 
 ENVIRONMENT = "environment"
-"""The kind of its failures: they are part of the question, and so not left out as those of infrastructure are."""
+"""The kind of its failures. They are part of the question, so such rollouts are not left out."""
 
 
 class FailingWorker:
-    """Stands for `worker` and fails every call."""
+    """Takes the place of `worker`, and fails every call."""
 
     identity = None
     traits = WRITTEN
@@ -35,12 +35,12 @@ class FailingWorker:
         raise WorkerError("It does not answer this question: the pool was drawn so.", kind=ENVIRONMENT)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
 
 class ReplacedWorker:
-    """Stands for `worker` and gives the answers of `other`, at its price: what a provider does who serves another model
-    under an old name."""
+    """Takes the place of `worker`, and gives the answers of `other` at its price, like a provider that serves another
+    model under an old name."""
 
     def __init__(self, worker: Worker, other: Worker) -> None:
         self.profile, self.fallback = worker.profile, worker.fallback
@@ -53,4 +53,4 @@ class ReplacedWorker:
         return replace(reply, cost_usd=reply.price(self._other.profile))
 
     async def close(self) -> None:
-        """Nothing to give back: the pool has the other worker, too."""
+        """Nothing to close: the pool has the other worker, too."""

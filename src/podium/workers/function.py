@@ -38,13 +38,13 @@ class FunctionWorker:
     """A Python function that answers messages.
 
     Args:
-        profile: as for any worker.
+        profile: what planners see of the worker.
         function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`,
             `max_tokens` and `receipt` for which it has parameters. It counts what a call costs that fails in `receipt`,
             a `podium.types.Receipt`. Returns text, a dict of `reply_form`, or a `Reply`.
-        limits, fallback: as for any worker.
+        limits, fallback: the limits of its calls, and the worker that takes over from it.
         scrub: removes secrets from its answers and errors.
-        identity: as for any worker; None: its answers are not cached.
+        identity: what its answers depend on. Without one they are not cached.
 
     Raises:
         ConfigError: it cannot be called with these arguments.

@@ -44,7 +44,7 @@ class GgufWorker:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """File and settings; a file without a sum is known by its name, size and date."""
+        """The file and the settings. A file without a checksum is identified by its name, size and date."""
         spec = self._spec
         file = None if spec.file.startswith(HUB) or spec.sha256 else Path(spec.file).stat()
         return {
@@ -64,7 +64,7 @@ class GgufWorker:
         """One attempt, as of any endpoint.
 
         Raises:
-            WorkerError: also where the model cannot be had or served.
+            WorkerError: the call failed, or the model cannot be fetched or served.
         """
         address = await asyncio.to_thread(self._server.address)
         reply = await self._worker_at(address).answer(request)
@@ -92,7 +92,7 @@ def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: 
     """The worker of a spec; nothing is loaded yet.
 
     Raises:
-        ConfigError: xllamacpp is not installed, or the file is not there or has another sum.
+        ConfigError: xllamacpp is not installed, or the file is missing or has another checksum.
     """
     owner = f"Worker {spec.name!r}"
     if find_spec("xllamacpp") is None:

@@ -19,13 +19,13 @@ from podium.workers.command import kept_environment
 from podium.workers.spec import GgufSpec
 
 HUB = "hub:"
-"""Before the name of a file on the Hugging Face hub: hub:OWNER/NAME/FILE.gguf."""
+"""The prefix of a file's name on the Hugging Face hub: hub:OWNER/NAME/FILE.gguf."""
 _START_S = 600.0
 """Seconds for a model to be loaded."""
 _DEVICES = ("CUDA_", "GGML_", "HIP_", "LD_LIBRARY_PATH", "ROCR_", "VK_")
-"""Beginnings of variables by which its user chooses devices; it gets no other than these and the usual ones."""
+"""Prefixes of the variables that choose devices. The process gets these and the usual variables alone."""
 _PROGRAM = str(Path(__file__).with_name("gguf_server.py"))
-"""Run as a file: as a module it would load all of `podium.workers` first."""
+"""The path of the program. It runs as a file, since a module would load all of `podium.workers` first."""
 
 
 class GgufServer:
@@ -45,7 +45,7 @@ class GgufServer:
         self._workers += 1
 
     def leave(self) -> None:
-        """A worker closes; after the last one the process ends."""
+        """Remove a worker that closes. After the last one the process ends."""
         self._workers -= 1
         if self._workers <= 0 and self._child is not None:
             self._child.close()
@@ -55,7 +55,7 @@ class GgufServer:
         """The address of the server, which is started, and its file downloaded, if need be.
 
         Raises:
-            WorkerError: the file cannot be had, or the server does not start.
+            WorkerError: the file cannot be fetched, or the server does not start.
         """
         with self._lock:
             if self._child is None or not self._child.alive:
@@ -108,7 +108,7 @@ def _download(spec: GgufSpec) -> Path:
     """A file of the hub, from its cache if it is there; a bar shows the progress.
 
     Raises:
-        WorkerError: it cannot be had, or has another sum.
+        WorkerError: it cannot be fetched, or has another checksum.
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an extra
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError  # noqa: PLC0415
@@ -124,7 +124,7 @@ def _download(spec: GgufSpec) -> Path:
 
 
 def check_sum(spec: GgufSpec, file: Path) -> None:
-    """Refuse a file with another sum than its user wrote down.
+    """Refuse a file with another checksum than the pool file states.
 
     Raises:
         ConfigError: it is another file.

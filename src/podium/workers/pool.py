@@ -50,11 +50,11 @@ class Pool:
         secrets: Secrets | None = None,
     ) -> None:
         self.source = source
-        """The file that it was read from. None: no file."""
+        """The file that the pool was read from, if it was read from one."""
         self.folder = folder
-        """Paths in that file are seen from here."""
+        """The folder that paths in that file are relative to."""
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
-        """Its workers remove these from messages and replies; an endpoint that plans for the pool does so too."""
+        """The secrets that its workers, and an endpoint that plans for it, remove from messages and replies."""
         self._aliases: Mapping[str, str] = {}
         self._fill(workers, ratings)
         for worker in self._workers:
@@ -82,7 +82,7 @@ class Pool:
 
     @property
     def ratings(self) -> Ratings | None:
-        """The ratings of the workers; None: they were not measured."""
+        """The ratings of the workers. None if they were not measured."""
         return self._ratings
 
     def profiles_for(self, question: str) -> tuple[Profile, ...]:
@@ -173,7 +173,7 @@ class Pool:
         return part
 
     async def close(self) -> None:
-        """Give back every worker's connections. Calling twice is fine; a later call opens new ones."""
+        """Close every worker's connections. Calling twice is fine; a later call of a worker opens new ones."""
         async with asyncio.TaskGroup() as tasks:
             for worker in self._workers:
                 tasks.create_task(worker.close())
@@ -207,7 +207,7 @@ def load_pool(
     "worker.gpt-5.limits.timeout=10". `podium.team.team_file` reads whole team files.
 
     Args:
-        rated, ready: as `build_pool`.
+        rated, ready: those of `build_pool`.
         kinds: further kinds of workers by name; built-in and installed ones are known anyway.
 
     Raises:
@@ -234,14 +234,14 @@ def build_pool(
 
     Args:
         source: the file, for the lines of messages.
-        folder: of the file; paths of workers and ratings are seen from here.
-        kinds: as `known_kinds` returns them.
+        folder: the folder of the file, which the paths of workers and ratings are relative to.
+        kinds: the kinds that `known_kinds` returns.
         rated: whether its ratings are read, if it names some.
         ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
             that cannot, as where a key is not in the environment.
 
     Raises:
-        ConfigError: as `load_pool`.
+        ConfigError: anything about the file that cannot be used.
     """
     context = BuildContext(Connections(), RecordingLoader(folder), folder)
     try:

@@ -1,4 +1,4 @@
-"""Runs a program once: writes its input, reads its output, and kills all that it started when it ends.
+"""Runs a program once: writes its input, reads its output, and at its end kills every process that it started.
 
 This is no sandbox: the program may do what its user may. A child that opens a session of its own escapes, and is not
 waited for. If Podium itself is killed, the program stays behind, with its input and output closed.
@@ -31,7 +31,7 @@ class CompletedProgram:
     """The result of a run."""
 
     status: int
-    """Its exit status; if negative: the signal that killed it."""
+    """The exit status of the program; a negative one is the signal that killed it."""
     output: bytes
     """The program's standard output."""
     errors: bytes
@@ -71,8 +71,8 @@ class Program:
         """Write `input_` to it, and wait until it ends. Cancelling this call kills the program and its children.
 
         Args:
-            input_: for its standard input, which is then closed. The program need not read it.
-            most: bytes of output; a program that writes more is killed.
+            input_: what is written to its standard input, which is then closed. The program need not read it.
+            most: the most bytes of output. A program that writes more is killed.
         """
         stdin, stdout, stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
         assert stdin is not None

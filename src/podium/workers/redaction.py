@@ -21,7 +21,7 @@ HIDDEN = "***"
 """The text that replaces each secret."""
 
 _SHORTEST = 8
-"""Least characters of a secret. Removing shorter values ("EMPTY", "ollama") would protect nothing and spoil answers."""
+"""The fewest characters of a secret. Removing shorter values ("EMPTY", "ollama") would only spoil answers."""
 
 _KEY = re.compile(r"(?=.*[a-z])(?=.*\d)\w{20,}")
 """A string that looks like a key, although it could name a variable."""
@@ -49,7 +49,7 @@ class Secrets:
         return "Secrets(***)"
 
     def add(self, value: str) -> None:
-        """From now on, remove `value` in every form in which a message is likely to repeat it.
+        """Add a secret, which is then removed in every form in which a message is likely to repeat it.
 
         That is plain, quoted for a URL, escaped for JSON, HTML or Python, and in base64, alone or with other text
         around it. Of a value such as "Bearer KEY" the second word alone is removed too. Outer spaces do not count; a
@@ -115,8 +115,8 @@ def read_key(
     """The secret in an environment variable (by default of this process).
 
     Args:
-        needed_by: named in the message.
-        where: path of the setting that names the variable, in its table of the file.
+        needed_by: what needs the key, for the message.
+        where: the path of the setting that names the variable, in its table of the file.
 
     Raises:
         ConfigError: it is not set, is empty, or could not be sent as a header.

@@ -23,11 +23,11 @@ class UsageForm(Value):
     input_tokens: int = Field(ge=0)
     output_tokens: int = Field(ge=0)
     cached_tokens: int = Field(default=0, ge=0)
-    """Part of the input tokens."""
+    """The part of the input tokens that came from the provider's cache."""
     cache_write_tokens: int = Field(default=0, ge=0)
-    """Another part of the input tokens."""
+    """The part of the input tokens that the provider wrote into its cache."""
     reasoning_tokens: int = Field(default=0, ge=0)
-    """Part of the output tokens."""
+    """The part of the output tokens that was reasoning."""
 
     @model_validator(mode="after")
     def _check_parts(self) -> Self:

@@ -20,7 +20,7 @@ def retry_attempts(
 
     Args:
         longest_s: the longest wait, also for one that the endpoint requests.
-        first_s: wait before the second attempt, plus up to as much at random; None: 0.1 s, plus up to 1 s.
+        first_s: the wait before the second attempt, plus up to as much at random. By default 0.1 s, plus up to 1 s.
     """
     return stamina.retry_context(
         on=partial(retry, longest_s),
@@ -33,7 +33,7 @@ def retry_attempts(
 
 
 def retry(longest_s: float, error: Exception) -> bool | float:
-    """Whether to retry after `error`; a number: after so many seconds, as the endpoint requested.
+    """Whether to retry after `error`. A number is the wait in seconds that the endpoint requested.
 
     Args:
         longest_s: no retry if the endpoint requests a longer wait.

@@ -24,8 +24,9 @@ class ScriptedWorker:
         replies: replies in the order of the calls; or a mapping from a text to the reply, where the first text that the
             subtask or the question contains chooses the reply, any number of times. A `WorkerError` is raised.
         delay: seconds that each call takes.
-        failures_spend: what each scripted failure takes.
-        profile, limits, fallback: as for any worker; `profile` overrides `name`.
+        failures_spend: the tokens and dollars of each scripted failure.
+        profile: what planners see; it overrides `name`.
+        limits, fallback: the limits of its calls, and the worker that takes over from it.
     """
 
     identity = None

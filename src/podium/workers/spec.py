@@ -26,7 +26,7 @@ PATH_KEYS = (
     "path",
     "file",
 )
-"""Keys of a pool file whose values may be paths, seen from its folder."""
+"""Keys of a pool file whose values may be paths, relative to its folder."""
 
 
 def _check_one_line(name: str) -> str:
@@ -89,7 +89,7 @@ class ChatSpec(ModelSpec):
     """A language model behind a server that speaks OpenAI's /chat/completions."""
 
     calls_tools: bool = True
-    """Whether it can call the caller's tools."""
+    """Whether the model can call the caller's tools."""
     stream: bool = False
     """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
     send_seed: bool = False
@@ -110,7 +110,7 @@ class OpenAISpec(ChatSpec):
     base_url: str
     """The address before /chat/completions, as in "https://api.openai.com/v1"."""
     query: dict[str, str] = Field(default_factory=dict)
-    """Added to the address, as in { api-version = "2024-10-21" }."""
+    """Query parameters that are added to the address, as in { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
     """Name of the environment variable that holds the key; None: no key is sent."""
     key_header: str | None = None
@@ -173,13 +173,13 @@ class GgufSpec(ChatSpec):
     file: str = Field(min_length=1)
     """The file, relative to the pool file's folder; or one of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
-    """The file's SHA-256, without which it is not loaded; None: any file is."""
+    """The SHA-256 that the file must have. Without one, any file is loaded."""
     limits: Limits = Limits(concurrency=4, timeout=600, max_tokens=1024)
-    """`concurrency` is also the number of its slots."""
+    """The limits of its calls. `concurrency` is also the number of the server's slots."""
     context_tokens: int = Field(default=8192, ge=256)
     """Tokens of a call, prompt and answer, for which memory is taken in each slot."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads that compute; None: llama.cpp's choice, the machine's cores."""
+    """Threads that compute; by default llama.cpp's choice, which is the machine's cores."""
     stream: bool = True
     send_seed: bool = True
 
@@ -233,7 +233,7 @@ class ReplaySpec(WorkerSpec):
     recording: Path
     """NAME.parquet, relative to the pool file's folder."""
     worker: str | None = None
-    """Its name in the recording; None: the same as `name`."""
+    """The worker's name in the recording; by default `name`."""
     samples: Literal["in turn", "random"] = "in turn"
     """Order of several responses to a question: as recorded, or shuffled. Each further call gets the next one."""
     assumed_output_tokens: int | None = Field(default=None, ge=0)
@@ -247,7 +247,7 @@ class CommandSpec(WorkerSpec):
     command: tuple[str, ...] = Field(min_length=1)
     """The program and its arguments; no shell. A program with a slash is relative to `folder`, any other is in PATH."""
     folder: Path = Path()
-    """Its working directory, relative to the pool file's folder."""
+    """The program's working directory, relative to the pool file's folder."""
     output: Literal["text", "json"] = "text"
     """Whether it prints its answer as plain text, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
     env: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The built-in tools `vote`, `calculator` and `code` have in common which texts they work on, and how they reply.
+"""What the built-in tools `vote`, `calculator` and `code` share: which texts they work on, and how they reply.
 
 A tool runs no model and costs nothing. A tool without a result replies with a sentence that says so; votes do not count
 that sentence as an answer.

@@ -24,7 +24,7 @@ VOTE = "vote"
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW = "\n"
-"""Stands for any answer that was not given yet; the key of an answer has no line break."""
+"""The key of any answer that was not given yet: no answer's key has a line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -106,7 +106,7 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 
 def _answer(response: str) -> str | None:
-    """The answer that a response votes for, as written; None: none."""
+    """The answer that a response votes for, as written. None if it has none."""
     if not tool.is_result(response):
         return None
     return final_answer(response) if _json(response) is None else response.strip()
@@ -123,12 +123,12 @@ def _json(response: str) -> str | None:
 
 
 def _vote(answer: str | None) -> str | None:
-    """The key by which votes are compared; None: no vote."""
+    """The key by which votes are compared. None if the response has no vote."""
     return None if answer is None else _json(answer) or answer_key(answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
-    """The vote with the most weight, in a tie the first; None: there are no votes."""
+    """The vote with the most weight, in a tie the first. None if there are no votes."""
     counted: dict[str, float] = {}
     for vote, weight in zip(votes, weights, strict=False):
         if vote is not None:

@@ -46,8 +46,8 @@ async def test_without_a_list_a_provider_has_no_models_and_says_why(said: object
     with ModelServer({"/v1/models": said}) as server:
         found = await list_models(key(f"{server.url}/v1"))
     assert found.models == ()
-    assert found.trouble
-    assert "sk-secret-of-mine" not in found.trouble
+    assert found.problem
+    assert "sk-secret-of-mine" not in found.problem
 
 
 def test_each_provider_has_priced_models_and_keys() -> None:

@@ -137,7 +137,7 @@ async def test_what_lists_no_models_says_why(routes: dict[str, object], said: st
     with ModelServer(routes) as server:
         found = await found_at(server)
     assert found.models == ()
-    assert said in (found.trouble or "")
+    assert said in (found.problem or "")
 
 
 async def test_nothing_is_waited_for_at_addresses_that_nobody_named() -> None:

@@ -39,18 +39,18 @@ _VALIDATION = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a row of a dataset says."""
+    """The question, answer and grader that a row of a dataset states."""
 
     text: str
     """The question as workers get it, with its prompt."""
     gold: str
     id: str
-    """Unique within the set."""
+    """The id of the row, unique within the set."""
     facts: Mapping[str, str | int | tuple[str, ...]] = field(default_factory=dict)
     content: str = ""
-    """The question without the prompt around it, by which questions are compared; empty: `text` without our prompts."""
+    """The question without its prompt, by which questions are compared; by default `text` without our own prompts."""
     grader: GraderSettings | None = None
-    """How its answers are judged; None: as those of the other rows."""
+    """The grader of this row; by default that of the other rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class TaskSetSpec(Settings):
     """Where its rows are from, for people; empty: the settings say it."""
     licence: ClassVar[str] = ""
     set: str
-    """Its name."""
+    """The name of the set in task files and on command lines."""
     weight: float | None = Field(default=None, gt=0, allow_inf_nan=False)
-    """Its share of a mixture, relative to the weights of the other parts."""
+    """The share of the set in a mixture, relative to the weights of the other parts."""
     count: int | None = Field(default=None, ge=1)
     """At most this many tasks of each split go into a mixture."""
 
@@ -121,8 +121,8 @@ def read_tasks(
     """Make tasks of rows.
 
     Args:
-        record_to_sample: gives what a row says; None: the row is not wanted, and not counted. It raises ValueError,
-            TypeError or LookupError if the row is broken.
+        record_to_sample: returns the sample that a row states, or None if the row is not wanted, and not counted. It
+            raises ValueError, TypeError or LookupError if the row is broken.
         grader: judges the answers to all rows that have no grader of their own.
         name: the name of the set; task ids begin with it.
 
@@ -154,7 +154,7 @@ def task_key(task: Task) -> str:
 
 
 def _sample_of(row: Row, record_to_sample: Callable[[Mapping[str, Any]], Sample | None]) -> Sample | None:
-    """What a row says.
+    """The sample that a row states.
 
     Raises:
         ValueError: why it cannot be read, in half a sentence.

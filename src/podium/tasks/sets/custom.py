@@ -55,7 +55,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*|[1-9]\d{0,2}(?:,\d{3})+)(?:\.\d+)?")
 
 
 class _Graded(Settings):
-    """What a cell of the grader's column says."""
+    """The content of a cell in the grader's column."""
 
     grader: AnyGrader
 
@@ -96,7 +96,7 @@ class CustomSet(TaskSetSpec):
     on_bad_row: BadRow = "refuse"
 
     _graders: dict[str, GraderSettings] = PrivateAttr(default_factory=dict)
-    """Those that rows name, so that equal ones are one: a judge shares its connections."""
+    """The graders that rows name. Equal ones are one object, so that a judge shares its connections."""
 
     @classmethod
     def of_table(cls, file: Path) -> Self:
@@ -167,7 +167,7 @@ class CustomSet(TaskSetSpec):
         )
 
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
-        """What a row says; None: the row is not wanted. Raises ValueError or KeyError if the row is broken."""
+        """The sample that a row states, or None if it is not wanted. Raises ValueError or KeyError if it is broken."""
         if not all(cell_equals(values[column], wanted) for column, wanted in self.where.items()):
             return None
         content = strip_prompt(

@@ -50,7 +50,7 @@ class InspectSample:
     """One sample of an Inspect task, with the solver and the scorer of the task."""
 
     id: str
-    """Unique within the set."""
+    """The id of the sample, unique within the set."""
     place: str
     """Where the sample stands, for messages, as in "theory.py@capitals, sample 3"."""
     sample: Sample
@@ -72,7 +72,7 @@ class InspectSample:
         return said if isinstance(said, str) else said[-1].text
 
     async def question(self) -> Question:
-        """What the solver sends to the model.
+        """The question that the solver sends to the model.
 
         Raises:
             UsageError: the solver sends nothing, more than text, tools, or something else the second time; or the

@@ -29,7 +29,7 @@ class InspectTask(TaskSetSpec):
 
     set: Literal["inspect"] = "inspect"
     task: str
-    """Its name in Inspect: package/task, or file.py@task."""
+    """The task's name in Inspect: package/task, or file.py@task."""
     args: Mapping[str, Any] = {}
     """Arguments of the task, as `inspect eval` takes them with -T."""
     solver: Literal["task", "plain"] = "task"

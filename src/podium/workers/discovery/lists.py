@@ -1,6 +1,6 @@
-"""Reads the lists of models that each kind of server gives, in the forms that were seen of real ones.
+"""Reads the lists of models that each kind of server gives, in the forms that real servers were seen to use.
 
-What is missing or of another type counts as not said. Nothing is asked here; `servers` does.
+A field that is missing or of another type counts as unknown. `servers` sends the requests.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
     "/v1/models",
 )
 PATHS = (_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
-"""What every address is asked."""
+"""The paths of which every address is asked."""
 _DEFAULT_CONTEXT = 4096
-"""What Ollama (on less than 24 GiB of graphics memory) and LM Studio give a model that they load by themselves."""
+"""The context of a model that Ollama (with less than 24 GiB of graphics memory) or LM Studio loads by itself."""
 _BATCHED = 32
-"""Questions at once for servers that batch without a fixed number of slots."""
+"""How many questions at once a server gets that batches without a fixed number of slots."""
 _THINKERS = re.compile(r"(?<![a-z])(?:r1|qwq|qwen3|gpt-oss|magistral)(?![a-z])")
 _SWAPS = "llama-swap"
 _OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
@@ -44,7 +44,7 @@ def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | N
     listed = _rows(answers.get(_MODELS, {}), "data", "id")
     base_url = f"{root}/v1"
     if any(row.get("owned_by") == "podium" for row in listed or ()):
-        return FoundServer("Podium", root, trouble="a server of Podium, which is no worker of itself")
+        return FoundServer("Podium", root, problem="a server of Podium, which is no worker of itself")
     models: Iterable[FoundModel | str]
     if isinstance(props.get("default_generation_settings"), dict) and listed is not None:
         kind, models = "llama.cpp", (_of_llama(row, props, base_url) for row in listed)
@@ -113,8 +113,8 @@ def _server(kind: str, root: str, models: Iterable[FoundModel | str]) -> FoundSe
             found.append(replace(model, server=kind, thinks=model.thinks or _thinks(model.id)))
         else:
             left_out.append(model if isinstance(model, str) else model.id)
-    trouble = None if found else "it has no model that chats"
-    return FoundServer(kind, root, tuple(found), tuple(left_out), trouble)
+    problem = None if found else "it has no model that chats"
+    return FoundServer(kind, root, tuple(found), tuple(left_out), problem)
 
 
 def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -> FoundModel:

@@ -21,44 +21,44 @@ class FoundModel:
     """One model that chats."""
 
     id: str
-    """Its name at the endpoint."""
+    """The model's name at the endpoint."""
     base_url: str
     server: str
-    """What serves it, in words: "Ollama", "llama.cpp", or a provider's name."""
+    """The server in words: "Ollama", "llama.cpp", or a provider's name."""
     parameters: int | None = None
     """The number of parameters that the server or the model's name states, if one of them does."""
     context_tokens: int | None = None
-    """What a question and its answer may take together, as the server is set now."""
+    """The most tokens of a question and its answer together, as the server is set now."""
     assumed: bool = False
     """Whether that context is the server's default: the model is not loaded, so its context is not known."""
     largest_context: int | None = None
-    """What the model was made for."""
+    """The most tokens that the model was made for."""
     concurrency: int = 1
     """How many questions the server answers at once."""
     loaded_at_once: int | None = None
-    """How many of its models the server is set to hold in memory at once; None: not known."""
+    """How many models the server is set to hold in memory at once. None if not known."""
     sees: bool = False
     calls_tools: bool = True
     thinks: bool = False
     price: Price | None = None
-    """Dollars per million tokens; None: it costs nothing."""
+    """Dollars per million tokens. None if it costs nothing."""
     key_env: str | None = None
     about: str = ""
-    """What a provider's model is good at."""
+    """What the model is good at, where a provider has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundServer:
-    """One address that was asked."""
+    """One address, and the models that were found there."""
 
     kind: str
-    """What answers there; where nothing does, what usually listens there."""
+    """The kind of server that answers there. Where none does, the kind that usually listens there."""
     url: str
     models: tuple[FoundModel, ...] = ()
     left_out: tuple[str, ...] = ()
-    """Models that do not chat, or do not run on this machine."""
-    trouble: str | None = None
-    """Why it lists no models."""
+    """Names of models that do not chat, or do not run on this machine."""
+    problem: str | None = None
+    """Why it lists no models; None if it lists some."""
     answers: bool = True
 
 

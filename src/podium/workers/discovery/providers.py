@@ -166,7 +166,7 @@ async def list_models(key: FoundKey) -> FoundServer:
     """Ask a provider for its list of models, which costs nothing.
 
     Returns:
-        those of its known models that it lists, the strongest first; `trouble` says why there are none.
+        those of its known models that it lists, the strongest first; `problem` says why there are none.
     """
     provider = key.provider
     connections = Connections()
@@ -180,11 +180,11 @@ async def list_models(key: FoundKey) -> FoundServer:
     try:
         rows, _ = await fetch_models(endpoint, connections)
     except WorkerError as error:
-        return FoundServer(provider.name, provider.base_url, trouble=str(error))
+        return FoundServer(provider.name, provider.base_url, problem=str(error))
     names = {str(row.get("id", "")).removeprefix("models/") for row in rows if isinstance(row, dict)}
     models = tuple(_found(model, key) for model in provider.models if model.id in names)
-    trouble = None if models else "it lists no model whose price Podium knows; write a pool file by hand"
-    return FoundServer(provider.name, provider.base_url, models, trouble=trouble)
+    problem = None if models else "it lists no model whose price Podium knows; write a pool file by hand"
+    return FoundServer(provider.name, provider.base_url, models, problem=problem)
 
 
 def _found(model: KnownModel, key: FoundKey) -> FoundModel:

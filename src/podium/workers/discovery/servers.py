@@ -146,10 +146,10 @@ async def _look(
     if reached is not None:
         return reached
     if server.wants_key:
-        return FoundServer(usual, root, trouble="it wants a key; write a pool file with api_key_env by hand")
+        return FoundServer(usual, root, problem="it wants a key; write a pool file with api_key_env by hand")
     if server.reached:
-        return FoundServer(usual, root, trouble="what answers there lists no models")
-    return FoundServer(usual, root, trouble="nothing answers", answers=False)
+        return FoundServer(usual, root, problem="what answers there lists no models")
+    return FoundServer(usual, root, problem="nothing answers", answers=False)
 
 
 async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[str, str]) -> FoundServer:

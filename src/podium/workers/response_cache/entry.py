@@ -25,8 +25,8 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
     """The key of a request to one worker: the SHA-256 of all that can change the answer, as canonical JSON.
 
     Args:
-        identity: of the worker. "seed": true in it means that the worker sends the request's seed; then the seed is
-            part of the key.
+        identity: the identity of the worker. "seed": true in it means that the worker sends the request's seed, which
+            is then part of the key.
     """
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -72,7 +72,7 @@ def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
     """A reply as JSON.
 
     Args:
-        fence_mark: that of the question.
+        fence_mark: the mark of the question.
         seconds: wall time of the call; the latency that the reply claims replaces it.
     """
     entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})

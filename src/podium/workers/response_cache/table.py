@@ -38,10 +38,10 @@ class WorkerSummary:
     """The stored replies of one worker, in numbers."""
 
     worker: str
-    """Its name in the pool that called it."""
+    """The worker's name in the pool that called it."""
     replies: int
     usd: float
-    """Dollars that they cost when they were made."""
+    """The dollars that the replies cost when they were made."""
     oldest: datetime
     """The time in UTC."""
     newest: datetime
