@@ -3,8 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -14,10 +13,13 @@ from podium.calls.input_bound import InputBound
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
+from podium.config import build
 from podium.errors import BudgetError, WorkerError
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.planners.voting import Single
-from podium.rollout.judging import JudgePayment
+from podium.rollout.judging import grade_answer
+from podium.tasks.graders.judge import Judge
+from podium.tasks.task import Task
 from podium.team import Runner
 from podium.team.checkup import check_workers
 from podium.team.team_worker import TeamWorker
@@ -30,7 +32,6 @@ from podium.types import (
     Price,
     Profile,
     Question,
-    Receipt,
     Spent,
     Usage,
 )
@@ -145,14 +146,11 @@ async def _team(make_context, pool, spend_limits, budget) -> tuple[float, int]:
 
 
 async def _judge(make_context, pool, spend_limits, budget) -> tuple[float, int]:
-    pay = JudgePayment(Dispatcher(spend_limits=spend_limits))
-    for _ in range(2):
-        try:
-            request = replace(REQUEST, receipt=Receipt())
-            await pay(pool[0], request, partial(pool[0].answer, request))
-        except WorkerError:
-            continue
-        break
+    worker = {"name": "a", "kind": "scripted", "replies": ["WRONG"]}
+    judge = build({"kind": "judge", "worker": worker}, Judge)
+    judge._state.worker = pool[0]
+    task = Task("t", Question(text="What is 2 + 2?"), "4", judge)
+    await grade_answer(task, "It is five.", Dispatcher(spend_limits=spend_limits))
     return spend_limits[0].spent_usd, pool[0].calls * USED.tokens
 
 
@@ -188,7 +186,7 @@ Way = Callable[..., Awaitable[tuple[float, int]]]
         pytest.param(_plan, lambda: [Paid((REFUSED,))], 1, id="a plan that nobody writes"),
         pytest.param(_team, lambda: [Paid((EMPTY, "4"))], 2, id="a nested team"),
         pytest.param(_team, lambda: [Paid((REFUSED,))], 1, id="a nested team without an answer"),
-        pytest.param(_judge, lambda: [Paid((EMPTY, "4"))], 2, id="a judge"),
+        pytest.param(_judge, lambda: [Paid((EMPTY, "WRONG"))], 2, id="a judge"),
         pytest.param(_check, lambda: [Paid((REFUSED,))], 1, id="a check of the pool"),
     ],
 )

@@ -2,20 +2,22 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import replace
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 
+from podium.calls import CallContext, Dispatcher, Ledger
+from podium.calls.spend_limits import SharedSpendLimit
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.verdict import RETRY_PROMPT, RUBRIC, RUBRIC_WITHOUT_REFERENCE, JudgedResponse
-from podium.trace import Reply
-from podium.types import Message
-from podium.workers.base import Request, Worker
+from podium.types import Budget, Message
+from podium.workers.response_cache import ResponseCache
 
 FENCE = re.compile(r"<<<(?:end|[a-z ]+) ([0-9a-f]{16})>>>")
 BUSY = {"error": "status", "retryable": True, "retry_after_s": 0.01}
@@ -267,27 +269,25 @@ async def test_what_judging_cost_before_it_failed_is_in_the_error(endpoint: Endp
     assert failed.value.cost_usd == pytest.approx(3 * (300 * 2.0 + 20 * 10.0) / 1e6)
 
 
-async def test_who_pays_for_a_judge_is_told_each_call(endpoint: Endpoint) -> None:
-    paid: list[float] = []
-
-    async def pay(worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        reply = await call()
-        paid.append(reply.price(worker.profile))
-        return reply
-
+async def test_a_judges_calls_are_paid_and_kept_in_their_context(endpoint: Endpoint, tmp_path: Path) -> None:
+    asking = (300 * 2.0 + 20 * 10.0) / 1e6
     judge = endpoint.judge()
-    grade = await judge.paid_by(pay)("It is four.", "4")
-    assert paid == [pytest.approx((300 * 2.0 + 20 * 10.0) / 1e6)] * 2
-    assert (grade.score, grade.cost_usd) == (1.0, pytest.approx(sum(paid)))
-    await judge("It is four.", "4")
-    assert len(paid) == 2, "the judge itself is as it was"
+    with (
+        ResponseCache(tmp_path / "kept.sqlite") as cache,
+        closing(SharedSpendLimit(None, "run", 9.0)) as limit,
+    ):
 
+        def context() -> CallContext:
+            ledger = Ledger(Budget(), spend_limits=[limit])
+            dispatcher = Dispatcher(cache=cache, spend_limits=[limit])
+            return CallContext(ledger=ledger, dispatcher=dispatcher, queue_key="q", started=0.0)
 
-async def test_a_verdict_that_is_kept_costs_nothing(endpoint: Endpoint) -> None:
-    async def keep(worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]) -> Reply:
-        return replace(await call(), cached=True)
-
-    assert (await endpoint.judge().paid_by(keep)("It is four.", "4")).cost_usd == 0.0
+        grade = await judge.called_in(context())("It is four.", "4")
+        assert (grade.score, grade.cost_usd) == (1.0, pytest.approx(2 * asking))
+        again = await judge.called_in(context())("It is four.", "4")
+        assert (again.score, again.cost_usd, len(endpoint.chats)) == (1.0, 0.0, 2)
+        await judge("It is four.", "4")
+        assert limit.spent_usd == pytest.approx(2 * asking), "the judge itself is as it was"
 
 
 async def test_without_a_reference_the_question_and_the_response_are_judged() -> None:

@@ -15,9 +15,9 @@ from podium.evals.look_log import TRAIN, looks_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable, TableSettings, tables_of
 from podium.evals.suite.opened_table import OpenedTable
+from podium.evals.suite.plan_controls import PLAN_CONTROLS
 from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
-from podium.planners.plan_controls import PLAN_CONTROLS
 from podium.tasks import warnings_of
 from podium.workers.replay import ReplayWorker, replays_conditioned, unknown_length_warning
 from podium.workers.traits import has_paid_workers

@@ -18,10 +18,10 @@ from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.opened_table import OpenedTable, untrained_of
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.evals.suite.results import AnswerFiles, GradedAnswer
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
-from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team

@@ -17,6 +17,7 @@ from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
 from podium.evals.look_log import Look, LookLog
 from podium.evals.plan_selection import PLANNER_SELECTIONS
+from podium.evals.suite.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.suite_settings import (
     AnsweringSettings,
@@ -25,7 +26,6 @@ from podium.evals.suite.suite_settings import (
     SuiteSettings,
     TasksEntry,
 )
-from podium.planners.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.types import Value
 
 SUITE = "suite.json"

@@ -12,6 +12,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.suite.manifest import SeedAnswersFile, SuiteRow, TableSettings
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.suite_settings import (
     EACH_WORKER,
@@ -22,7 +23,6 @@ from podium.evals.suite.suite_settings import (
 )
 from podium.planner import Planner
 from podium.planners import VOTE
-from podium.planners.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.rollout.random_pools import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet

@@ -13,7 +13,7 @@ from pydantic import Field, field_validator, model_validator
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings
 from podium.errors import ConfigError
-from podium.planners.plan_controls import find_control
+from podium.evals.suite.plan_controls import find_control
 from podium.rollout.random_pools import PoolSampling
 from podium.team.settings import PlannerSettings
 from podium.types import Budget

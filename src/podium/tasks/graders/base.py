@@ -6,16 +6,13 @@ A grader extracts the answer from the response (`extraction`), then compares it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from podium.config import Settings
 from podium.tasks.task import Grade
-from podium.trace import Reply
-from podium.workers.base import Request, Worker
 
-Pay = Callable[[Worker, Request, Callable[[], Awaitable[Reply]]], Awaitable[Reply]]
-"""Makes the call of a grader's worker, and charges its dollars. It may keep the reply and give it again."""
+if TYPE_CHECKING:
+    from podium.calls import CallContext
 
 
 class GraderSettings(Settings):
@@ -29,8 +26,8 @@ class GraderSettings(Settings):
         """This grader for the answers to one question. Most graders ignore the question; a judge needs it."""
         return self
 
-    def paid_by(self, pay: Pay) -> Self:
-        """This grader, whose calls of a model `pay` makes. Most call none; a judge does."""
+    def called_in(self, context: CallContext) -> Self:
+        """This grader, whose calls of a model are charged and kept in this context. Most call none; a judge does."""
         return self
 
     @abstractmethod

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
+from podium.calls import CallContext, Dispatcher, Ledger, WorkerCall
 from podium.errors import GraderError, WorkerError
-from podium.tasks.graders.base import GraderSettings, Pay
+from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.verdict import RUBRIC, JudgedResponse, truncate_middle
 from podium.tasks.task import Grade
-from podium.trace import Reply
-from podium.types import Message
-from podium.workers.base import Request, Worker, time_limit
+from podium.types import Budget, Message
+from podium.workers.base import Request, Worker
 from podium.workers.build import build_worker
-from podium.workers.retry import retry_attempts
 from podium.workers.spec import AnySpec
-
-_FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 60.0
 
 
 @dataclass
@@ -35,8 +31,8 @@ class _JudgeState:
     """The open worker of a judge. It is not part of the judge's settings, so any two are equal."""
 
     worker: Worker | None = field(default=None, compare=False)
-    slots: asyncio.Semaphore | None = field(default=None, compare=False)
-    loop: asyncio.AbstractEventLoop | None = field(default=None, compare=False)
+    dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
+    """Its channel is that of the judge alone: a pool may have another worker of the same name."""
 
 
 class Judge(GraderSettings):
@@ -72,7 +68,7 @@ class Judge(GraderSettings):
     longest: int = Field(default=20_000, ge=100)
     """Characters of the response that the worker sees, at most."""
     _state: _JudgeState = PrivateAttr(default_factory=_JudgeState)
-    _pay: Pay | None = PrivateAttr(default=None)
+    _context: CallContext | None = PrivateAttr(default=None)
 
     @field_validator("worker")
     @classmethod
@@ -85,10 +81,10 @@ class Judge(GraderSettings):
         """The same judge with the question. Both share the worker and its limits."""
         return self.model_copy(update={"question": question})
 
-    def paid_by(self, pay: Pay) -> Self:
-        """The same judge, whose calls `pay` makes and charges; what is kept already costs nothing."""
+    def called_in(self, context: CallContext) -> Self:
+        """The same judge, whose calls are charged to the context's ledger; what its dispatcher keeps costs nothing."""
         judge = self.model_copy()
-        judge._pay = pay
+        judge._context = context
         return judge
 
     async def __call__(self, response: str, gold: str) -> Grade:
@@ -96,58 +92,39 @@ class Judge(GraderSettings):
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
+            RefusalError: a budget refuses a call.
             ConfigError: the worker cannot be built; for example, its key is missing.
         """
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
         answer = truncate_middle(answer, self.longest)
-        bill: list[float] = []
-        try:
-            score = await self._score(answer, gold, bill)
-        except GraderError as error:
-            raise GraderError(str(error), cost_usd=sum(bill)) from None
-        return Grade(score, answer, sum(bill))
-
-    async def _score(self, answer: str, gold: str, bill: list[float]) -> float:
-        """The score; `bill` grows by the dollars of each reply."""
+        context = self._context or CallContext(
+            ledger=Ledger(Budget()),
+            dispatcher=self._state.dispatcher,
+            queue_key="judge",
+            started=asyncio.get_running_loop().time(),
+        )
         judged = JudgedResponse(answer, self.question, gold, self.rubric)
-        ask, name = partial(self._reply, bill=bill), self.worker.name
-        first = await judged.verdict(ask, name)
-        if first != "RIGHT" and self.tie == 0:
-            return 0.0
-        second = await judged.verdict(ask, name, response_first=True)
-        return self.tie if first != second or first == "UNSURE" else float(first == "RIGHT")
+        try:
+            verdict = await judged.verdict(
+                partial(self._reply, context), self.worker.name, ties_count=self.tie > 0
+            )
+        except GraderError as error:
+            raise GraderError(str(error), cost_usd=context.ledger.usd) from None
+        score = self.tie if verdict == "UNSURE" else float(verdict == "RIGHT")
+        return Grade(score, answer, context.ledger.usd)
 
-    async def _reply(self, messages: Sequence[Message], bill: list[float]) -> str:
-        """The text of the worker's reply; retries retryable errors."""
-        state, limits = self._state, self.worker.limits
+    async def _reply(self, context: CallContext, messages: Sequence[Message]) -> str:
+        """The text of the worker's reply."""
+        state = self._state
         if state.worker is None:
             state.worker = build_worker(self.worker)
-        worker = state.worker
-        loop = asyncio.get_running_loop()
-        if state.slots is None or state.loop is not loop:  # Waiters belong to their loop.
-            state.slots, state.loop = asyncio.Semaphore(limits.concurrency), loop
-        slots = state.slots
-
-        async def one_try() -> Reply:
-            async with slots, time_limit(limits.timeout):
-                return await worker.answer(request)
-
+        request = Request(tuple(messages), seed=f"judge/{len(messages)}")
+        own = replace(context, dispatcher=state.dispatcher)
+        call = WorkerCall(own, state.worker, request, [], calls=1, wait=True)
         try:
-            async for attempt in retry_attempts(
-                limits.retries, longest_s=_LONGEST_WAIT_S, first_s=_FIRST_WAIT_S
-            ):
-                with attempt:
-                    request = Request(tuple(messages), seed=f"judge/{len(messages)}")
-                    try:
-                        reply = await (
-                            one_try() if self._pay is None else self._pay(worker, request, one_try)
-                        )
-                    except WorkerError:
-                        bill.append(request.receipt.spent.cost_usd)
-                        raise
+            reply = await context.dispatcher.cached(state.worker, request, call.reply)
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
-        bill.append(0.0 if reply.cached else reply.price(worker.profile))
         return reply.text

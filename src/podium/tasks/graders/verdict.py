@@ -61,16 +61,25 @@ class JudgedResponse:
     rubric: str = RUBRIC
     """What makes the response right, in words."""
 
-    async def verdict(self, ask: Ask, judge: str, *, response_first: bool = False) -> Verdict:
-        """The verdict of a model. If its reply does not end with one, it is asked once more.
+    async def verdict(self, ask: Ask, judge: str, *, ties_count: bool = False) -> Verdict:
+        """The verdict of a model. It is asked with the texts in both orders, and is UNSURE if its verdicts differ.
+        There is one order if no reference is known.
 
         Args:
             judge: the name of the model, for the error.
-            response_first: whether the response stands before the reference.
+            ties_count: whether UNSURE is better than WRONG. If not, only a RIGHT is asked for in both orders.
 
         Raises:
-            GraderError: neither reply ended with a verdict.
+            GraderError: neither of two replies ended with a verdict.
         """
+        first = await self._verdict(ask, judge, response_first=False)
+        if not self.reference or not (first == "RIGHT" or ties_count):
+            return first
+        second = await self._verdict(ask, judge, response_first=True)
+        return first if first == second else "UNSURE"
+
+    async def _verdict(self, ask: Ask, judge: str, *, response_first: bool) -> Verdict:
+        """The verdict in one order. If a reply does not end with one, the model is asked once more."""
         messages = [self.prompt(response_first=response_first)]
         for _ in range(2):
             text = await ask(messages)

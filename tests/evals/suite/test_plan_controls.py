@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext, find_control, most_frequent
 from podium.planner import Planner, PlanRequest
 from podium.planners import Constant, random_workflow
-from podium.planners.plan_controls import PLAN_CONTROLS, ControlContext, find_control, most_frequent
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile, Question
 from podium.workflow import Access, Step, Workflow, parse, render

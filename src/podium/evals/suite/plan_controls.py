@@ -1,7 +1,7 @@
 """Controls: planners that take one thing away from another planner, to show whether its lead needs that thing.
 
 A control wraps a planner. It changes the planner's plans, or what the planner is told, or takes its place.
-`PLAN_CONTROLS` names all controls, and `podium.evals.suite` runs them. Tools such as the vote keep their steps,
+`PLAN_CONTROLS` names all controls. Tools such as the vote keep their steps,
 subtasks and access lists, because without responses they have nothing to work on; `steps-shuffled` alone moves them.
 """
 
