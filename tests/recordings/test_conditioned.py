@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import StepInput, Style, build_messages
+from podium.executor.step_input import StepInput, build_messages
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter, ShownContext
 from podium.recordings.files import COLUMNS
 from podium.types import ANSWER_WHOLE_QUESTION, Message, Profile, Question
@@ -38,28 +38,27 @@ def replay(recording: Recording, worker: str) -> ReplayWorker:
     return ReplayWorker(Profile(name=worker), recording, worker)
 
 
-def request(subtask: str, *shown: tuple[str, str], style: Style = "packed", duplicate: int = 0) -> Request:
+def request(subtask: str, *shown: tuple[str, str], duplicate: int = 0) -> Request:
     earlier = tuple(EarlierStep(3 * n, *step) for n, step in enumerate(shown))
-    messages = build_messages(StepInput(Question(text=FOUR), subtask, earlier), style, f"{duplicate:016x}")
+    messages = build_messages(StepInput(Question(text=FOUR), subtask, earlier), "packed", f"{duplicate:016x}")
     return Request(messages, seed="0", repeat=5, duplicate=duplicate)
 
 
-@pytest.mark.parametrize("style", ["packed", "chat"])
-async def test_what_the_step_shows_finds_the_response_in_any_style(tmp_path: Path, style: Style) -> None:
+async def test_what_the_step_shows_finds_the_response(tmp_path: Path) -> None:
     recording = made(tmp_path)
     critics = [
         await replay(recording, "judge").answer(
-            request("Find a fault.", (ANSWER_WHOLE_QUESTION, " Answer: 5\n"), style=style, duplicate=number)
+            request("Find a fault.", (ANSWER_WHOLE_QUESTION, " Answer: 5\n"), duplicate=number)
         )
         for number in range(3)
     ]
     assert [reply.text for reply in critics] == ["It is 4.", "You added wrongly.", "It is 4."]
     assert critics[1].recorded == f"r#q0/judge/1@{CRITIC.key}"
     mended = await replay(recording, "ada").answer(
-        request("Mend it.", (ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4."), style=style)
+        request("Mend it.", (ANSWER_WHOLE_QUESTION, "Answer: 5"), ("Find a fault.", "It is 4."))
     )
     assert (mended.text, mended.usage.input_tokens) == ("Answer: 4", 60)
-    bare = await replay(recording, "ada").answer(request(ANSWER_WHOLE_QUESTION, style=style))
+    bare = await replay(recording, "ada").answer(request(ANSWER_WHOLE_QUESTION))
     assert (bare.text, bare.recorded) == ("Answer: 5", "r#q0/ada/0")
 
 

@@ -5,25 +5,22 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, StepInput, Style, build_messages
+from podium.executor.step_input import EarlierStep, StepInput, build_messages
 from podium.types import Question, Usage
 from podium.workers import Request, tool
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
-
-STYLES: tuple[Style, ...] = ("packed", "chat")
 
 
 def request(
     subtask: str = "Compute it.",
     responses: tuple[str, ...] = (),
     *,
-    style: Style = "packed",
     question: str = "What is it?",
     missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     step_input = StepInput(Question(text=question), subtask, earlier)
-    return Request(build_messages(step_input, style, "0f"), seed="0", missing=missing)
+    return Request(build_messages(step_input, "packed", "0f"), seed="0", missing=missing)
 
 
 async def said(asked: Request) -> str:
@@ -32,7 +29,6 @@ async def said(asked: Request) -> str:
     return reply.text
 
 
-@pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(
     ("subtask", "responses", "text"),
     [
@@ -50,10 +46,10 @@ async def said(asked: Request) -> str:
     ],
 )
 async def test_it_computes_what_its_subtask_says_or_the_latest_answer(
-    style: Style, subtask: str, responses: tuple[str, ...], text: str | None
+    subtask: str, responses: tuple[str, ...], text: str | None
 ) -> None:
     several = "3 * 4 = 12\n5 * 6 = 30\n1/0 has no value here, for it divides by zero.\nAnswer: 30"
-    assert await said(request(subtask, responses, style=style)) == (several if text is None else text)
+    assert await said(request(subtask, responses)) == (several if text is None else text)
 
 
 async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen() -> None:

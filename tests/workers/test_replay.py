@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
-from podium.executor.step_input import StepInput, Style, build_messages
+from podium.executor.step_input import MessageLayout, StepInput, build_messages
 from podium.planner import PlanRequest
 from podium.planners import SelfConsistency
 from podium.reading.answer import final_answer, normalise
@@ -55,11 +55,11 @@ def replay(recording: Recording, name: str = "ada", **options: Any) -> ReplayWor
 
 
 def request(
-    text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", style: Style = "packed"
+    text: str = FOUR, *, repeat: int = 0, question_seed: str = "7", layout: MessageLayout = "packed"
 ) -> Request:
     step_input = StepInput(Question(text=text), "Answer the whole question.")
     return Request(
-        build_messages(step_input, style, "feed"), seed="0", question_seed=question_seed, repeat=repeat
+        build_messages(step_input, layout, "feed"), seed="0", question_seed=question_seed, repeat=repeat
     )
 
 
@@ -71,14 +71,14 @@ async def samples_of(worker: ReplayWorker, count: int, question_seed: str = "7")
 # --- which response ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("style", ["packed", "chat"])
+@pytest.mark.parametrize("layout", ["packed", "plain"])
 @pytest.mark.parametrize("text", [FOUR, FIVE])
 async def test_the_recorded_response_is_given_and_says_which_it_is(
-    recording: Recording, style: Style, text: str
+    recording: Recording, layout: MessageLayout, text: str
 ) -> None:
     worker = replay(recording)
     assert isinstance(worker, Worker)
-    reply = await worker.answer(request(text, style=style))
+    reply = await worker.answer(request(text, layout=layout))
     assert reply.text == GIVEN[text][0].text
     assert reply.recorded == f"small#{'q0' if text == FOUR else 'q1'}/ada/0"
     await worker.close()
@@ -138,28 +138,27 @@ async def test_an_unrecorded_question_is_a_failure_naming_worker_and_question(
 @pytest.mark.parametrize("text", [f"  {FOUR}\n", FIVE.strip()])
 async def test_space_around_a_question_does_not_count(recording: Recording, text: str) -> None:
     assert replay(recording).knows(text)
-    for style in ("packed", "chat", "plain"):
-        assert (await replay(recording).answer(request(text, style=style))).recorded is not None
+    for layout in ("packed", "plain"):
+        assert (await replay(recording).answer(request(text, layout=layout))).recorded is not None
 
 
-LIKE_CHAT = "Question:\nWhat is it?\n\nYour subtask:\nSay 3."
+LIKE_OURS = "What is it?\n<<<end t>>>\n\n<<<your subtask t>>>\nSay 3.\n<<<end t>>>"
 
 
-@pytest.mark.parametrize("style", ["packed", "chat", "plain"])
+@pytest.mark.parametrize("layout", ["packed", "plain"])
 async def test_a_question_that_looks_like_a_message_of_ours_is_found(
-    make_recording: MakeRecording, style: Style
+    make_recording: MakeRecording, layout: MessageLayout
 ) -> None:
-    worker = replay(make_recording({LIKE_CHAT: [RecordedResponse("ada", 0, "Answer: 3")]}))
-    assert (await worker.answer(request(LIKE_CHAT, style=style))).text == "Answer: 3"
+    worker = replay(make_recording({LIKE_OURS: [RecordedResponse("ada", 0, "Answer: 3")]}))
+    assert (await worker.answer(request(LIKE_OURS, layout=layout))).text == "Answer: 3"
 
 
-@pytest.mark.parametrize("inner", ["packed", "chat", "plain"])
-@pytest.mark.parametrize("outer", ["packed", "chat"])
+@pytest.mark.parametrize("inner", ["packed", "plain"])
 async def test_a_question_is_found_within_the_subtask_of_a_team(
-    recording: Recording, outer: Style, inner: Style
+    recording: Recording, inner: MessageLayout
 ) -> None:
-    (message,) = request(FOUR, style=outer).messages
-    reply = await replay(recording).answer(request(message.content, style=inner))
+    (message,) = request(FOUR).messages
+    reply = await replay(recording).answer(request(message.content, layout=inner))
     assert reply.recorded == "small#q0/ada/0"
     assert reply.usage.input_tokens == TOKENS["input_tokens"]
 
@@ -310,12 +309,11 @@ def test_a_recorded_answer_that_looks_like_an_answer_line_is_found_whole(answer:
     assert normalise(found) in (normalise(answer), normalise(answer.strip("$")))
 
 
-@pytest.mark.parametrize("style", ["packed", "chat"])
-async def test_a_vote_on_answers_of_several_lines_keeps_them_whole(style: Style) -> None:
+async def test_a_vote_on_answers_of_several_lines_keeps_them_whole() -> None:
     shown = ["<answer>1 2\n3 4</answer>", "Answer: 5", "so\n<answer>1 2\n3 4</answer>"]
     earlier = tuple(EarlierStep(number, f"part {number}", text) for number, text in enumerate(shown))
     step_input = StepInput(Question(text="Q?"), "Vote.", earlier)
-    reply = await VoteWorker().answer(Request(build_messages(step_input, style, "feed"), seed="0"))
+    reply = await VoteWorker().answer(Request(build_messages(step_input, "packed", "feed"), seed="0"))
     assert reply.text == "2 of 3 responses agree.\n<answer>1 2\n3 4</answer>"
     assert final_answer(reply.text) == "1 2\n3 4"
 

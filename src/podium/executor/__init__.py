@@ -9,18 +9,18 @@ from podium.executor.question_context import (
     StepStarted,
     StepText,
 )
-from podium.executor.step_input import StepInput, Style, build_messages, make_fence_mark
+from podium.executor.step_input import MessageLayout, StepInput, build_messages, make_fence_mark
 
 __all__ = [
     "Execution",
     "ExecutionSettings",
+    "MessageLayout",
     "QuestionContext",
     "StepEnded",
     "StepEvent",
     "StepInput",
     "StepStarted",
     "StepText",
-    "Style",
     "build_messages",
     "make_fence_mark",
 ]

@@ -7,8 +7,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from podium.calls.worker_call import Listeners
@@ -18,7 +18,7 @@ from podium.executor.question_context import QuestionContext, StepEnded, StepSta
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
 from podium.executor.step_input import StepInput, build_messages
-from podium.trace import Attempt, Span
+from podium.trace import Attempt, Reply, Span, SpanStatus
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
@@ -27,6 +27,22 @@ from podium.workflow import Step, Workflow, live_steps
 _GONE = "The question was cancelled."
 _SPARED = "It was not called: no answer of it could change the vote."
 _ABANDONED = "It was started while the plan was being written, and the plan does not need it."
+
+
+@dataclass(slots=True)
+class _StepResult:
+    """How a step went, as far as it came."""
+
+    status: SpanStatus | None = None
+    """None: its call has not ended."""
+    error: str | None = None
+    messages: tuple[Message, ...] = ()
+    started_s: float = 0.0
+    ended_s: float = 0.0
+    attempts: list[Attempt] = field(default_factory=list)
+    reply: Reply | None = None
+    answered_by: str | None = None
+    spent: Spent = Spent()
 
 
 class Execution:
@@ -78,8 +94,8 @@ class Execution:
         )
 
     async def run(self) -> None:
-        """Run every step that the last one needs, or all steps with `run_all`. `spans` has the results, also after a
-        cancellation. It ends once the workflow is whole."""
+        """Run every step that the last one needs. `spans` has the results, also after a cancellation. It ends once the
+        workflow is whole."""
         try:
             async with self._limit, self._group:
                 while not self._whole:
@@ -121,7 +137,7 @@ class Execution:
         whole = workflow or Workflow(())
         # The last step is asked in a way of its own, so it is not taken from what was started.
         same = self._schedule.common_with(whole.steps[:-1])
-        needed = self._needed(whole)
+        needed = live_steps(whole)
         cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
         self._whole = self._abandons = True
         for task in cancelled:
@@ -166,11 +182,6 @@ class Execution:
         self._answering = answering_steps(workflow, workers)
         self._max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
 
-    def _needed(self, workflow: Workflow) -> Sequence[int]:
-        """The steps that the last one needs, or all with `run_all`."""
-        run_all = self._context.settings.run_all
-        return range(len(workflow.steps)) if run_all else live_steps(workflow)
-
     def _start(self, position: int) -> None:
         self._tasks[position] = self._group.create_task(self._follow([position]))
 
@@ -179,24 +190,50 @@ class Execution:
         while ready:
             for position in ready[1:]:
                 self._start(position)
-            position, attempts = ready[0], list[Attempt]()
+            position = ready[0]
             worker = self._context.pool[self._schedule.workflow.steps[position].worker]
             request = self._request(position, worker)
-            with self._recorded(position, worker, request, attempts) as result:
+            result = self._begin(position, request)
+            try:
                 outcome = await call_with_fallbacks(
-                    self._context, worker, request, attempts, self._stream(position)
+                    self._context, worker, request, result.attempts, self._stream(position)
                 )
                 if isinstance(outcome, WorkerAnswer):
-                    result.update(
-                        status="done",
-                        reply=outcome.reply,
-                        answered_by=outcome.worker,
-                        spent=outcome.spent,
-                    )
+                    result.status, result.reply = "done", outcome.reply
+                    result.answered_by, result.spent = outcome.worker, outcome.spent
                 else:
-                    refused = outcome.refused or self._is_starved(position, attempts)
-                    result.update(status="refused" if refused else "failed", error=outcome.error)
+                    refused = outcome.refused or self._is_starved(position, result.attempts)
+                    result.status, result.error = "refused" if refused else "failed", outcome.error
+            except asyncio.CancelledError:
+                result.status, result.error = "cancelled", self._why_stopped
+                raise
+            finally:
+                self._end(position, result)
             ready = self._schedule.start_ready()
+
+    def _begin(self, position: int, request: Request) -> _StepResult:
+        """The step's call is about to be made in this task."""
+        context, step = self._context, self._schedule.workflow.steps[position]
+        if context.observe is not None:
+            worker = context.pool[step.worker].profile.name
+            context.observe(StepStarted(self._round, position, worker, step.subtask))
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[position] = task
+        return _StepResult(messages=request.messages, started_s=context.elapsed())
+
+    def _end(self, position: int, result: _StepResult) -> None:
+        """The step's call has ended."""
+        del self._tasks[position]
+        if result.status is None:  # A bug of ours, which escapes.
+            return
+        for attempt in result.attempts:
+            if attempt.error_kind is not None:
+                result.spent = attempt.spent + result.spent
+        result.ended_s = self._context.elapsed()
+        span = self._schedule.spans[position] = self._span(position, result)
+        if self._context.observe is not None:
+            self._context.observe(StepEnded(self._round, span))
 
     def _request(self, position: int, worker: Worker) -> Request:
         """The request that the step's worker gets."""
@@ -204,7 +241,7 @@ class Execution:
         step_input = self._step_input(position)
         messages = build_messages(
             step_input,
-            context.settings.style,
+            context.settings.layout,
             context.fence_mark,
             sees=worker.profile.sees,
         )
@@ -217,36 +254,9 @@ class Execution:
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=self._missing(position),
-            structured=step_input.view(context.settings.style),
+            structured=step_input.view(context.settings.layout),
             options=self._options(position),
         )
-
-    @contextmanager
-    def _recorded(
-        self, position: int, worker: Worker, request: Request, attempts: Sequence[Attempt]
-    ) -> Iterator[dict[str, Any]]:
-        """The step's call is made in the block, which adds how it ended to the fields of the step's span."""
-        context, step = self._context, self._schedule.workflow.steps[position]
-        if context.observe is not None:
-            context.observe(StepStarted(self._round, position, worker.profile.name, step.subtask))
-        result: dict[str, Any] = {"messages": request.messages, "started_s": context.elapsed()}
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks[position] = task
-        try:
-            yield result
-        except asyncio.CancelledError:
-            result |= {"status": "cancelled", "error": self._why_stopped}
-            raise
-        finally:
-            del self._tasks[position]
-            for attempt in attempts:
-                if attempt.error_kind is not None:
-                    result["spent"] = attempt.spent + result.get("spent", Spent())
-            if "status" in result:  # Missing after a bug of ours, which escapes.
-                self._record(
-                    self._span(position, attempts=tuple(attempts), ended_s=context.elapsed(), **result)
-                )
 
     def _options(self, position: int) -> AnswerOptions:
         """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
@@ -303,13 +313,13 @@ class Execution:
         return listeners
 
     def _repeat(self, position: int) -> int:
-        worker = self._schedule.workflow.steps[position].worker
-        before = sum(
-            self._schedule.workflow.steps[earlier].worker == worker
-            for earlier in self._schedule.to_run
-            if earlier < position
-        )
-        return self._earlier_calls.get(worker, 0) + before
+        """How many steps before this one go to the same worker."""
+        steps = self._schedule.workflow.steps
+        worker = steps[position].worker
+        repeat = self._earlier_calls.get(worker, 0)
+        for earlier in self._schedule.to_run:
+            repeat += earlier < position and steps[earlier].worker == worker
+        return repeat
 
     def _step_input(self, position: int) -> StepInput:
         step = self._schedule.workflow.steps[position]
@@ -333,20 +343,17 @@ class Execution:
         sees = self._schedule.workflow.steps[position].access.sees_previous
         return (self._previous, self._shown) if sees else (None, ())
 
-    def _record(self, span: Span) -> None:
-        self._schedule.spans[span.position] = span
-        if self._context.observe is not None:
-            self._context.observe(StepEnded(self._round, span))
-
     def _unstarted(self, position: int) -> Span:
         if position not in self._schedule.to_run:
-            return self._span(position, status="skipped")
-        if self._schedule.is_spared(position):
-            return self._span(position, status="skipped", error=_SPARED)
-        status = "refused" if self._limit.expired() else "cancelled"
-        return self._span(position, status=status, error=self._why_stopped)
+            result = _StepResult("skipped")
+        elif self._schedule.is_spared(position):
+            result = _StepResult("skipped", _SPARED)
+        else:
+            result = _StepResult("refused" if self._limit.expired() else "cancelled", self._why_stopped)
+        return self._span(position, result)
 
-    def _span(self, position: int, **result: Any) -> Span:
+    def _span(self, position: int, result: _StepResult) -> Span:
+        assert result.status is not None
         step = self._schedule.workflow.steps[position]
         return Span(
             position=position,
@@ -355,7 +362,15 @@ class Execution:
             reads=self._schedule.reads[position],
             waited=self._schedule.waited.get(position, ()),
             max_tokens=self._max_tokens[position],
-            **result,
+            status=result.status,
+            messages=result.messages,
+            reply=result.reply,
+            answered_by=result.answered_by,
+            spent=result.spent,
+            started_s=result.started_s,
+            ended_s=result.ended_s,
+            attempts=tuple(result.attempts),
+            error=result.error,
         )
 
     @property

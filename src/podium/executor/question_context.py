@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from podium.calls import CallContext, RetrySettings
-from podium.executor.step_input import Style
+from podium.executor.step_input import MessageLayout
 from podium.trace import Span
 from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
@@ -50,12 +50,10 @@ StepEvent = StepStarted | StepText | StepEnded
 class ExecutionSettings(RetrySettings):
     """How workflows are run."""
 
-    style: Style = "packed"
+    layout: MessageLayout = "packed"
     """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation for a worker that is called directly, in place of the question and its history."""
-    run_all: bool = False
-    """Run also the steps that nothing needs."""
     early_stop: bool = False
     """Run the steps of a vote in turns, the cheapest first, until its result is certain (`early_stopping`)."""
 

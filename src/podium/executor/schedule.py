@@ -92,9 +92,10 @@ class Schedule:
     def _has_all(self, position: int) -> bool:
         """Whether all steps that it reads have ended. A vote does not wait for steps that it skips."""
         early_stop = self._early_stops.get(position)
-        return all(
-            j in self.spans or (early_stop is not None and early_stop.skips(j)) for j in self.reads[position]
-        )
+        for j in self.reads[position]:
+            if j not in self.spans and (early_stop is None or not early_stop.skips(j)):
+                return False
+        return True
 
     def _needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
         """The last step, and every step that it needs, directly or through others.

@@ -1,8 +1,8 @@
 """The messages for a step's worker: the question, the earlier work that it may see, and its subtask.
 
-There are three styles. `packed`: one user message of the question and fenced blocks. `chat`: earlier work as exchanges
-of a chat. `plain`: only what the caller wrote, for a plan of one step that answers the whole question. The worker adds
-its own system prompt; this module does not.
+There are two layouts. `packed`: one user message of the question and fenced blocks. `plain`: only what the caller
+wrote, for a plan of one step that answers the whole question. The worker adds its own system prompt; this module does
+not.
 
 What more requests have in common comes first in a packed message, since servers read a common beginning once: the
 question as it will stand in the history of the next turn, then what holds for all steps of the question, then each
@@ -12,7 +12,6 @@ of half a billion parameters repeat a sentence that stands behind it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from random import Random
@@ -22,7 +21,7 @@ from podium.fencing import marked_block, marked_text
 from podium.types import SEED_PREFIX_CHARS, Message, Question
 from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView
 
-Style = Literal["packed", "chat", "plain"]
+MessageLayout = Literal["packed", "plain"]
 
 _PREAMBLE = (
     "You are one of several workers on the question above. Each block below is fenced, and its fences carry the "
@@ -43,14 +42,14 @@ class StepInput:
     """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
     steps of earlier rounds."""
     messages: tuple[Message, ...] | None = None
-    """The messages of the plain style, in place of the question and its history."""
+    """The messages of the plain layout, in place of the question and its history."""
 
-    def view(self, style: Style) -> WorkerView | None:
+    def view(self, layout: MessageLayout) -> WorkerView | None:
         """This input as data, for workers that are programs. It says no more than the messages do.
 
-        None in the plain style, which adds nothing to what the caller wrote.
+        None in the plain layout, which adds nothing to what the caller wrote.
         """
-        if style == "plain":
+        if layout == "plain":
             return None
         return WorkerView(self.question.text, self.subtask, self.earlier, self.previous)
 
@@ -65,18 +64,22 @@ def make_fence_mark(seed: str, question: Question) -> str:
 
 
 def build_messages(
-    step_input: StepInput, style: Style, fence_mark: str, *, sees: bool = False
+    step_input: StepInput, layout: MessageLayout, fence_mark: str, *, sees: bool = False
 ) -> tuple[Message, ...]:
-    """The messages for one step: the question's history first, then the input in `style`.
+    """The messages for one step: the question's history first, then the input in this layout.
 
     Args:
         sees: whether the worker sees images.
     """
     question = step_input.question
-    if style == "plain" and step_input.messages is not None:
+    if layout == "packed":
+        messages = (*question.history, _packed(step_input, fence_mark))
+    elif step_input.earlier or step_input.previous is not None:
+        raise ValueError("The plain layout shows no earlier work; it is for a plan of one step.")
+    elif step_input.messages is not None:
         messages = step_input.messages
     else:
-        messages = (*question.history, *_BUILDERS[style](step_input, fence_mark))
+        messages = (*question.history, Message(role="user", content=question.text))
     if not sees:
         return tuple(m.model_copy(update={"images": ()}) if m.images else m for m in messages)
     if not question.images or step_input.messages is not None or messages[-1].role != "user":
@@ -84,7 +87,7 @@ def build_messages(
     return (*messages[:-1], messages[-1].model_copy(update={"images": question.images}))
 
 
-def _packed(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
+def _packed(step_input: StepInput, fence_mark: str) -> Message:
     block = partial(marked_block, mark=fence_mark)
     blocks = [
         marked_text(step_input.question.text, fence_mark),
@@ -95,31 +98,4 @@ def _packed(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
     for step in step_input.earlier:
         blocks += [block("subtask", step.subtask), block(f"{step.label} response", step.response)]
     blocks.append(block(OWN_SUBTASK, step_input.subtask))
-    return (Message(role="user", content="\n\n".join(blocks)),)
-
-
-def _chat(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
-    del fence_mark  # Roles separate the texts here, not fences.
-    exchanges = [(step.subtask, step.response) for step in step_input.earlier]
-    if step_input.previous is not None:
-        exchanges.insert(0, ("The answer of the round before", step_input.previous))
-    messages: list[Message] = []
-    for subtask, response in exchanges:
-        messages.append(Message(role="user", content=subtask))
-        messages.append(Message(role="assistant", content=response))
-    task = f"Question:\n{step_input.question.text}\n\nYour subtask:\n{step_input.subtask}"
-    return (*messages, Message(role="user", content=task))
-
-
-def _plain(step_input: StepInput, fence_mark: str) -> tuple[Message, ...]:
-    del fence_mark  # There is no other worker's text to fence.
-    if step_input.earlier or step_input.previous is not None:
-        raise ValueError("The plain style shows no earlier work; it is for a plan of one step.")
-    return (Message(role="user", content=step_input.question.text),)
-
-
-_BUILDERS: Mapping[Style, Callable[[StepInput, str], tuple[Message, ...]]] = {
-    "packed": _packed,
-    "chat": _chat,
-    "plain": _plain,
-}
+    return Message(role="user", content="\n\n".join(blocks))

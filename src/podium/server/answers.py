@@ -59,7 +59,7 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
     Args:
         ignored: fields of the request that had no effect.
     """
-    direct = trace.spans[-1].reply if trace.context == "plain" and trace.spans else None
+    direct = trace.spans[-1].reply if trace.layout == "plain" and trace.spans else None
     return ServedAnswer(
         trace_id=trace.id,
         text=trace.answer or "",

@@ -296,7 +296,7 @@ def _lost_trace(question: OpenedQuestion) -> Trace:
         seed=request.seed,
         budget=runner.budget,
         max_steps=runner.max_steps,
-        context=runner.settings.style,
+        layout=runner.settings.layout,
         early_stop=runner.settings.early_stop,
         rounds=() if question.approved is None else question.approved.planned.rounds,
         status="failed",

@@ -144,7 +144,7 @@ class Service:
                 pool=worker_and_fallbacks(self.pool, caller, request),
                 budget=_once(runner.budget),
                 max_steps=1,
-                settings=ExecutionSettings(style="plain", messages=request.messages),
+                settings=ExecutionSettings(layout="plain", messages=request.messages),
             )
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if approved is not None:

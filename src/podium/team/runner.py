@@ -349,7 +349,7 @@ class _QuestionRun:
             seed=context.seed,
             budget=runner.budget,
             max_steps=runner.max_steps,
-            context=context.settings.style,
+            layout=context.settings.layout,
             early_stop=context.settings.early_stop,
             rounds=tuple(self._history.rounds),
             answer=self._history.answer,

@@ -8,7 +8,6 @@ question without earlier steps.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,9 @@ from dataclasses import dataclass
 from podium.types import ANSWER_WHOLE_QUESTION, Message
 
 OWN_SUBTASK = "your subtask"
-"""Label of the last block of a message of the packed style."""
+"""Label of the last block of a packed message."""
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
-_CHAT_QUESTION = "Question:\n"
-_CHAT_PREVIOUS = "The answer of the round before"
-_CHAT_SUBTASK = "\n\nYour subtask:\n"
 _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
 
 
@@ -29,12 +25,12 @@ _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}
 class EarlierStep:
     """One earlier step that is shown."""
 
-    position: int | None
-    """Position of the step, from 0; None: parsed from messages of the chat style, which lack it."""
+    position: int
+    """Position of the step, from 0."""
     subtask: str
     response: str
     round: int | None = None
-    """The earlier round of the step, from 0; None: the same round, or messages of the chat style."""
+    """The earlier round of the step, from 0; None: the same round."""
 
     @property
     def label(self) -> str:
@@ -50,7 +46,7 @@ class WorkerView:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """In the order shown. In messages of the chat style, turns of the chat history look like steps too."""
+    """In the order shown."""
     previous: str | None = None
     """The final response of the previous round, if it is shown."""
 
@@ -74,14 +70,8 @@ def requests_whole_question(subtask: str, question: str) -> bool:
 
 def read_view(messages: Sequence[Message]) -> WorkerView:
     """Parse messages of the executor. In others, the last user message is both question and subtask."""
-    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
-    if last is None:
-        return WorkerView(question="", subtask="")
-    text = messages[last].content
-    view = _read_packed(text)
-    if view is None:
-        view = _read_chat(text, messages[:last])
-    return view or WorkerView(question=text, subtask=text)
+    text = next((message.content for message in reversed(messages) if message.role == "user"), "")
+    return _read_packed(text) or WorkerView(question=text, subtask=text)
 
 
 def _read_packed(text: str) -> WorkerView | None:
@@ -123,18 +113,3 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
         if start >= 0:
             yield text[start + 3 : stop], text[body:end]
         place = end + len(closing)
-
-
-def _read_chat(text: str, earlier: Sequence[Message]) -> WorkerView | None:
-    question, found, subtask = text.rpartition(_CHAT_SUBTASK)
-    if not found or not question.startswith(_CHAT_QUESTION):
-        return None
-    shown: list[EarlierStep] = []
-    previous = None
-    for user, assistant in itertools.pairwise(earlier):
-        if user.role == "user" and assistant.role == "assistant":
-            if user.content == _CHAT_PREVIOUS:
-                previous = assistant.content
-            else:
-                shown.append(EarlierStep(None, user.content, assistant.content))
-    return WorkerView(question[len(_CHAT_QUESTION) :], subtask, tuple(shown), previous)

@@ -113,7 +113,7 @@ async def search_workflows(
         dispatcher=dispatcher or Dispatcher(),
     )
     trials = Trials(runner, tasks[:used], max_cost=max_cost, seed=seed)
-    writes = replace(runner, budget=Budget(), max_steps=5, settings=ExecutionSettings(style="plain"))
+    writes = replace(runner, budget=Budget(), max_steps=5, settings=ExecutionSettings(layout="plain"))
     asks = _Writer(writes, max_steps, seed)
     archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
     done = {old.proposal for old in kept}

@@ -144,4 +144,4 @@ def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> d
 
 def _model(trace: Trace) -> str:
     """The model of a stored response. The trace keeps the planner, not the name that the request used."""
-    return trace.planner.removeprefix("single:") if trace.context == "plain" else "podium"
+    return trace.planner.removeprefix("single:") if trace.layout == "plain" else "podium"
