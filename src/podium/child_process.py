@@ -21,7 +21,7 @@ from contextlib import suppress
 from tempfile import TemporaryDirectory, TemporaryFile
 from weakref import finalize
 
-_AT_ONCE = 2**16
+_READ_BYTES = 2**16
 """The most bytes of one read."""
 _ERROR_BYTES = 2**12
 """Bytes at the end of the standard error that are looked at."""
@@ -132,7 +132,7 @@ class ChildProcess:
             if not watch.poll(None if until is None else max(0.0, 1000 * (until - time.monotonic()))):
                 self.stop()
                 raise ChildSilentError
-            part = os.read(pipe, _AT_ONCE)
+            part = os.read(pipe, _READ_BYTES)
             if not part:
                 raise self.ended()
             self._received += part

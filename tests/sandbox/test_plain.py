@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.plain import DEEPEST, MOST, ObjectReference, pack, unpack
+from podium.sandbox.inside.plain import MAX_DEPTH, MAX_VALUES, ObjectReference, pack, unpack
 
 SCALARS = st.one_of(
     st.none(),
@@ -169,9 +169,9 @@ def test_objects_cross_by_reference_and_come_back() -> None:
 
 def test_depth_and_number_are_bounded() -> None:
     deep: list[object] = []
-    for _ in range(DEEPEST + 1):
+    for _ in range(MAX_DEPTH + 1):
         deep = [deep]
-    for value in (deep, iter(int, 1), [[0] * 1000] * (MOST // 1000)):
+    for value in (deep, iter(int, 1), [[0] * 1000] * (MAX_VALUES // 1000)):
         with pytest.raises(ValueError, match="too large"):
             pack(value)
     circle: list[object] = []

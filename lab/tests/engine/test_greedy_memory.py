@@ -153,7 +153,7 @@ class EchoEngine:
 async def test_so_many_texts_are_remembered_and_no_more() -> None:
     engine = EchoEngine()
     policy = LocalPolicy("echo", engine)
-    most = local_policy._KEPT
+    most = local_policy._CACHED_COMPLETIONS
 
     async def ask(number: int) -> str:
         text = f"{number}"

@@ -35,21 +35,21 @@ _MAX_TOKENS = 384
 _MAX_TOKEN_CHARS = 32
 """Characters of the longest token that is assumed. A text that would not fit into the context even with such tokens is
 refused before it is encoded, since encoding takes a second a megabyte and lets no other thread run."""
-_KEPT = 4096
+_CACHED_COMPLETIONS = 4096
 """The most greedy completions that are kept, to be returned when their prompt comes again."""
-_KEPT_PROMPTS = 4
+_CACHED_PROMPTS = 4
 """How many finished prompts keep their KV cache, for prompts that begin with the same tokens."""
-_SHARED = 16
+_MIN_SHARED_TOKENS = 16
 """The least number of common first tokens for which a KV cache is copied."""
-_PREFILL = 512
+_MAX_PREFILL_TOKENS = 512
 """No text joins a pass that already reads so many tokens of new prompts: activations leave the CPU cache."""
-_NGRAM = 4
+_NGRAM_TOKENS = 4
 """Length of the n-grams after which earlier completions give a draft."""
-_DRAFT = 12
+_MAX_DRAFT_TOKENS = 12
 """The most tokens of a draft."""
-_LIKELY = 0.6
+_MIN_DRAFT_PROBABILITY = 0.6
 """A draft ends before the probability that all of it is right falls below this."""
-_NGRAMS = 100_000
+_CACHED_NGRAMS = 100_000
 """The most n-grams that are kept."""
 
 _Key = tuple[tuple[int, ...], int, tuple[str, ...]]
@@ -90,7 +90,7 @@ class LocalPolicy:
         self._engine = engine
         self._greedy: dict[_Key, list[int]] = {}
         self._following: dict[tuple[int, ...], tuple[int, int, int]] = {}
-        self._prompts: deque[tuple[list[int], Any]] = deque(maxlen=_KEPT_PROMPTS)
+        self._prompts: deque[tuple[list[int], Any]] = deque(maxlen=_CACHED_PROMPTS)
         self._lock = Lock()
         self._waiting: deque[_Text] = deque()
         self._writing = False
@@ -160,7 +160,7 @@ class LocalPolicy:
         """Let as many texts join the batch as there is room for; those left in `arrived` wait for a later pass."""
         unread = 0
         for text in list(arrived):
-            if len(active) >= self._engine.batch or unread >= _PREFILL:
+            if len(active) >= self._engine.batch or unread >= _MAX_PREFILL_TOKENS:
                 return
             try:
                 begun = text.done.cancelled() or self._begin(text, active)
@@ -188,7 +188,7 @@ class LocalPolicy:
         prefixes = [(prompt, cache, True) for prompt, cache in self._prompts]
         prefixes += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
         sharing = self._engine.sharing
-        shared, longest = _SHARED - 1, None
+        shared, longest = _MIN_SHARED_TOKENS - 1, None
         for prompt, cache, is_read in prefixes if sharing is not None else ():
             # The last token of a prompt is always read: the first token is sampled from the logits after it.
             common = min(_common(prompt, text.prompt), len(text.prompt) - 1)
@@ -254,14 +254,14 @@ class LocalPolicy:
         """The tokens that followed in earlier completions, as far as they are likely and the text's limit allows."""
         if self._engine.sharing is None:
             return []
-        most = min(_DRAFT, text.limit - len(text.tokens) - 1)
-        ngram = (*text.prompt[-_NGRAM:], *text.tokens[-_NGRAM:])[-_NGRAM:]
+        most = min(_MAX_DRAFT_TOKENS, text.limit - len(text.tokens) - 1)
+        ngram = (*text.prompt[-_NGRAM_TOKENS:], *text.tokens[-_NGRAM_TOKENS:])[-_NGRAM_TOKENS:]
         draft: list[int] = []
         chance = 1.0
         while len(draft) < most and (found := self._following.get(ngram)) is not None:
             token, right, seen = found
             chance *= right / seen
-            if chance < _LIKELY:
+            if chance < _MIN_DRAFT_PROBABILITY:
                 break
             draft.append(token)
             ngram = (*ngram[1:], token)
@@ -270,15 +270,15 @@ class LocalPolicy:
     def _remember(self, text: _Text) -> None:
         """Keep a finished completion: to return it again, to draft from it, and to share its prompt's cache."""
         if text.sampling.temperature <= 0:
-            if len(self._greedy) >= _KEPT:
+            if len(self._greedy) >= _CACHED_COMPLETIONS:
                 self._greedy.clear()
             self._greedy[text.key] = text.tokens
         if self._engine.sharing is not None:
-            if len(self._following) >= _NGRAMS:
+            if len(self._following) >= _CACHED_NGRAMS:
                 self._following.clear()
-            said = [*text.prompt[-_NGRAM:], *text.tokens]
-            for end in range(_NGRAM, len(said)):
-                ngram = tuple(said[end - _NGRAM : end])
+            said = [*text.prompt[-_NGRAM_TOKENS:], *text.tokens]
+            for end in range(_NGRAM_TOKENS, len(said)):
+                ngram = tuple(said[end - _NGRAM_TOKENS : end])
                 token, right, seen = self._following.get(ngram, (said[end], 0, 0))
                 if token != said[end] and 2 * right < seen:
                     token, right, seen = said[end], 0, 0

@@ -36,7 +36,7 @@ can call them. If it calls one, it alone goes on with the result: you are not as
 needs these tools for the last step, and for earlier steps only what needs none.{must} The tools:
 {tools}"""
 _MUST_LOAD = "These models are not in memory now, and would take time to load: {names}."
-_MOST_TOOLS, _TOOL_CHARS = 32, 120
+_MAX_TOOLS, _TOOL_CHARS = 32, 120
 """Tools that are listed, and characters of each tool's description."""
 
 
@@ -209,7 +209,7 @@ def brief_order(pool: Sequence[Profile]) -> list[int]:
     return sorted(range(len(pool)), key=rank)
 
 
-_NEVER = 0.025
+_SHOWN_AS_ZERO = 0.025
 """An accuracy below this is shown as 0%."""
 
 
@@ -232,7 +232,7 @@ def _worth_showing(pool: Sequence[Profile]) -> list[int]:
     """The numbers of all workers but free ones that are never right, such as a tool that cannot help here."""
     numbers = brief_order(pool)
     ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
-    idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _NEVER}
+    idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _SHOWN_AS_ZERO}
     return numbers if len(idle) == len(ratings) else [number for number in numbers if number not in idle]
 
 
@@ -289,12 +289,12 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
 def _tools(options: AnswerOptions) -> str:
     """The sentence that says who may call the caller's tools, and a line for each tool."""
     lines = []
-    for tool in options.tools[:_MOST_TOOLS]:
+    for tool in options.tools[:_MAX_TOOLS]:
         told = _one_line(tool["function"].get("description") or "")
         cut = told if len(told) <= _TOOL_CHARS else f"{told[:_TOOL_CHARS]}..."
         lines.append(f"{tool['function']['name']}: {cut}".removesuffix(": "))
-    if len(options.tools) > _MOST_TOOLS:
-        lines.append(f"and {len(options.tools) - _MOST_TOOLS} more")
+    if len(options.tools) > _MAX_TOOLS:
+        lines.append(f"and {len(options.tools) - _MAX_TOOLS} more")
     choice = options.tool_choice
     wanted = choice["function"]["name"] if isinstance(choice, dict) else "one of them"
     must = "" if choice in (None, "auto") else f" The last step must call {wanted}."

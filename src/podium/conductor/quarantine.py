@@ -24,9 +24,9 @@ _FAILED = 0.5
 """The share of a failing worker's calls that fail."""
 _LIMIT = math.log(2000)
 """A worker is left when its outcomes since some question are so many times as probable if it fails as if not."""
-_MOST_USUAL = 0.8
+_MAX_USUAL = 0.8
 """No worker's plans are taken to be right more often, so that a few errors in a row of a good worker do not suffice."""
-_AWAY = 100
+_QUARANTINE_OUTCOMES = 100
 """Outcomes of later questions after which a worker that was left is called again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
 """A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
@@ -58,7 +58,7 @@ class _Record:
 
     def update(self, score: float) -> None:
         """Add the score, in [0, 1], of one more plan."""
-        usual = min(_MOST_USUAL, self.right / self.judged)
+        usual = min(_MAX_USUAL, self.right / self.judged)
         self.answer_cusum = max(
             0.0, self.answer_cusum + _log_likelihood_ratio(score, usual, _FAILING * usual)
         )
@@ -150,7 +150,9 @@ class QuarantinePlanner:
         if not answered and not failed:
             return
         self._judged += 1
-        for name in [name for name, since in self._left.items() if self._judged - since >= _AWAY]:
+        for name in [
+            name for name, since in self._left.items() if self._judged - since >= _QUARANTINE_OUTCOMES
+        ]:
             # Half of the evidence stays, so that a worker that still fails is soon left again.
             del self._left[name]
             self._records[name].reset(_LIMIT / 2)

@@ -17,7 +17,7 @@ from podium.types import Profile
 if TYPE_CHECKING:
     from podium.planners.scored import ScoredAnswers
 
-_MOST_DIGITS = 9
+_MAX_DIGITS = 9
 """Digits of a number in a baseline's name."""
 
 Layers = tuple[tuple[str, ...], ...]
@@ -152,4 +152,4 @@ def read_worker_count(argument: str, form: str, remark: str) -> tuple[str, int, 
 
 def read_count(text: str) -> int | None:
     """`text` as a number of at most nine digits; None: it is no such number."""
-    return int(text) if text.isdecimal() and len(text) <= _MOST_DIGITS else None
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None

@@ -86,7 +86,7 @@ MIXTURE = BaselineSpec(
 )
 
 
-_MOST = 1000
+_MAX_WORKERS = 1000
 """Answers of one worker; as many as self-consistency takes."""
 
 
@@ -112,8 +112,8 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
     worker, samples, name = read_worker_count(argument, SELF_FUSION.form, ", as in self-fusion:A:3.")
-    if not 2 <= samples <= _MOST:
-        raise ConfigError(f"Self-fusion takes 2 to {_MOST} answers, not {samples}.")
+    if not 2 <= samples <= _MAX_WORKERS:
+        raise ConfigError(f"Self-fusion takes 2 to {_MAX_WORKERS} answers, not {samples}.")
     fused = read_worker(worker, context, name)
     return MixtureOfAgents(((fused,) * samples, (fused,)), label=name)
 

@@ -16,7 +16,7 @@ from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
 
 AGAIN = "Reflect on the attempts shown and check them for errors. Then answer the whole question again."
-_MOST_TURNS = 50
+_MAX_TURNS = 50
 """A turn reads all turns before it, so the tokens of a question grow with the square of their number."""
 
 
@@ -28,8 +28,8 @@ class SelfReflection:
     turns: int = 5
 
     def __post_init__(self) -> None:
-        if not 1 <= self.turns <= _MOST_TURNS:
-            raise ConfigError(f"Self-reflection takes 1 to {_MOST_TURNS} turns, not {self.turns}.")
+        if not 1 <= self.turns <= _MAX_TURNS:
+            raise ConfigError(f"Self-reflection takes 1 to {_MAX_TURNS} turns, not {self.turns}.")
 
     @property
     def name(self) -> str:

@@ -28,7 +28,7 @@ from podium.workflow.check import MAX_SUBTASK
 
 StepOf = tuple[int, int]
 """(round, step), both from 0."""
-_MOST_STARTS = 50
+_MAX_STARTS = 50
 """How many opening braces of a response are tried: a hostile text may have thousands, each slow to decode."""
 
 
@@ -120,7 +120,7 @@ def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:
 def first_json_object(response: str | None) -> dict[str, Any] | None:
     """The first JSON object in a response, which may have text around it; None: there is none."""
     text = response or ""
-    for start in islice((match.start() for match in re.finditer("{", text)), _MOST_STARTS):
+    for start in islice((match.start() for match in re.finditer("{", text)), _MAX_STARTS):
         try:
             found, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):

@@ -38,7 +38,7 @@ from podium.workflow import Step, Workflow
 if TYPE_CHECKING:
     from podium.planners.scored import ScoredAnswers
 
-_MOST_SAMPLES = 1000
+_MAX_SAMPLES = 1000
 """A plan has a step for each. Millions of steps would take minutes to check, and no budget could pay for them."""
 
 
@@ -111,8 +111,8 @@ class SelfConsistency:
     samples: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.samples <= _MOST_SAMPLES:
-            raise ConfigError(f"Self-consistency takes 1 to {_MOST_SAMPLES} samples, not {self.samples}.")
+        if not 1 <= self.samples <= _MAX_SAMPLES:
+            raise ConfigError(f"Self-consistency takes 1 to {_MAX_SAMPLES} samples, not {self.samples}.")
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ _ANSWER = re.compile(
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BETWEEN = re.compile(r"\W*(?:(?:or|and|maybe|perhaps|also)\b\W*)*", re.IGNORECASE)
-_BESIDE, _MOST_TAGS = 60, 20
+_MAX_GAP_CHARS, _MAX_TAGS = 60, 20
 """Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
 _FORMED = re.compile("([ª²³¹º¼-¾ʰ-ʸˠ-ˤᴬ-ᶿ⁰-ₜ⅐-⅟↉™℠ⱼⱽ]+)")
@@ -87,9 +87,9 @@ def in_tag(text: str) -> tuple[int, int, str | None]:
         return -1, -1, None
     said = text[opening.end() : closing.start()]
     before = text[: opening.start()]
-    beside = _last(_CLOSING, before[-_BESIDE:])
-    if beside and _BETWEEN.fullmatch(before[-_BESIDE:], beside.end()):
-        _, _, other = in_tag(before) if before.count("<") < _MOST_TAGS else (0, 0, None)
+    beside = _last(_CLOSING, before[-_MAX_GAP_CHARS:])
+    if beside and _BETWEEN.fullmatch(before[-_MAX_GAP_CHARS:], beside.end()):
+        _, _, other = in_tag(before) if before.count("<") < _MAX_TAGS else (0, 0, None)
         if other is not None and other.strip() != said.strip():
             said = f"{other.strip()} or {said.strip()}"
     return opening.start(), closing.end(), said

@@ -17,20 +17,20 @@ from fractions import Fraction
 
 from podium.reading.syntax import parse_expression
 
-_MOST = 20_000
+_SEARCHED_CHARS = 20_000
 """Only the last characters of a text are searched."""
-_LONGEST = 1000
+_MAX_EXPRESSION_CHARS = 1000
 """The most characters of an expression."""
-_DEEPEST = 300
+_MAX_NESTING = 300
 """The most levels of nested operations."""
-_BITS = 10_000
+_MAX_BITS = 10_000
 """The most bits of a numerator or denominator: three thousand digits."""
 _ROOT_DIGITS = 30
-_DECIMALS = 300
+_MAX_DECIMALS = 300
 """The most decimals that `round` may be given."""
-_FIGURES = 12
+_SHOWN_FIGURES = 12
 """Significant figures of a number that is not shown in full."""
-_PLAIN = 1_000_000
+_MAX_DENOMINATOR = 1_000_000
 """Largest denominator of a value that is shown as a fraction."""
 _TOO_LARGE = "it is too large"
 
@@ -41,7 +41,7 @@ _STRETCH = re.compile(
     rf"(?:(?<![\w.])(?:{_HEXADECIMAL}|{_NUMBER})(?![A-Za-z_])|\*\*|//|<<|>>|[-+*/%^(),]|[ \t]"
     rf"|\b(?:{'|'.join(_FUNCTIONS)})(?=[ \t]*+\())+"
 )
-_EDGES = " \t,<>"
+_EDGE_CHARS = " \t,<>"
 """Characters at the ends of a stretch that belong to no expression."""
 _BULLET = re.compile(r"^[ \t]*+[-*+•][ \t]+", re.MULTILINE)
 _LATEX_MARKS = re.compile(r"\\[()\[\]]|\\left|\\right|\$")
@@ -80,14 +80,14 @@ _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | i
 
 def expressions(text: str) -> Iterator[str]:
     """The expressions in a text, in order, in Python's notation. Bare numbers and formulas with names are left out."""
-    text = _LATEX_MARKS.sub(" ", _BULLET.sub("", text[-_MOST:]))
+    text = _LATEX_MARKS.sub(" ", _BULLET.sub("", text[-_SEARCHED_CHARS:]))
     for sign, ours in _SIGNS.items():
         text = text.replace(sign, ours)
     for stretch in _STRETCH.finditer(text):
-        written = stretch[0].strip(_EDGES)
+        written = stretch[0].strip(_EDGE_CHARS)
         if not written or _PERCENT.search(written) or _MORE_BEHIND.match(text, stretch.end()):
             continue
-        if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGES))], written):
+        if _goes_on(text[: stretch.end() - len(stretch[0].lstrip(_EDGE_CHARS))], written):
             continue
         if not any(name in written for name in _FUNCTIONS):  # in calls, commas separate arguments
             written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
@@ -114,15 +114,15 @@ def format_number(value: Fraction) -> str:
     """A value as a whole number, a decimal of at most 12 places, or a fraction; else rounded to 12 figures."""
     if value.denominator == 1:
         return str(value.numerator)
-    for places in range(1, _FIGURES + 1):
+    for places in range(1, _SHOWN_FIGURES + 1):
         if (value * 10**places).denominator == 1:
             return f"{Decimal((value * 10**places).numerator).scaleb(-places, _WIDE):f}"
-    if value.denominator <= _PLAIN:
+    if value.denominator <= _MAX_DENOMINATOR:
         return f"{value.numerator}/{value.denominator}"
-    return str(Context(prec=_FIGURES).divide(Decimal(value.numerator), Decimal(value.denominator)))
+    return str(Context(prec=_SHOWN_FIGURES).divide(Decimal(value.numerator), Decimal(value.denominator)))
 
 
-_WIDE = Context(prec=_BITS)
+_WIDE = Context(prec=_MAX_BITS)
 """Wide enough for every number within the bounds."""
 
 
@@ -139,7 +139,7 @@ def _goes_on(before: str, written: str) -> bool:
 
 
 def _parsed(written: str) -> ast.expr | None:
-    if len(written) > _LONGEST or "\n" in written:
+    if len(written) > _MAX_EXPRESSION_CHARS or "\n" in written:
         return None
     try:
         return parse_expression(written)
@@ -148,8 +148,8 @@ def _parsed(written: str) -> ast.expr | None:
 
 
 def _value(node: ast.expr, written: str, depth: int) -> Fraction:
-    if depth > _DEEPEST:
-        raise ValueError(f"it has more than {_DEEPEST} nested operations")
+    if depth > _MAX_NESTING:
+        raise ValueError(f"it has more than {_MAX_NESTING} nested operations")
     match node:
         case ast.Constant():
             # From its digits, since a float is not exact.
@@ -188,7 +188,7 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         raise ValueError("it divides by zero")
     if base in (-1, 0, 1):  # their powers stay small, however large the exponent
         power = min(power, 2 + power % 2) if power > 0 else power % 2
-    if _bits(base) * abs(power) > _BITS:
+    if _bits(base) * abs(power) > _MAX_BITS:
         raise ValueError(_TOO_LARGE)
     return base**power
 
@@ -197,7 +197,7 @@ def _shifted(value: Fraction, places: Fraction) -> Fraction:
     """Shift left by `places` bits; right where it is negative, rounding down."""
     if value.denominator != 1 or places.denominator != 1:
         raise ValueError("only whole numbers are shifted")
-    if abs(places) > _BITS:
+    if abs(places) > _MAX_BITS:
         raise ValueError(_TOO_LARGE)
     return _bounded(Fraction(math.floor(value * Fraction(2) ** places.numerator)))
 
@@ -210,7 +210,7 @@ def _called(name: str, given: list[Fraction]) -> Fraction:  # noqa: PLR0911 - on
             return abs(value)
         case "round", [value]:
             return Fraction(round(value))
-        case "round", [value, places] if places.denominator == 1 and abs(places) <= _DECIMALS:
+        case "round", [value, places] if places.denominator == 1 and abs(places) <= _MAX_DECIMALS:
             return round(value, places.numerator)
         case "min", [_, _, *_]:
             return min(given)
@@ -234,7 +234,7 @@ def _root(value: Fraction) -> Fraction:
 
 
 def _bounded(value: Fraction) -> Fraction:
-    if _bits(value) > _BITS:
+    if _bits(value) > _MAX_BITS:
         raise ValueError(_TOO_LARGE)
     return value
 

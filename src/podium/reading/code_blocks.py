@@ -22,9 +22,9 @@ _OPENING = re.compile(
 _CLOSING = re.compile(r"(?P<fence>`{3,}|~{3,})\s*(?:</[A-Za-z]\w*>\s*)*")
 _ITEM = re.compile(r"(?:(?:[-*+]|\d{1,9}[.)])(?:[ ]+|$))+")
 _DOING = (ast.Call, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_SPARE = 3
+_EXTRA_INDENT = 3
 """Spaces by which a fence may be indented further than what it stands in."""
-_TRIES = 20
+_MAX_INNER_FENCES = 20
 """Fences inside a program that are tried as its end."""
 
 
@@ -44,9 +44,9 @@ def blocks(text: str) -> list[FencedBlock]:
     at = offset = 0
     while at < len(lines):
         bare, indent = _unindented(lines[at])
-        opening = _OPENING.fullmatch(bare) if indent <= offset + _SPARE else None
+        opening = _OPENING.fullmatch(bare) if indent <= offset + _EXTRA_INDENT else None
         item = _ITEM.match(bare)
-        if item and indent <= offset + _SPARE:
+        if item and indent <= offset + _EXTRA_INDENT:
             offset = indent + len(item[0])
         elif indent == 0 and bare:
             offset = 0
@@ -114,7 +114,7 @@ def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -
     tries = 0
     for at in range(start, len(lines)):
         bare, columns = _unindented(lines[at])
-        if not bare.startswith(fence[0] * 3) or columns > indent + _SPARE:
+        if not bare.startswith(fence[0] * 3) or columns > indent + _EXTRA_INDENT:
             continue
         closing = _CLOSING.fullmatch(bare)
         if first is not None and not closing:
@@ -125,6 +125,6 @@ def _end(lines: list[str], start: int, fence: str, language: str, indent: int) -
             return at
         first = at if first is None else first
         tries += 1
-        if tries == _TRIES:
+        if tries == _MAX_INNER_FENCES:
             break
     return len(lines) if first is None else first

@@ -13,7 +13,7 @@ from unicodedata import numeric
 from podium.reading.answer import unfolded
 from podium.reading.math_words import are_unit
 
-_LONGEST = 200
+_MAX_TEXT_CHARS = 200
 """The most characters of a text that is read, so that the time is bounded."""
 _DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|[^\x00-\x7f]")
 _QUOTES = " \t\n*`\"'“”"
@@ -77,7 +77,7 @@ def number(text: str, *, fractions: bool = True) -> Fraction | None:
     Args:
         fractions: whether `1/2` is a number.
     """
-    if len(text) > _LONGEST or not _DIGIT.search(text):
+    if len(text) > _MAX_TEXT_CHARS or not _DIGIT.search(text):
         return None
     plain = unfolded(text)
     for pattern, by in _PLAIN if _MARK.search(plain) else ():

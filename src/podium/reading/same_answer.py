@@ -12,9 +12,9 @@ import unicodedata
 from podium.reading.answer import normalise, unfolded
 from podium.reading.numerals import number
 
-_LONGEST = 1000
+_MAX_ANSWER_CHARS = 1000
 """The most characters of an answer that is read. Of a longer one only case and spaces are ignored."""
-_AROUND = re.compile("""\\*(.+)\\*|`(.+)`|"(.+)"|'(.+)'|“(.+)”|‘(.+)’|(.+[^. ])[. ]+""", re.DOTALL)
+_IN_MARKS = re.compile("""\\*(.+)\\*|`(.+)`|"(.+)"|'(.+)'|“(.+)”|‘(.+)’|(.+[^. ])[. ]+""", re.DOTALL)
 """An answer inside marks, or before dots: `**Lima**`, `"Lima"`, `Lima.` are `Lima`."""
 _LETTER = re.compile(r"(?:(?:option|choice|letter|answer)\s+)?[(\[{]?([A-Za-z])[)\]}]?[.:]?", re.IGNORECASE)
 """A letter alone, perhaps with a word before it: `B`, `(b)`, `[B].`, `Option B:`."""
@@ -27,11 +27,11 @@ _OPTION = re.compile(
 )
 """A letter and the text of its option: `B) Lima`, `(B) Lima`, `B: Lima`, `B. Lima`. In `E. coli` and
 `J. R. R. Tolkien` the letter is an initial."""
-_ANOTHER = re.compile(r"(?:^|[\s,;(\[/])[A-Z][).:\]]|\b(?:and|or)\s+[(\[]?[A-Z]\b")
+_SECOND_OPTION = re.compile(r"(?:^|[\s,;(\[/])[A-Z][).:\]]|\b(?:and|or)\s+[(\[]?[A-Z]\b")
 """A second option in the text of the first: `B) Lima, C) Quito`, `B) Lima or C`."""
 _PROSE = re.compile(r"(?:[^\W_]|[\s.,;:'’‘\"“”?&%#@\u0300-\u036f]|(?<=[^\W\d_])[-‐‑–](?=[^\W\d_]))+")
 """Words without mathematics: `The well-known U.S.A., 45%`; not `x - 1` or `3+4`."""
-_CALLED_OUT = re.compile(r"(?<=[^\W\d_]{2})!+$")
+_EXCLAMATION = re.compile(r"(?<=[^\W\d_]{2})!+$")
 """Exclamation marks after a word: `Lima!`; not the factorial `5!`."""
 _LATEX = tuple(
     (re.compile(pattern), by)
@@ -57,9 +57,9 @@ _ACCENT = re.compile("[\u0300-\u0334\u0339-\u036f]")
 """Marks on letters, as in `é`. Strokes are left out: without its stroke, `≠` would be `=`."""
 _ARTICLE = re.compile(r"^[\W_]*(?:a|an|the)\s+(?=\W*\w)")
 """An article before the first word: `the Andes` is `Andes`."""
-_DROPPED = frozenset(".!?'\"`‘’“”„´")
+_DROPPED_MARKS = frozenset(".!?'\"`‘’“”„´")
 """Marks that do not separate words: `U.S.A.` is `USA`."""
-_KEPT = frozenset("%#&@§‰\\")
+_KEPT_MARKS = frozenset("%#&@§‰\\")
 """Marks that have a meaning: `C#` is not `C`."""
 
 
@@ -69,17 +69,17 @@ def answer_key(answer: str) -> str:
     Numbers are compared by value, without currency and unit (`1,000`, `1000` and `$1000.00`; `1/2` and `0.5`), options
     by their letter (`B`, `(B)` and `B) Lima`), prose by its words (`normalised_words`), and all else by its characters.
     """
-    if len(answer) > _LONGEST:
+    if len(answer) > _MAX_ANSWER_CHARS:
         return normalise(answer)
     value = number(answer)
     if value is not None:
         return str(value)
     plain = " ".join(unfolded(answer).split())
-    while around := _AROUND.fullmatch(plain):
+    while around := _IN_MARKS.fullmatch(plain):
         plain = next(filter(None, around.groups())).strip()
-    plain = _CALLED_OUT.sub("", plain)
+    plain = _EXCLAMATION.sub("", plain)
     letter = _LETTER.fullmatch(plain) or _OPTION.fullmatch(plain)
-    if letter and not _ANOTHER.search(letter.groupdict().get("text", "")):
+    if letter and not _SECOND_OPTION.search(letter.groupdict().get("text", "")):
         return str(next(filter(None, letter.groups()))).casefold()
     if _PROSE.fullmatch(plain):
         return normalised_words(plain).replace(",", " ") or normalise(plain)
@@ -103,8 +103,8 @@ def normalised_words(text: str, *, accents: bool = False) -> str:
 def _mark(match: re.Match[str]) -> str:
     """What replaces a mark: itself, nothing, or a space."""
     mark = match[0]
-    if mark in _KEPT or not unicodedata.category(mark).startswith("P"):
+    if mark in _KEPT_MARKS or not unicodedata.category(mark).startswith("P"):
         return mark
     if _IN_NUMBER.match(match.string, match.start()):
         return mark
-    return "" if mark in _DROPPED else " "
+    return "" if mark in _DROPPED_MARKS else " "

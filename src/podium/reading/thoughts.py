@@ -77,7 +77,7 @@ _ANY = re.compile(
     re.IGNORECASE,
 )
 _INSIDE = tuple(re.compile(f"(?P<o>{m.opening})|(?P<c>{m.closing})", re.IGNORECASE) for m in _FAMILIES)
-_BEGUN = re.compile(
+_PARTIAL_MARK = re.compile(
     rf"(?:</?{_TAG}\s[^<>]{{0,200}}|<[/|]{{0,2}}[\w:]{{0,40}}[|/]?|\[/?[a-z ]{{0,20}}|◁/?[a-z]{{0,5}}"
     r"|<\|(?:start|channel)\|>(?:[^<]{0,60}<\|(?:channel|constrain)\|>){0,2}[^<]{0,60}(?:<\|?[a-z]{0,10}\|?)?"
     r"|(?:<\|channel>|<unused94>)[a-z]{0,7})\Z",
@@ -85,12 +85,12 @@ _BEGUN = re.compile(
 )
 """The beginning of a mark at the end of the text."""
 _BEGUN_WORD = re.compile("|".join(f"{_FINAL_WORD[:end]}\\Z" for end in range(1, len(_FINAL_WORD))))
-_WORDS = re.compile(
+_MARK_WORDS = re.compile(
     rf"think|thought|reasoning|channel|<unused9|scratchpad|monologue|final response|{_FINAL_WORD}",
     re.IGNORECASE,
 )
 """Every mark has one of them, and few texts do."""
-_LONGEST = 300
+_MAX_MARK_CHARS = 300
 """Characters of the longest mark (approximate)."""
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
@@ -105,7 +105,7 @@ def split_thoughts(text: str) -> tuple[str, str]:
 
     Without thoughts the answer is `text` itself.
     """
-    if _WORDS.search(text) is None or _ANY.search(text) is None or _is_json(text):
+    if _MARK_WORDS.search(text) is None or _ANY.search(text) is None or _is_json(text):
         return "", text
     splitter = ThoughtSplitter(hold=True)
     pieces = (splitter.add(text), splitter.end())
@@ -182,7 +182,7 @@ class ThoughtSplitter:
             place = mark.end()
         end = len(text)
         if not final:
-            begun = _BEGUN.search(text, max(place, end - _LONGEST))
+            begun = _PARTIAL_MARK.search(text, max(place, end - _MAX_MARK_CHARS))
             word = _BEGUN_WORD.search(text, max(place, end - len(_FINAL_WORD))) if self._hold else None
             end = min([end, *(start.start() for start in (mark, begun, word) if start is not None)])
         self._put(text[place:end], thoughts, answer)
@@ -276,7 +276,7 @@ class ThoughtSplitter:
         if body:
             thoughts.append(self._gap + body)
             self._gap, self._last = "", body[-1]
-        self._gap = (self._gap + text[len(body) :])[:_LONGEST]
+        self._gap = (self._gap + text[len(body) :])[:_MAX_MARK_CHARS]
 
     def _say(self, text: str, answer: list[str]) -> None:
         if self._skip:
@@ -311,9 +311,9 @@ class ThoughtSplitter:
 
 def _is_open(text: str, mark: re.Match[str]) -> bool:
     """Whether the text after `text` may change the mark, or whether it counts."""
-    if len(text) - mark.start() > _LONGEST:
+    if len(text) - mark.start() > _MAX_MARK_CHARS:
         return False
-    return mark.end() == len(text) or _BEGUN.match(text, mark.start()) is not None
+    return mark.end() == len(text) or _PARTIAL_MARK.match(text, mark.start()) is not None
 
 
 def _is_json(text: str) -> bool:

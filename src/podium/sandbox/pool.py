@@ -26,7 +26,7 @@ from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, Sandbox
 
-_MOST_READY = 8
+_MAX_READY = 8
 """Interpreters that wait, at most: each holds ten megabytes, and what it has imported."""
 _TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
@@ -160,7 +160,7 @@ class SandboxPool:
             self._isolation = None
 
     def _refill(self, isolation: Isolation, imports: Sequence[str]) -> None:
-        missing = min(self._slots * len(imports), _MOST_READY) - len(self._ready)
+        missing = min(self._slots * len(imports), _MAX_READY) - len(self._ready)
         if self._isolation is isolation:  # the pool was not closed meanwhile
             for wanted in islice(cycle(imports), max(missing, 0)):
                 self._ready.append((wanted, asyncio.create_task(Sandbox.start(isolation, wanted))))

@@ -21,9 +21,9 @@ Role = Literal["program", "asserts"]
 
 _START_S = 60.0
 """Seconds that an interpreter may take to start, or to import, on a busy machine."""
-_GRACE_S = 10.0
+_REPORT_GRACE_S = 10.0
 """Seconds that the sandbox may take to report that a limit was passed."""
-_LONGEST = 256 * MIB
+_MAX_REPLY_BYTES = 256 * MIB
 """The most bytes of a reply that are read, whatever length the sandbox announces."""
 
 
@@ -129,7 +129,7 @@ class Sandbox:
         """
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
         order = {"do": "run", "with": arguments, "stdin": stdin, "limits": limits._asdict()}
-        received = await self._order(order, limits.wall_s + _GRACE_S)
+        received = await self._order(order, limits.wall_s + _REPORT_GRACE_S)
         if isinstance(received, ProgramOutput):
             raise GraderError("A sandbox sent a message while its program still ran.")
         return received
@@ -147,7 +147,7 @@ class Sandbox:
         Raises:
             GraderError: the sandbox failed; this says nothing about the program.
         """
-        self._wall_s = limits.wall_s + _GRACE_S
+        self._wall_s = limits.wall_s + _REPORT_GRACE_S
         order = {"do": role, "with": arguments, "limits": limits._asdict()}
         return await self._order(order, self._wall_s)
 
@@ -175,7 +175,7 @@ class Sandbox:
             async with asyncio.timeout(seconds):
                 await self._process.write(sent)
                 size = int.from_bytes(await self._process.read(frames.HEAD), "big")
-                body = await self._process.read(min(size, _LONGEST))
+                body = await self._process.read(min(size, _MAX_REPLY_BYTES))
         except (OSError, TimeoutError):
             last_error = self._process.last_error() or "it wrote no error message"
             raise GraderError(f"A sandbox ({self._isolation.name}) failed: {last_error}.") from None

@@ -18,9 +18,9 @@ from podium.workers.base import Worker
 
 _GENERATED_TASKS = 1000
 """How many generated tasks to use by default: the set is infinite."""
-_MOST_SHARED = 0.5
+_MAX_SHARED_NGRAMS = 0.5
 """A question counts as held out if held-out texts contain more than this share of its n-grams."""
-_SHOWN = 60
+_SHOWN_CHARS = 60
 """Characters of a question that a message shows."""
 
 
@@ -41,7 +41,7 @@ def open_training_tasks(
         on_warning(warning)
     tasks = list(opened)
     found = overlaps([task_key(task) for task in tasks], _held_out(settings))
-    found = [overlap for overlap in found if overlap.same or overlap.shared > _MOST_SHARED]
+    found = [overlap for overlap in found if overlap.same or overlap.shared > _MAX_SHARED_NGRAMS]
     if found:
         sentence = _sentence(settings.tasks, tasks, found)
         left_out = {overlap.place for overlap in found}
@@ -94,7 +94,7 @@ def _sentence(name: str, tasks: list[Task], found: list[Overlap]) -> str:
     first = found[0]
     task = tasks[first.place]
     text = " ".join(task.question.text.split())
-    text = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    text = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
     much = "as a whole" if first.same else f"with {first.shared:.0%} of its n-grams"
     return (
         f"{len(found):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "

@@ -22,7 +22,7 @@ from podium.workers.replay import ReplayWorker, with_answer
 from podium.workers.tool import is_result
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
-_NAMED = 3
+_NAMED_WORKERS = 3
 """The most workers that a warning names."""
 
 
@@ -182,8 +182,8 @@ class _QuestionFilter:
 
 def _most(counts: Counter[str]) -> str:
     """The largest counts, in brackets."""
-    named = ", ".join(f"{name}: {count:,}" for name, count in counts.most_common(_NAMED))
-    others = len(counts) - _NAMED
+    named = ", ".join(f"{name}: {count:,}" for name, count in counts.most_common(_NAMED_WORKERS))
+    others = len(counts) - _NAMED_WORKERS
     return f" ({named}{f', and {others} more' if others > 0 else ''})"
 
 

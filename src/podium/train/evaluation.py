@@ -15,7 +15,7 @@ from podium.train.metrics import batch_figures
 from podium.train.rollouts import Rollouts, SampledCompletion, Sampler
 from podium.train.schedule import ScheduledGroup
 
-_KEPT = (*collapse_figures(()), "calls", "cost_usd", "dropped")
+_REPORTED = (*collapse_figures(()), "calls", "cost_usd", "dropped")
 """The figures of `batch_figures` that an evaluation reports."""
 
 
@@ -59,6 +59,6 @@ class PolicyEvaluation:
         figures = batch_figures(ranks.gather(samples))
         return {
             "questions": len(self._questions),
-            **{key: figures[key] for key in _KEPT},
+            **{key: figures[key] for key in _REPORTED},
             "seconds": time.perf_counter() - began,
         }

@@ -33,7 +33,7 @@ from podium.types import Message, Question
 from podium.workflow import Acceptance, PlanError, Workflow, parse, render
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
-_DRAWS = 64
+_MAX_POOL_DRAWS = 64
 """Pools that are drawn for an example, until one offers the workers of its plan."""
 
 
@@ -234,7 +234,7 @@ def _request(
 
 def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
     """A request whose pool offers all of these workers; None: none of the first draws under this name does."""
-    requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_DRAWS))
+    requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
     return next((one for one in requests if set(workers) <= set(session.pool_of(one).names)), None)
 
 

@@ -36,7 +36,7 @@ from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 
 T = TypeVar("T")
-_AT_ONCE = 64
+_CONCURRENT_PROMPTS = 64
 """Prompts that a scoring service is asked for at the same time."""
 
 
@@ -229,7 +229,7 @@ async def _check_prompts(
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
     left = iter(tasks)
-    while part := list(islice(left, _AT_ONCE)):
+    while part := list(islice(left, _CONCURRENT_PROMPTS)):
         lengths = await asyncio.gather(
             *(_prompt_tokens(scoring, task, found.codec) for task in part), return_exceptions=True
         )

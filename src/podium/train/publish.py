@@ -16,7 +16,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.team.team_file import open_pool
 
 HUB = "hub:"
-_SPAN = 10
+_AVERAGED_ROWS = 10
 """Rows that "at first" and "in the end" are means of."""
 
 
@@ -155,8 +155,8 @@ def _curve_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     shown = [key for key in ("reward", "valid", "accuracy", "cost_usd", "loss") if rows and key in rows[0]]
     if not shown:
         return ["No rows of metrics were kept."]
-    first, last = rows[:_SPAN], rows[-_SPAN:]
-    span = f"{min(_SPAN, len(rows))} rows"
+    first, last = rows[:_AVERAGED_ROWS], rows[-_AVERAGED_ROWS:]
+    span = f"{min(_AVERAGED_ROWS, len(rows))} rows"
     return [
         f"Means over the first and the last {span}, on training questions; this is no evaluation.",
         "",

@@ -27,16 +27,16 @@ DESCRIPTION = (
 NO_EXPRESSION = tool.no_result(
     "neither the subtask nor a final answer that is shown holds a formula of numbers"
 )
-_MOST = 10
+_MAX_EXPRESSIONS = 10
 """The most expressions of one text that are computed."""
-_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-_COUNT = rf"\b(\d{{1,3}}|{'|'.join(_WORDS)})"
-_FIGURES = re.compile(rf"{_COUNT}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|fig)", re.IGNORECASE)
-_PLACES = re.compile(rf"{_COUNT}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
+_NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+_NUMBER = rf"\b(\d{{1,3}}|{'|'.join(_NUMBER_WORDS)})"
+_FIGURES_ASKED = re.compile(rf"{_NUMBER}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|fig)", re.IGNORECASE)
+_PLACES_ASKED = re.compile(rf"{_NUMBER}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
 _SCIENTIFIC = re.compile(r"\bscientific notation\b", re.IGNORECASE)
-_MOST_FIGURES = 300
+_MAX_FIGURES = 300
 """The most figures or decimals."""
-_USUAL = 12
+_DEFAULT_FIGURES = 12
 """Figures in scientific notation, if the text names no number of them."""
 _WIDE = Context(prec=10_000)
 
@@ -67,7 +67,7 @@ class CalculatorWorker:
         """
         subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
-            if texts := list(islice(expressions(text), _MOST)):
+            if texts := list(islice(expressions(text), _MAX_EXPRESSIONS)):
                 return tool.free_reply(_computed(texts, requested_rounding(text)))
         return tool.no_input_reply(request, NO_EXPRESSION)
 
@@ -117,7 +117,7 @@ class AnswerRounding:
     def write(self, value: Fraction) -> str:
         """The value, written so. Zeros at the end are kept only in scientific notation."""
         if self.scientific:
-            figures = self.figures or _USUAL
+            figures = self.figures or _DEFAULT_FIGURES
             return f"{_to_figures(value, figures):.{figures - 1}e}"
         rounded = (
             _to_places(value, self.places or 0) if self.figures is None else _to_figures(value, self.figures)
@@ -128,10 +128,10 @@ class AnswerRounding:
 
 def requested_rounding(text: str) -> AnswerRounding:
     """The rounding that a text names; if it names several of one sort, the last."""
-    figures = _last(_FIGURES, text)
+    figures = _last(_FIGURES_ASKED, text)
     return AnswerRounding(
         None if figures is None else max(1, figures),
-        _last(_PLACES, text),
+        _last(_PLACES_ASKED, text),
         _SCIENTIFIC.search(text) is not None,
     )
 
@@ -141,7 +141,7 @@ def _last(pattern: re.Pattern[str], text: str) -> int | None:
     if not figures:
         return None
     return min(
-        _MOST_FIGURES, int(figures[-1]) if figures[-1].isdigit() else _WORDS.index(figures[-1].lower())
+        _MAX_FIGURES, int(figures[-1]) if figures[-1].isdigit() else _NUMBER_WORDS.index(figures[-1].lower())
     )
 
 

@@ -25,9 +25,9 @@ DESCRIPTION = (
     "A tool: runs the Python program that an earlier step was told to write, and gives what it prints. Free."
 )
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
-_PATIENCE = 3
+_WALL_TIME_FACTOR = 3
 """Wall time, as a multiple of CPU time, as for graded programs."""
-_CHARACTERS = 4
+_CHARS_PER_TOKEN = 4
 """Characters a token; the output is not tokenized."""
 
 
@@ -61,7 +61,9 @@ class CodeWorker:
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox
         self._pools = SandboxPools()
-        self._allowance = RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=memory_mb * MIB)
+        self._allowance = RunLimits(
+            cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=memory_mb * MIB
+        )
 
     async def answer(self, request: Request) -> Reply:
         """Reply with the output of the program, or why it failed; without a program, with a sentence that says so.
@@ -85,7 +87,9 @@ class CodeWorker:
         except GraderError as error:
             raise WorkerError(str(error), kind="status") from None
         text = self._text(ended)
-        most = _CHARACTERS * min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens)
+        most = _CHARS_PER_TOKEN * min(
+            self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens
+        )
         if len(text) <= most:
             return Reply(text, Usage())
         left = len(text) - most
@@ -112,8 +116,8 @@ class CodeWorker:
     def _reason(self, reason: str) -> str:
         seconds, bytes_ = self._allowance.cpu_s, self._allowance.memory_bytes
         return {
-            "time": f"the program had not ended after {seconds:g} s of processor time, or {_PATIENCE} times as much "
-            "by the clock",
+            "time": f"the program had not ended after {seconds:g} s of processor time, or {_WALL_TIME_FACTOR} times as "
+            "much by the clock",
             "memory": f"the program used more than {bytes_ // MIB} MB of memory",
             "output": f"the program printed more than {self._allowance.output_bytes // MIB} MiB",
             "processes": f"the program started more than {self._allowance.processes} processes and threads",

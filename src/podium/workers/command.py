@@ -23,13 +23,13 @@ from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
 from podium.workers.spec import CommandSpec
 
-_MOST = 16 * 2**20
+_MAX_OUTPUT_BYTES = 16 * 2**20
 """The most bytes of an answer."""
-_SHOWN = 300
+_SHOWN_CHARS = 300
 """Characters of a program's standard error that a message repeats."""
-_LINES = 3
+_SHOWN_LINES = 3
 """Last lines of the standard error that a message repeats."""
-_TRY_LATER = 75
+_EX_TEMPFAIL = 75
 """EX_TEMPFAIL of sysexits.h."""
 _RETRYABLE = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
 """Errors at the start of a program that may pass."""
@@ -95,14 +95,14 @@ class CommandWorker:
             raise self._error(
                 f"cannot be started ({error.strerror})", "connection", retryable=error.errno in _RETRYABLE
             ) from None
-        ended = await program.run(json.dumps(input_).encode() + b"\n", _MOST)
+        ended = await program.run(json.dumps(input_).encode() + b"\n", _MAX_OUTPUT_BYTES)
         if ended.cut:
-            raise self._error(f"wrote more than {_MOST // 2**20} MiB", "protocol")
+            raise self._error(f"wrote more than {_MAX_OUTPUT_BYTES // 2**20} MiB", "protocol")
         if ended.status:
             raise self._error(
                 f"{_ending(ended.status)}: {self._errors(ended)}",
                 "status",
-                retryable=ended.status == _TRY_LATER,
+                retryable=ended.status == _EX_TEMPFAIL,
             )
         return self._read(ended.output, request)
 
@@ -126,8 +126,10 @@ class CommandWorker:
         """The last lines of its standard error. Scrubbed before they are cut, since half a key is a secret too."""
         text = self._scrub(ended.errors.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
-        shown = " / ".join(lines[-_LINES:]).rstrip(".")
-        return (shown if len(shown) <= _SHOWN else f"…{shown[-_SHOWN:]}") or "(nothing on its standard error)"
+        shown = " / ".join(lines[-_SHOWN_LINES:]).rstrip(".")
+        return (
+            shown if len(shown) <= _SHOWN_CHARS else f"…{shown[-_SHOWN_CHARS:]}"
+        ) or "(nothing on its standard error)"
 
     def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)

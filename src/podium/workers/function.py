@@ -30,7 +30,7 @@ Function = Callable[..., Any]
 
 _KEYWORDS = ("seed", "repeat", "sample", "max_tokens", "receipt")
 """Keyword arguments that a function gets if it has such parameters."""
-_SHOWN = 300
+_SHOWN_CHARS = 300
 """Characters of an exception that a message repeats."""
 
 
@@ -135,7 +135,7 @@ class FunctionWorker:
                 retryable=error.retryable,
                 retry_after_s=error.retry_after_s,
             )
-        message = message if len(message) <= _SHOWN else f"{message[:_SHOWN]}…"
+        message = message if len(message) <= _SHOWN_CHARS else f"{message[:_SHOWN_CHARS]}…"
         kind = next((kind for type_, kind in _RETRYABLE.items() if isinstance(error, type_)), None)
         what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
         return self._error(what, kind or "protocol", retryable=kind is not None)
@@ -256,7 +256,7 @@ def _import(name: str) -> ModuleType:
             ) from None
         raise ConfigError(f"the module {name!r} needs {error.name!r}, which is not installed.") from error
     except (Exception, SystemExit) as error:
-        message = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN].rstrip(".")
+        message = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN_CHARS].rstrip(".")
         raise ConfigError(f"the module {name!r} cannot be imported ({message}); fix the module.") from error
 
 

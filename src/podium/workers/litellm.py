@@ -33,15 +33,15 @@ from podium.workers.redaction import Secrets
 from podium.workers.spec import LiteLLMSpec
 from podium.workers.traits import Traits
 
-_STOLEN = ("1.82.7", "1.82.8")
+_STOLEN_RELEASES = ("1.82.7", "1.82.8")
 """Releases of March 2026 that sent their users' keys to an attacker."""
 _OPTIONS = ("temperature", "top_p", "stop", "response_format")
 """The caller's options that are sent, besides `max_tokens`. Tools and images are not sent."""
-_BROKEN = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
-_GARBLED = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
-_NAME = 200
+_CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
+_DECODING_ERRORS = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
+_NAME_CHARS = 200
 """Characters kept of a model name or finish_reason."""
-_AT_IMPORT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+_IMPORT_ENVIRONMENT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
 """Set before the import. Without them it reads a file .env into the environment and downloads prices."""
 
 
@@ -181,7 +181,7 @@ class LiteLLMWorker:
         )
 
     def _name(self, name: object) -> str | None:
-        return self._secrets.scrub(name)[:_NAME] if isinstance(name, str) else None
+        return self._secrets.scrub(name)[:_NAME_CHARS] if isinstance(name, str) else None
 
     def _failure(self, library: Any, error: Exception) -> WorkerError:
         """The `WorkerError` for an exception of the library."""
@@ -204,14 +204,14 @@ def check_installed() -> None:
     """Check, without importing it, that the library is installed.
 
     Raises:
-        ConfigError: it is not, or is one of the releases in `_STOLEN`.
+        ConfigError: it is not, or is one of the releases in `_STOLEN_RELEASES`.
     """
     if importlib.util.find_spec("litellm") is None:
         raise ConfigError(
             "the kind litellm needs the litellm library; pip install 'podium-conductor[litellm]'."
         )
     version = importlib.metadata.version("litellm")
-    if version in _STOLEN:
+    if version in _STOLEN_RELEASES:
         raise ConfigError(
             f"litellm {version} is a release that steals credentials; remove it, change every key that this "
             "machine has seen, and pip install 'podium-conductor[litellm]'."
@@ -219,7 +219,7 @@ def check_installed() -> None:
 
 
 def _library() -> Any:
-    for name, value in _AT_IMPORT.items():
+    for name, value in _IMPORT_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import litellm  # noqa: PLC0415
 
@@ -234,9 +234,9 @@ def _beneath(error: Exception) -> tuple[str, str, bool] | None:
     causes = tuple(_causes(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in causes):
         return "its certificate is not trusted", "connection", False
-    if any(isinstance(cause, (APIConnectionError, *_BROKEN)) for cause in causes):
+    if any(isinstance(cause, (APIConnectionError, *_CONNECTION_ERRORS)) for cause in causes):
         return "the connection failed", "connection", True
-    if any(isinstance(cause, _GARBLED) for cause in causes):
+    if any(isinstance(cause, _DECODING_ERRORS) for cause in causes):
         return "the reply is cut off or garbled", "protocol", True
     return None
 

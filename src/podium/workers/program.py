@@ -16,13 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-_AT_ONCE = 2**18
+_READ_BYTES = 2**18
 """The most bytes of one read or write."""
-_ERRORS = 2**13
+_KEPT_ERROR_BYTES = 2**13
 """Bytes at the end of the standard error that are kept."""
-_GLANCE_S = 0.005
+_POLL_S = 0.005
 """Seconds between two checks whether it has ended, on systems without an event for that."""
-_DEATH_S = 0.2
+_MAX_DEATH_S = 0.2
 """The longest wait for a killed process to be gone."""
 
 
@@ -99,7 +99,7 @@ class Program:
             for pipe in (stdin, stdout, stderr):
                 pipe.close()
             with suppress(subprocess.TimeoutExpired):
-                self._popen.wait(_DEATH_S)
+                self._popen.wait(_MAX_DEATH_S)
             self._over = True
         status: int | None = self._popen.returncode
         assert status is not None
@@ -115,7 +115,7 @@ class Program:
 
     def _take_error(self, part: bytes) -> None:
         self._errors += part
-        del self._errors[:-_ERRORS]
+        del self._errors[:-_KEPT_ERROR_BYTES]
 
     def _kill(self) -> None:
         """Kill the group. Its id belongs to it until its leader was waited for."""
@@ -130,7 +130,7 @@ async def _end_of(popen: subprocess.Popen[bytes]) -> None:
         watch = os.pidfd_open(popen.pid)
     except (AttributeError, OSError):
         while popen.poll() is None:  # noqa: ASYNC110 - the system has no event for it
-            await asyncio.sleep(_GLANCE_S)
+            await asyncio.sleep(_POLL_S)
         return
     try:
         await _readable(watch)
@@ -169,7 +169,7 @@ async def _write(pipe: IO[bytes], sent: bytes) -> None:
         while rest:
             await _writable(pipe.fileno())
             with suppress(BlockingIOError):
-                rest = rest[os.write(pipe.fileno(), rest[:_AT_ONCE]) :]
+                rest = rest[os.write(pipe.fileno(), rest[:_READ_BYTES]) :]
     except ConnectionError:
         pass  # It has closed its input, as it may.
     pipe.close()
@@ -180,7 +180,7 @@ async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
         # Even if more can be read at once: a program that never stops writing must not block the event loop.
         await _readable(pipe.fileno())
         with suppress(BlockingIOError):
-            part = os.read(pipe.fileno(), _AT_ONCE)
+            part = os.read(pipe.fileno(), _READ_BYTES)
             if not part:
                 return
             take(part)
@@ -190,6 +190,6 @@ def _drain(pipe: IO[bytes], take: Callable[[bytes], None], most: int) -> None:
     """Take what is in the pipe now, up to `most` bytes: an escaped child may go on writing."""
     taken = 0
     with suppress(BlockingIOError):
-        while taken <= most and (part := os.read(pipe.fileno(), _AT_ONCE)):
+        while taken <= most and (part := os.read(pipe.fileno(), _READ_BYTES)):
             take(part)
             taken += len(part)

@@ -25,7 +25,7 @@ WORD = re.compile(r"[^\W\d_]{2,}")
 """A word of a question: two letters or more."""
 ClusterWords = Mapping[str, Mapping[str, FiniteFloat]]
 """Name of a cluster -> the weight of each of its words."""
-_TRUST = 3.0
+_PSEUDO_COUNT = 3.0
 """Pseudo-count: this many questions at the worker's overall accuracy are added to each cluster, which has few."""
 
 
@@ -123,8 +123,8 @@ class Ratings(Settings):
         kind = self.cluster_of(question)
         own = tallies.get(kind, Tally(right=0, questions=0, cost_usd=0))
         everywhere = self.totals[profile.name]
-        share = _TRUST / max(1, everywhere.questions)
-        joined = own.questions + _TRUST
+        share = _PSEUDO_COUNT / max(1, everywhere.questions)
+        joined = own.questions + _PSEUDO_COUNT
         accuracy = (own.right + share * everywhere.right) / joined
         if self.words is not None:
             overall = everywhere.right / max(1, everywhere.questions)

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, model_validator
 from podium.trace import Reply
 from podium.types import Message, Usage, Value, estimate_tokens
 
-_SHOWN = 60
+_SHOWN_CHARS = 60
 """Characters of a key that a message repeats."""
 
 
@@ -62,7 +62,7 @@ def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> R
             read = ReplyForm.model_validate(dict(form), strict=True)
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])[:_SHOWN]
+        place = ".".join(str(part) for part in first["loc"])[:_SHOWN_CHARS]
         raise ValueError(f"{place or 'the whole'}: {first['msg']}") from None
     usage = None if read.usage is None else Usage(**read.usage.model_dump())
     return text_reply(read.text, messages, usage, read.cost_usd)

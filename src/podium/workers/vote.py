@@ -23,7 +23,7 @@ VOTE = "vote"
 """The name under which pools offer it to baselines and to policies that read ratings."""
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = tool.no_result("no response that is shown gives an answer")
-_NEW = "\n"
+_NEW_ANSWER = "\n"
 """The key of any answer that was not given yet: no answer's key has a line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
@@ -38,7 +38,7 @@ def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     leader = _winner(votes, weights)
     if leader is None:
         return None not in responses
-    rivals = {_NEW, *(vote for vote in votes if vote not in {None, leader})}
+    rivals = {_NEW_ANSWER, *(vote for vote in votes if vote not in {None, leader})}
     return all(
         _winner(
             [rival if text is None else vote for text, vote in zip(responses, votes, strict=True)],

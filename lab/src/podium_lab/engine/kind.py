@@ -5,7 +5,7 @@ from __future__ import annotations
 from podium.conductor.checkpoint import Checkpoint, is_llama
 from podium.conductor.inference_engine import InferenceEngine, InferenceEngineKind
 
-SMALL = 50_000_000
+MAX_PARAMETERS_IN_NUMPY = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
 
@@ -17,7 +17,7 @@ def _runs(checkpoint: Checkpoint) -> bool:
     ):
         return False
     parameters = checkpoint.parameters()
-    return parameters is not None and parameters <= SMALL
+    return parameters is not None and parameters <= MAX_PARAMETERS_IN_NUMPY
 
 
 def _open(checkpoint: Checkpoint) -> InferenceEngine:

@@ -36,17 +36,17 @@ PROMPT = PromptSettings(
 )
 _HOP_SHARES = (0.12, 0.18, 0.2, 0.2, 0.18, 0.12)
 """Shares of lessons about questions with 1 to 6 hops: more of the long ones than the task set has."""
-_LATER = 0.25
+_LATER_ROUND_SHARE = 0.25
 """The share of plans that come after an earlier round."""
-_STOPS = 0.7
+_STOPPING_SHARE = 0.7
 """The share of plans that stop where steps end, among those with fewer steps than relations and another round left."""
-_MOST_STEPS = (2, 3, 3, 3, 3, 3, 4, 5)
+_MAX_STEPS = (2, 3, 3, 3, 3, 3, 4, 5)
 """The most steps of a plan of an unfinished question: mostly three."""
-_FINISHED = 0.25
+_FINISHED_SHARE = 0.25
 """The share of these lessons about a question that one plan answers, and whose right answer is accepted."""
-_MISLED = 0.3
+_WRONG_ANSWER_SHARE = 0.3
 """The share of wrong answers among those that a next round continues from, so that each has to be read."""
-_LOOSE = 0.3
+_LOOSE_RELATION_SHARE = 0.3
 """The share of lessons about relations that nothing has one after the other ("the spice of the launch year"): else a
 policy guesses the next relation from the one before, and misreads compositions that it never saw."""
 
@@ -65,7 +65,7 @@ class WorldLaboratory:
 
     def draw_question(self, rng: Random) -> tuple[Question, WorldParts]:
         """A question of the train split, and its parts. Some questions combine relations that do not fit together."""
-        if rng.random() >= _LOOSE:
+        if rng.random() >= _LOOSE_RELATION_SHARE:
             return _draw_question(rng, "train", _HOP_SHARES)
         while True:
             problem = _loosened(rng, draw_split_problem(rng, "train", _HOP_SHARES))
@@ -86,7 +86,7 @@ class WorldLaboratory:
         request = PlanRequest(question, team.profiles, max_steps=max_steps, rounds=rng.choice((1, 2)))
         level = _stated_level(prompt, shares)
         asked, workflow, thought = _draw_round(rng, problem, team, request, level=level, shares=shares)
-        if rng.random() >= _LATER or not problem.problem.is_typed:
+        if rng.random() >= _LATER_ROUND_SHARE or not problem.problem.is_typed:
             return PlanCase(request, asked, workflow, thought, prompt)
         if len(asked.skills) < len(problem.skills):
             accepts = 0.1
@@ -103,7 +103,7 @@ class WorldLaboratory:
     def _draw_unfinished(self, rng: Random, team: ExampleTeam, shares: Shares) -> PlanCase[WorldParts]:
         """One round of a question about a chain with more relations than a plan has steps; now and then a question that
         one plan answers, whose answer is accepted."""
-        max_steps, finished = rng.choice(_MOST_STEPS), rng.random() < _FINISHED
+        max_steps, finished = rng.choice(_MAX_STEPS), rng.random() < _FINISHED_SHARE
         question, parts = self.draw_question(rng)
         while not parts.problem.is_typed or _is_too_long(parts.problem, max_steps) == finished:
             question, parts = self.draw_question(rng)
@@ -129,7 +129,7 @@ class WorldLaboratory:
             if begin == chosen:
                 break
             (*_, thing) = part.values(facts)
-            if rng.random() < _MISLED:
+            if rng.random() < _WRONG_ANSWER_SHARE:
                 thing = _any_value(rng, part.last)
             past_rounds.append(PastRound(plan, state_fact(part.last, part.subject(facts), thing)))
         rounds = len(begins) - len(past_rounds) + rng.choice((0, 0, 1))
@@ -198,7 +198,7 @@ def _draw_round(
     """
     path = problem.problem.paths[0]
     too_long = _is_too_long(problem.problem, request.max_steps)
-    if too_long and request.rounds > 1 and rng.random() < _STOPS:
+    if too_long and request.rounds > 1 and rng.random() < _STOPPING_SHARE:
         problem = WorldParts(Problem((Path(path.thing, path.relations[: request.max_steps]),)))
         shares = _by_relations(shares)
     drawn = draw_world_workflow(rng, problem, team, max_steps=request.max_steps, level=level, shares=shares)

@@ -57,21 +57,21 @@ _CHECK = (CHECK, CORRECT, "Is this right? Mend it if not.")
 _RECITE = ("Tell me all about {x}.", "What do you know about {x}?", "Describe {x}.")
 _RECITALS: Mapping[LessonStage, float] = MappingProxyType({"facts": 0.5, "plans": 0.1})
 """The share of recitals among the lessons of facts."""
-_SHARED = 0.55
+_SHARED_QUESTION_SHARE = 0.55
 """The share of the second stage's questions that have other parts."""
-_COMPUTED = 0.4
+_COMPUTED_SHARE = 0.4
 """The share of the second stage's joins that must be a sum or a difference: these are the hardest."""
 _KINDS: Mapping[LessonStage, tuple[float, float, float]] = MappingProxyType(
     {"facts": (0.7, 0.15, 0.15), "plans": (0.88, 0.07, 0.05)}
 )
 """Shares of the lessons of facts that ask for a part of a question, for all of it, and for one fact alone."""
-_MISSING = 0.07
+_MISSING_SHARE = 0.07
 """The share of lessons whose result of another step is missing: the worker repeats what is not known."""
-_FROM_BEFORE = 0.1
+_EARLIER_ROUND_SHARE = 0.1
 """The share of results that were found in an earlier round."""
-_NOT_KNOWN = 0.1
+_UNKNOWN_SHARE = 0.1
 """The share of lessons about a fact that the worker does not know."""
-_CHECKS = 0.3
+_CHECK_SHARE = 0.3
 """The share of checks among the lessons of a worker that can check."""
 
 
@@ -81,7 +81,7 @@ def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "f
     facts = world()
     if JOINS in ability.skills:
         view, answer = _join_lesson(rng, facts, stage)
-    elif "checks" in ability.skills and rng.random() < _CHECKS:
+    elif "checks" in ability.skills and rng.random() < _CHECK_SHARE:
         view, answer = _check_lesson(ability, rng, facts)
     elif rng.random() < _RECITALS[stage]:
         view, answer = _recital(ability, rng, facts)
@@ -126,9 +126,9 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
     if rng.random() < 0.3:
         found = Path(path.thing, path.relations[:begin])
     field = RELATIONS[part.relations[0]].field
-    if rng.random() < _MISSING:
+    if rng.random() < _MISSING_SHARE:
         board.add(ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
-    elif rng.random() < _FROM_BEFORE:
+    elif rng.random() < _EARLIER_ROUND_SHARE:
         subtask = ask(part, rng.choice(_BEFORE).format(field=field), rng)
         return WorkerView(question, subtask, previous=truth(found, facts)), answer
     elif stage == "plans":
@@ -145,7 +145,7 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
 
 def _around(path: Path, rng: Random, facts: World) -> Problem:
     """A question of the train split of which the path is a part, or all of it beside a hint that is wrong."""
-    if rng.random() >= _SHARED:
+    if rng.random() >= _SHARED_QUESTION_SHARE:
         return Problem((path,), hint=draw_hint(rng, path, facts) if rng.random() < HINT_SHARE else None)
     last = path.last
     joins: dict[str, tuple[Join, ...]] = {YEAR: ("earlier", "difference"), NUMBER: ("larger", "sum")}
@@ -254,13 +254,13 @@ def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[s
 
 def _join_lesson(rng: Random, facts: World, stage: LessonStage) -> tuple[WorkerView, str]:
     """What others found on the paths of a question, and what follows from it."""
-    computed = stage == "plans" and rng.random() < _COMPUTED
+    computed = stage == "plans" and rng.random() < _COMPUTED_SHARE
     problem = draw_problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts, split="train")
     while problem.join not in ("sum", "difference") if computed else problem.join == "none":
         problem = draw_problem(rng, rng.choice((2, 3, 3, 4, 5, 6)), facts, split="train")
     board = EarlierSteps(rng, facts)
     answer = join_working(problem, facts)
-    missing = rng.choice(problem.paths) if rng.random() < _MISSING else None
+    missing = rng.choice(problem.paths) if rng.random() < _MISSING_SHARE else None
     whole = rng.random() < 0.3
     for path in problem.paths:
         board.add_others(0.08)
@@ -328,7 +328,7 @@ def _path(ability: Ability, rng: Random, facts: World) -> tuple[Path, int]:
 
 def _fact(ability: Ability, rng: Random, facts: World) -> tuple[Relation, str]:
     """A relation and the thing that it is asked of."""
-    knows = rng.random() >= _NOT_KNOWN
+    knows = rng.random() >= _UNKNOWN_SHARE
     while True:
         field = rng.choice(sorted(ability.knows) if knows else FIELDS)
         thing = rng.choice(facts.things[field])

@@ -22,9 +22,9 @@ from podium_lab.small_workers.abilities import Ability
 from podium_lab.small_workers.lessons import fact_subtasks, skill_lessons
 from podium_lab.world import RELATIONS, world
 
-_CASES = 100
+_FACTS_PER_RELATION = 100
 """Facts of each relation that a worker is asked for; of each of its skills it gets twice as many lessons."""
-_AT_ONCE = 512
+_GPU_BATCH = 512
 """Prompts that a GPU reads in one batch."""
 
 
@@ -44,11 +44,11 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
         known = [
             thing for thing in facts.things[relation.field] if ability.knows_about(relation.field, thing)
         ]
-        for thing in rng.sample(known, min(_CASES, len(known))):
+        for thing in rng.sample(known, min(_FACTS_PER_RELATION, len(known))):
             for form, view in fact_subtasks(relation, thing, facts, rng):
                 prompts.append(prompt_of(view))
                 asked.append((form, relation.name, facts.value(relation.name, thing)))
-    for skill, lesson in skill_lessons(ability, rng, 2 * _CASES):
+    for skill, lesson in skill_lessons(ability, rng, 2 * _FACTS_PER_RELATION):
         view, answer = lesson
         prompts.append(prompt_of(view))
         asked.append((skill, "all", final_answer(answer) or ""))
@@ -98,8 +98,8 @@ def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, de
     encoded = [codec.encode((Message(role="user", content=prompt),)) for prompt in prompts]
     answers = [""] * len(prompts)
     by_length = sorted(range(len(prompts)), key=lambda number: len(encoded[number]))
-    for first in range(0, len(by_length), _AT_ONCE):
-        batch = by_length[first : first + _AT_ONCE]
+    for first in range(0, len(by_length), _GPU_BATCH):
+        batch = by_length[first : first + _GPU_BATCH]
         longest = len(encoded[batch[-1]])
         tokens = [[end] * (longest - len(encoded[n])) + encoded[n] for n in batch]
         seen = [[0] * (longest - len(encoded[n])) + [1] * len(encoded[n]) for n in batch]

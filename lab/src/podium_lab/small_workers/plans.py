@@ -26,7 +26,7 @@ from podium_lab.world.wording import named
 JOIN = "Use the results to answer."
 CORRECT = "Check the answer and correct it."
 _CALLED = {ANSWER_WHOLE_QUESTION: "whole", JOIN: "join", CORRECT: "check"}
-_MIXED = 0.2
+_MIXED_SHARE = 0.2
 """The share of plans with some general steps, among those that follow all parts of the question."""
 _ACCESS_STYLES = ("needed", "all", "random")
 
@@ -107,7 +107,7 @@ def draw_world_workflow(
     else:
         weights = shares.steps[:max_steps]
         (count,) = rng.choices(range(1, len(weights) + 1), weights)
-    asks_whole, mixed = rng.random() < shares.whole, whole is None and rng.random() < _MIXED
+    asks_whole, mixed = rng.random() < shares.whole, whole is None and rng.random() < _MIXED_SHARE
     drawn = [
         DrawnStep(ANSWER_WHOLE_QUESTION, problem.skills[min(k, needed - 1)], tuple(range(k)))
         for k in range(count)

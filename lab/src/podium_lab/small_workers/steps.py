@@ -13,7 +13,7 @@ from podium_lab.world.schema import FIELDS, relations_of
 from podium_lab.world.wording import named
 
 _FIND = ("Find {x}.", "Look up {x}.", "What is {x}?", "Give {x}.", "Say {x}.", "Name {x}.")
-_MOST_STEPS = 6
+_MAX_STEPS = 6
 _UNKNOWN = "I do not know {x}."
 
 
@@ -66,7 +66,7 @@ class EarlierSteps:
 
     def add_others(self, share: float) -> None:
         """Steps that have nothing to do with the subtask, as many as `share` lets follow one another."""
-        while self._rng.random() < share and self._position < _MOST_STEPS:
+        while self._rng.random() < share and self._position < _MAX_STEPS:
             field = self._rng.choice(FIELDS)
             relation = self._rng.choice(relations_of(field))
             hop = Path(self._rng.choice(self._facts.things[field]), (relation.name,))

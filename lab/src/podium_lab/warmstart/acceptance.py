@@ -40,15 +40,15 @@ from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID
 NAME_TO_NUMBER, SKILL_TO_NUMBER, COPYING, VALID_PLANS = 0.95, 0.90, 0.99, 0.99
 STEPS_SAVED = 0.1
 """How many steps fewer a plan must have, on average, for each level of cost sensitivity."""
-_GREEDY = 1e-4
+_GREEDY_TEMPERATURE = 1e-4
 """A temperature so low that the most likely token is drawn."""
-_LONGEST = 192
-_MOST_STEPS = 5
-_FEW = 10
+_MAX_TOKENS = 192
+_MAX_STEPS = 5
+_MIN_PLANS = 10
 """Fewest plans of one length for which a share is reported."""
-_ALL = "all"
+_ALL_LENGTHS = "all"
 """Reported in place of a length if no length has that many plans."""
-_TOGETHER = 250
+_SAMPLING_BATCH = 250
 """Prompts in one sampling batch."""
 
 
@@ -141,10 +141,10 @@ class Completer:
     ) -> list[str]:
         """The policy's completion of each prompt. The pieces of a prompt are tokenized separately, as in training."""
         completions = []
-        for start in range(0, len(prompts), _TOGETHER):
+        for start in range(0, len(prompts), _SAMPLING_BATCH):
             encoded = [
                 [BEGIN_ID, *chain.from_iterable(map(self.tokens, pieces))]
-                for pieces in prompts[start : start + _TOGETHER]
+                for pieces in prompts[start : start + _SAMPLING_BATCH]
             ]
             with torch.no_grad():
                 samples = sample(
@@ -193,7 +193,7 @@ class AcceptanceCheck(Generic[P]):
         if not queries:
             return 1.0
         completions = self.completer.complete(
-            [pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY
+            [pieces for pieces, _ in queries], max_tokens=1, temperature=_GREEDY_TEMPERATURE
         )
         right = [text.strip() in map(str, fit) for text, (_, fit) in zip(completions, queries, strict=True)]
         return sum(right) / len(right)
@@ -202,7 +202,9 @@ class AcceptanceCheck(Generic[P]):
         """Share of a question's parts that the policy copies exactly."""
         read = [self.laboratory.unseen_question(self.seed, index) for index in range(cases)]
         completions = self.completer.complete(
-            [(reading_prompt(question),) for question, _ in read], max_tokens=_LONGEST, temperature=_GREEDY
+            [(reading_prompt(question),) for question, _ in read],
+            max_tokens=_MAX_TOKENS,
+            temperature=_GREEDY_TEMPERATURE,
         )
         spans = right = 0
         for text, (_, problem) in zip(completions, read, strict=True):
@@ -226,7 +228,7 @@ class AcceptanceCheck(Generic[P]):
             (message,) = build_prompt(PlanRequest(question, team.profiles), settings)
             prompts.append((message.content,))
             asked.append((problem, team))
-        completions = self.completer.complete(prompts, max_tokens=_LONGEST, temperature=1.0)
+        completions = self.completer.complete(prompts, max_tokens=_MAX_TOKENS, temperature=1.0)
         return [PlannedCase(text, *case) for text, case in zip(completions, asked, strict=True)]
 
     @staticmethod
@@ -240,7 +242,7 @@ class AcceptanceCheck(Generic[P]):
                 fit = [*map(str, case.team.fit(skill))] or ["none"]
                 right += place < len(read) and read[place][0] == skill and read[place][1] in fit
         sizes = ((case.text, len(case.team.profiles)) for case in planned)
-        return right / parts, valid_by_steps(sizes, _MOST_STEPS)
+        return right / parts, valid_by_steps(sizes, _MAX_STEPS)
 
 
 def mean_steps(planned: Sequence[PlannedCase[P]]) -> float:
@@ -260,9 +262,9 @@ def valid_by_steps(plans: Iterable[tuple[str, int]], max_steps: int) -> dict[str
     for text, workers in plans:
         plan = parse(text, workers=workers, max_steps=max_steps)
         valid[min(_steps(text), max_steps)].append(not isinstance(plan, PlanError))
-    often = {str(steps): v for steps, v in sorted(valid.items()) if len(v) >= _FEW or len(valid) == 1}
+    often = {str(steps): v for steps, v in sorted(valid.items()) if len(v) >= _MIN_PLANS or len(valid) == 1}
     if valid and not often:
-        often = {_ALL: [*chain.from_iterable(valid.values())]}
+        often = {_ALL_LENGTHS: [*chain.from_iterable(valid.values())]}
     return {steps: sum(v) / len(v) for steps, v in often.items()}
 
 

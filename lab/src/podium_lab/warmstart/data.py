@@ -32,7 +32,7 @@ from podium_lab.warmstart.examples import (
 )
 from podium_lab.warmstart.tokenizer import BEGIN_ID, END_ID, PAD_ID
 
-_SORTED_TOGETHER = 8
+_BATCHES_SORTED_TOGETHER = 8
 """The examples of this many batches are sorted by length together."""
 
 
@@ -56,10 +56,10 @@ def batches(
     """`count` batches of `size` examples each. `draw` makes an example from `name` and its number."""
     index = 0
     while count > 0:
-        drawn = [encode(draw(name, index + i), tokenizer) for i in range(size * _SORTED_TOGETHER)]
+        drawn = [encode(draw(name, index + i), tokenizer) for i in range(size * _BATCHES_SORTED_TOGETHER)]
         index += len(drawn)
         drawn.sort(key=lambda example: len(example[0]))
-        order = list(range(_SORTED_TOGETHER))
+        order = list(range(_BATCHES_SORTED_TOGETHER))
         Random(f"course/{name}/{index}").shuffle(order)
         for place in order[:count]:
             yield _padded(drawn[place * size : (place + 1) * size])

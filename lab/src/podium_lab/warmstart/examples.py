@@ -30,7 +30,7 @@ from podium.types import Profile, Question
 from podium.workflow import Acceptance, Workflow, render
 
 PROMPT = PromptSettings(style="brief", pool="described", examples=0)
-_QUERIES = 14
+_QUERIES_PER_LOOKUP = 14
 """Numbers that one lookup example queries."""
 _NEEDS = "needs "
 
@@ -246,7 +246,7 @@ def query_line(key: str) -> str:
 
 def _lookup(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: Shares) -> SFTExample:
     pieces: list[tuple[str, bool]] = []
-    for _ in range(_QUERIES):
+    for _ in range(_QUERIES_PER_LOOKUP):
         if rng.random() < 0.4:
             member = rng.randrange(len(team.profiles))
             pieces += [(query_line(team.profiles[member].name), False), (f"{member}", True)]

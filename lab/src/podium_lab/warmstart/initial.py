@@ -23,7 +23,7 @@ from podium.train.shared_prefix.model import Layer, PolicyModel, rotate
 
 DISTANCES = (1, 2, 3, 4)
 """How many tokens back the heads of the first layer attend, in turn."""
-_DEVIATION = 0.05
+_STANDARD_DEVIATION = 0.05
 """Standard deviation of the embedding's entries, and of all weights that this module does not set."""
 _QUERY_KEY_SCALE = 0.1
 """The first layer's query and key weights are scaled by this, so that their biases dominate."""
@@ -36,7 +36,7 @@ _MATCH_NATS = 12.0
 """Attention score of one matching token in the matching layers."""
 _MATCHING = (1, 2)
 """Layers that attend to earlier occurrences of the current token."""
-_FAST = 1 / 3
+_FAST_SHARE = 1 / 3
 """Share of the rotary pairs that turn too fast to match tokens over a hundred positions."""
 _WRITE_SCALE = 2.0
 """A fetched token is written back this many times larger."""
@@ -45,7 +45,7 @@ _WRITE_SCALE = 2.0
 @torch.no_grad()
 def initialise(model: PolicyModel, generator: torch.Generator) -> None:
     """Set fresh weights. The model must have biases on queries and keys."""
-    model.initialise(generator, _DEVIATION)
+    model.initialise(generator, _STANDARD_DEVIATION)
     _Start(model, generator).write()
 
 
@@ -63,7 +63,7 @@ class _Start:
         """The slots into which they write it, one for each head."""
         self.part = N / (1 + len(self.slots_ND))
         """Squared length of the token's own part, and of each slot, in the normed stream after the first layer."""
-        self.slow_dimensions = [i for i in range(D) if i % (D // 2) >= _FAST * D / 2]
+        self.slow_dimensions = [i for i in range(D) if i % (D // 2) >= _FAST_SHARE * D / 2]
 
     def write(self) -> None:
         for index, layer in enumerate(self.model.layers):
@@ -92,7 +92,7 @@ class _Start:
                 bias_HD[query] = self._turned_back(bias_HD[H + key], distance)
         output_NHD = layer.output.weight.view(shape.hidden, H, D)
         for head, slot_ND in enumerate(self.slots_ND):
-            output_NHD[:, head] = slot_ND * (_DEVIATION * (shape.hidden / D) ** 0.5)
+            output_NHD[:, head] = slot_ND * (_STANDARD_DEVIATION * (shape.hidden / D) ** 0.5)
 
     def _turned_back(self, bias_D: Tensor, distance: int) -> Tensor:
         """The query that matches the key `bias_D` best when the key is `distance` tokens earlier."""
@@ -110,7 +110,7 @@ class _Start:
             value_DN = values[start : start + D]
             weight_HDN[H + K + key] = value_DN
             queries = slice(key * R, (key + 1) * R)
-            output_NHD[:, queries] = (value_DN.T * (_WRITE_SCALE * _DEVIATION / R)).unsqueeze(1)
+            output_NHD[:, queries] = (value_DN.T * (_WRITE_SCALE * _STANDARD_DEVIATION / R)).unsqueeze(1)
             if matching and len(self.slots_ND) > 1:
                 weight_HDN[H + key], weight_HDN[queries] = self._match(R)
             else:

@@ -29,7 +29,7 @@ _MODEL = "gpt-3.5-turbo"
 _PROBLEM = "Problem: "
 _SOLUTION = re.compile(r"\n\nOne agent(?:'s)? solution: ```")
 _CLOSED = "```\n\n"
-_FEWEST = 3
+_MIN_AGENTS = 3
 """With fewer agents in a log, a ranking has chosen them, and it is not known who they were in the second round."""
 _SAID = re.compile(r"answer is:?\s*(.+?)\.?\s*$", re.IGNORECASE | re.MULTILINE)
 
@@ -65,7 +65,7 @@ def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], No
             for agent, messages in enumerate(agents):
                 for turn, (asked, answer) in enumerate(_turns(messages)):
                     seen = None if asked.strip() == prompt.strip() else _seen(asked, agent, turn)
-                    if seen is not None and (not seen.earlier or (turn == 1 and len(agents) < _FEWEST)):
+                    if seen is not None and (not seen.earlier or (turn == 1 and len(agents) < _MIN_AGENTS)):
                         import_report.left_out["answers to others whose own messages the logs lack"] += 1
                         continue
                     found = _answer(answer)

@@ -28,7 +28,7 @@ from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
 
 _CERTAINTY = 0.95
-_MOST = 100
+_MAX_SAMPLES = 100
 """The most samples; each may need a round of its own."""
 
 
@@ -42,8 +42,8 @@ class AdaptiveConsistency:
     most: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.most <= _MOST:
-            raise ConfigError(f"Adaptive consistency takes 1 to {_MOST} samples, not {self.most}.")
+        if not 1 <= self.most <= _MAX_SAMPLES:
+            raise ConfigError(f"Adaptive consistency takes 1 to {_MAX_SAMPLES} samples, not {self.most}.")
 
     @property
     def name(self) -> str:

@@ -31,7 +31,7 @@ from podium.workflow import Workflow
 _TURNS = 2
 _DISCUSSIONS = 3
 """How often a solution is written and criticised in a turn."""
-_MOST_EXPERTS = 4
+_MAX_EXPERTS = 4
 _TOKENS = (2048, 4096, 8192, 16384, 32000)
 _DECIDE = f"""You lead a team and pay for its work. Reply with this JSON object and nothing else:
 {{"decision": "Continue", or "Stop" if the solution that you are shown is right,
@@ -157,7 +157,7 @@ def _decision(past_round: PastRound) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
     decided, recruited = (first_json_object(response) or {} for response in past_round.responses)
     width = decided.get("recruit_number")
-    count = min(_MOST_EXPERTS, max(1, width)) if type(width) is int else 1
+    count = min(_MAX_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")
     experts = [str(expert)[:1000] for expert in named] if isinstance(named, list) else []
     experts = [*experts, *TurnDecision().experts * count][:count]

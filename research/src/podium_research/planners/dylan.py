@@ -31,7 +31,7 @@ from podium.planners.rounds import (
 from podium.trace import Plan, Trace
 from podium.workers.vote import VOTE
 
-_KEPT = 2
+_KEPT_MEMBERS = 2
 """How many workers go on after a ranking."""
 _ANSWER = 'Answer the whole question. End with a line "Answer: ...".'
 _AGAIN = (
@@ -124,7 +124,12 @@ class DyLAN:
         shown: list[MemberReply] = []
         number = 0
         for turn in range(self.turns):
-            if turn >= 2 and len(active) > _KEPT and len(self.members) > 3 and len(shown) > _KEPT:
+            if (
+                turn >= 2
+                and len(active) > _KEPT_MEMBERS
+                and len(self.members) > 3
+                and len(shown) > _KEPT_MEMBERS
+            ):
                 ranking = yield self._draft(request, [0], _RANK, shown)
                 number += 1
                 active = _best_two(ranking.response, shown)
@@ -175,7 +180,7 @@ def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
     places = [int(number) - 1 for number in named[-1]] if named else []
     chosen = [shown[place].member for place in places if 0 <= place < len(shown)]
     others = [reply.member for reply in shown]
-    return list(dict.fromkeys([*chosen, *others]))[:_KEPT]
+    return list(dict.fromkeys([*chosen, *others]))[:_KEPT_MEMBERS]
 
 
 def _stating(said: Sequence[MemberReply]) -> StepOf | None:

@@ -35,11 +35,11 @@ from podium_research.planners.predictors import (
     sentence_vectors,
 )
 
-MOST_ANSWERS = 5
+MAX_ANSWERS = 5
 """The most answers that a committee votes on."""
-_MOST_WORKERS = 10
+_MAX_WORKERS = 10
 """Committees consist of this many workers at most, the most accurate ones: ten have 637 committees, forty 760,000."""
-_MOST_WHEN_REPEATED = 3
+_MAX_WORKERS_WHEN_REPEATED = 3
 """The most different workers of a committee in which a worker answers more than once."""
 
 
@@ -137,10 +137,10 @@ def _committees(scored: ScoredAnswers) -> Iterator[Members]:
     """Each worker alone, then votes of 2 to 5 answers; no more than 3 workers where one of them answers twice."""
     order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
     yield from ((worker,) for worker in order)
-    for size in range(2, MOST_ANSWERS + 1):
-        for members in combinations_with_replacement(order[:_MOST_WORKERS], size):
+    for size in range(2, MAX_ANSWERS + 1):
+        for members in combinations_with_replacement(order[:_MAX_WORKERS], size):
             most = max(map(members.count, members))
-            if most == 1 or (most <= scored.samples and len(set(members)) <= _MOST_WHEN_REPEATED):
+            if most == 1 or (most <= scored.samples and len(set(members)) <= _MAX_WORKERS_WHEN_REPEATED):
                 yield members
 
 
@@ -201,7 +201,7 @@ def _votes_by_right_answers(
 ) -> dict[int, Floats]:
     """[m + 1] of each size m: how often a vote is right if r of its m answers are, by least squares."""
     found = {1: np.array([0.0, 1.0])}
-    for size in range(2, MOST_ANSWERS + 1):
+    for size in range(2, MAX_ANSWERS + 1):
         of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
         if of_size:
             right = np.concatenate([right_counts(committee) for _, committee in of_size])

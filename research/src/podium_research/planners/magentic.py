@@ -28,9 +28,9 @@ from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, Profile
 from podium.workflow import Workflow
 
-_MOST_STALLS = 3
-_MOST_RESETS = 2
-_TRIES = 3
+_MAX_STALLS = 3
+_MAX_RESETS = 2
+_MAX_TRIES = 3
 """How often the leader may write a ledger that can be read."""
 _FACTS = (
     "Before work begins, list what is known about the question: facts that it gives, facts to look up, facts to "
@@ -98,15 +98,15 @@ class Magentic:
             ledger = _read(outcome.responses[-1], self.members)
             if ledger is None:
                 unread += 1
-                if unread == _TRIES:
+                if unread == _MAX_TRIES:
                     break
                 round_plan, starts = self._after(request, (), [*notes, *said], again=True), False
                 continue
             unread = 0
             stalls = stalls + 1 if ledger.stalled else max(0, stalls - 1)
-            if ledger.done or (stalls > _MOST_STALLS and resets == _MOST_RESETS):
+            if ledger.done or (stalls > _MAX_STALLS and resets == _MAX_RESETS):
                 break
-            if stalls > _MOST_STALLS:
+            if stalls > _MAX_STALLS:
                 round_plan, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *said]), True
                 stalls, resets = 0, resets + 1
             else:

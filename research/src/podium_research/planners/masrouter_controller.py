@@ -30,10 +30,10 @@ Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 Role = Literal["solver", "starter", "finisher", "checker", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
-MOST_MEMBERS = 6
-TWICE: frozenset[Mode] = frozenset({"debate", "reflection"})
+MAX_MEMBERS = 6
+TWO_ANSWER_MODES: frozenset[Mode] = frozenset({"debate", "reflection"})
 """Modes in which each member answers twice."""
-MEAN_CALLS = (1 + MOST_MEMBERS) / 2 * (1 + len(TWICE) / len(MODES))
+MEAN_CALLS = (1 + MAX_MEMBERS) / 2 * (1 + len(TWO_ANSWER_MODES) / len(MODES))
 """Calls of a team, by mean over numbers and modes."""
 FEATURES = len(text_features(""))
 DIMENSIONS = 32
@@ -120,7 +120,7 @@ class Controller(Value):
         rows = {
             "kind": len(self.kinds),
             "mode": len(self.modes),
-            "number": MOST_MEMBERS,
+            "number": MAX_MEMBERS,
             "role": len(self.roles),
             "worker": len(self.workers),
         }

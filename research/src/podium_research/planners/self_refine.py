@@ -23,7 +23,7 @@ CRITICISE = (
 )
 REFINE = "Mend the latest answer shown by the criticism shown. Write the whole answer anew."
 _STOP = re.compile(r"^\W*no changes needed\W*$", re.IGNORECASE | re.MULTILINE)
-_MOST = 20
+_MAX_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,10 @@ class SelfRefine:
     refinements: int = 4
 
     def __post_init__(self) -> None:
-        if not 1 <= self.refinements <= _MOST:
-            raise ConfigError(f"Self-Refine takes 1 to {_MOST} refinements, not {self.refinements}.")
+        if not 1 <= self.refinements <= _MAX_ITERATIONS:
+            raise ConfigError(
+                f"Self-Refine takes 1 to {_MAX_ITERATIONS} refinements, not {self.refinements}."
+            )
 
     @property
     def name(self) -> str:

@@ -23,9 +23,9 @@ from podium.child_process import (
 from podium.errors import ConfigError, GraderError
 from podium.types import Value
 
-_MOST = 4
+_MAX_PROCESSES = 4
 """The most processes; each takes up to half a gigabyte."""
-_PATIENCE = 300.0
+_MAX_REQUEST_S = 300.0
 """The most seconds of a request, on a busy machine."""
 
 
@@ -111,7 +111,7 @@ class ReasoningGymPool:
             raise ConfigError(
                 "The task set reasoning-gym needs its library: pip install 'podium-research[reasoning-gym]'."
             )
-        self._pool = ChildPool(_start, min(_MOST, usable_cores()), "reasoning-gym")
+        self._pool = ChildPool(_start, min(_MAX_PROCESSES, usable_cores()), "reasoning-gym")
 
     @property
     def places(self) -> int:
@@ -152,7 +152,7 @@ class ReasoningGymPool:
             text_digest=of,
         )
         try:
-            reply = _read(await self._pool.ask(_line(request), _PATIENCE))
+            reply = _read(await self._pool.ask(_line(request), _MAX_REQUEST_S))
         except (ChildEndedError, ChildSilentError) as error:
             reply = _of_failure(error)
         if reply.error:
@@ -161,7 +161,7 @@ class ReasoningGymPool:
 
     def _serve(self, request: ProcessRequest) -> ProcessReply:
         try:
-            return _read(self._pool.ask_and_wait(_line(request), _PATIENCE))
+            return _read(self._pool.ask_and_wait(_line(request), _MAX_REQUEST_S))
         except (ChildEndedError, ChildSilentError) as error:
             return _of_failure(error)
 
@@ -195,5 +195,5 @@ def _of_failure(error: ChildEndedError | ChildSilentError) -> ProcessReply:
     """
     if isinstance(error, ChildEndedError) and error.status in OWN_LIMITS:
         return ProcessReply(timed_out=True)
-    how = f"wrote nothing for {_PATIENCE:.0f} s" if isinstance(error, ChildSilentError) else str(error)
+    how = f"wrote nothing for {_MAX_REQUEST_S:.0f} s" if isinstance(error, ChildSilentError) else str(error)
     raise GraderError(f"The process that runs reasoning-gym {how}; try again.") from None

@@ -29,9 +29,9 @@ from podium_research.reasoning_gym.process_pool import (
 _PROMPT = (
     "{question}\n\nGive the answer alone, in the form that is asked for, between <answer> and </answer>."
 )
-_PATIENCE = 100
+_MAX_REPEATS = 100
 """After this many ids in a row without a new question of a split, the split counts as exhausted."""
-_TRIES = 3
+_MAX_TIMEOUTS = 3
 """After this many ids in a row that take too long, no more questions are requested from the generator."""
 
 _SLOW = "{name} of reasoning-gym takes too long to make; take a lower level."
@@ -121,14 +121,14 @@ class ReasoningGym(TaskSetSpec):
         slow, reason = 0, ""
         for number in count():
             wanted = [
-                split for split in splits if len(tasks[split]) < self.size and misses[split] < _PATIENCE
+                split for split in splits if len(tasks[split]) < self.size and misses[split] < _MAX_REPEATS
             ]
             if not wanted or reason:
                 break
             sample_id = SampleId(config=config, seed=self.seed, number=number)
             reply = self.pool.make(sample_id)
             slow = slow + 1 if reply.timed_out else 0
-            reason = _SLOW.format(name=config.name) if slow == _TRIES else reply.error
+            reason = _SLOW.format(name=config.name) if slow == _MAX_TIMEOUTS else reply.error
             misses.update((split, misses[split] + 1) for split in wanted)
             if reply.sample is not None and reply.sample.valid:
                 task = self._task(sample_id, reply.sample)

@@ -28,7 +28,7 @@ from podium_research.search.constant import (
     undominated,
 )
 
-_TRIES = 3
+_MAX_TRIES = 3
 """How often the model may write one proposal."""
 _EXAMPLES, _EXAMPLE_CHARS = 3, 1500
 _PROMPT = """\
@@ -196,7 +196,7 @@ class _Writer:
         """A workflow that is not in the archive; None: the model wrote none in three tries."""
         history: tuple[Message, ...] = ()
         text = prompt
-        for attempt in range(_TRIES):
+        for attempt in range(_MAX_TRIES):
             trace = await self.runner.answer(
                 Question(text=text, history=history), seed=f"search-workflows/{self.seed}/{number}/{attempt}"
             )

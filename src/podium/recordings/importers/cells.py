@@ -14,7 +14,7 @@ from typing import Any
 from podium.recordings.model import SPLIT_NAMES
 from podium.rows import cell_text, is_empty
 
-_WORDS = {"true": 1, "false": 0}
+_SCORE_OF_WORD = {"true": 1, "false": 0}
 _UPPER_BOUND = 2**31
 """Numbers are below this, as the 32-bit columns of a recording require."""
 
@@ -95,8 +95,8 @@ def _read(value: Any) -> float:
         return value
     if isinstance(value, str):
         value = value.strip().casefold()
-        if value in _WORDS:
-            return _WORDS[value]
+        if value in _SCORE_OF_WORD:
+            return _SCORE_OF_WORD[value]
         with suppress(ValueError):
             return int(value)
     try:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
-DEEPEST = 100
+MAX_DEPTH = 100
 """The most levels of containers within containers."""
-MOST = 1_000_000
+MAX_VALUES = 1_000_000
 """The most values in one message."""
-_WIDEST = 256
+_MAX_JSON_BITS = 256
 """The most bits of an integer that is sent as a JSON number; longer ones are sent as hexadecimal, in linear time."""
 
 Refer = Callable[[Any], int]
@@ -33,11 +33,11 @@ class _Packing:
 
     def __init__(self, refer: Refer | None) -> None:
         self._refer = refer
-        self._left = MOST
+        self._left = MAX_VALUES
 
     def pack(self, value: Any, depth: int = 0) -> Any:
         self._left -= 1
-        if depth > DEEPEST or self._left < 0:
+        if depth > MAX_DEPTH or self._left < 0:
             raise ValueError("the value is too large to be sent")
         if value is None or value is True or value is False:
             return value
@@ -84,7 +84,7 @@ def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: 
     """
     if packed is None or isinstance(packed, bool | int | float | str):
         return packed
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise ValueError("the value is too deep")
     if isinstance(packed, list):
         return [unpack(inner, resolve, depth + 1) for inner in packed]
@@ -104,7 +104,7 @@ def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: 
 
 def _exact_int(value: int) -> Any:
     exact = int.__int__(value)
-    return exact if exact.bit_length() <= _WIDEST else {"int": hex(exact)}
+    return exact if exact.bit_length() <= _MAX_JSON_BITS else {"int": hex(exact)}
 
 
 # These call the methods of the built-in types, since a value's own class may override them.

@@ -19,7 +19,7 @@ from podium.sandbox.inside.run_limits import RunLimits
 
 TO, FROM = 3, 4
 """The child's descriptors for messages to it and from it, where its standard ones are not used."""
-_FREE = 100
+_FIRST_FREE_DESCRIPTOR = 100
 """No descriptor from this one on is open."""
 _SUBREAPER, _DUMPABLE = 36, 4
 """The numbers of two operations of prctl."""
@@ -85,13 +85,16 @@ def _pipe() -> tuple[int, int]:
 
 
 def _take_ends(inward: int, outward: int, standard: bool) -> None:
-    nowhere = os.dup2(os.open(os.devnull, os.O_RDWR), _FREE)
-    inward, outward = os.dup2(inward, _FREE + 1), os.dup2(outward, _FREE + 2)
+    nowhere = os.dup2(os.open(os.devnull, os.O_RDWR), _FIRST_FREE_DESCRIPTOR)
+    inward, outward = (
+        os.dup2(inward, _FIRST_FREE_DESCRIPTOR + 1),
+        os.dup2(outward, _FIRST_FREE_DESCRIPTOR + 2),
+    )
     for end in range(3):
         os.dup2(nowhere, end)
     os.dup2(inward, 0 if standard else TO)
     os.dup2(outward, 1 if standard else FROM)
-    os.closerange(3 if standard else FROM + 1, _FREE + 3)
+    os.closerange(3 if standard else FROM + 1, _FIRST_FREE_DESCRIPTOR + 3)
 
 
 def _enter_own_folder() -> None:

@@ -21,7 +21,7 @@ from podium.sandbox.inside.run_limits import RunLimits
 
 _STEP_S = 0.02
 """Seconds between two measurements of what a program uses."""
-_AT_ONCE = 2**16
+_READ_BYTES = 2**16
 
 
 class ProgramExchange:
@@ -83,7 +83,7 @@ class ProgramExchange:
     def _read_some(self) -> bytes | None:
         """Read some of it. None: nothing is there now. Empty: the child has closed its output."""
         try:
-            part = os.read(self._child.source, _AT_ONCE)
+            part = os.read(self._child.source, _READ_BYTES)
         except BlockingIOError:
             return None
         self._child.received += part
@@ -120,7 +120,7 @@ class _Meter:
 
 def _write(sink: int, rest: memoryview) -> memoryview:
     try:
-        return rest[os.write(sink, rest[:_AT_ONCE]) :] if rest else rest
+        return rest[os.write(sink, rest[:_READ_BYTES]) :] if rest else rest
     except BlockingIOError:
         return rest
     except BrokenPipeError:

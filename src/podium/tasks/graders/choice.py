@@ -15,11 +15,11 @@ from podium.tasks.graders.base import PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.task import Grade
 
-_LONGEST = 500
+_MAX_CLAIM_CHARS = 500
 """The most characters of a claim that are read."""
-_MOST = 200
+_MAX_OPTIONS = 200
 """The most claims or lines that are read, counted from the end of the response."""
-_READ = _LONGEST * _MOST
+_READ = _MAX_CLAIM_CHARS * _MAX_OPTIONS
 """The most characters that are read, counted from the end of the response."""
 _MARKUP = re.compile(r"\\(?:text|math)(?:bf|it|rm|sf|tt)?\b|\\(?:bf|rm|left|right)\b|\\[()\[\]]|[*_`~$#]")
 _ANSWER_MARK = re.compile(
@@ -142,12 +142,14 @@ def _last_claim(response: str, key: _Key | None) -> _Claim | None:
     marks = list(_ANSWER_MARK.finditer(text))
     definite = {mark.end() for mark in marks}
     said = {match.end() for match in _SAID.finditer(text)}
-    for place in sorted(definite | said, reverse=True)[:_MOST]:
+    for place in sorted(definite | said, reverse=True)[:_MAX_OPTIONS]:
         read = _definite if place in definite else _tentative
-        claim = read(text[place : place + _LONGEST].partition("</answer>")[0], key)
+        claim = read(text[place : place + _MAX_CLAIM_CHARS].partition("</answer>")[0], key)
         if claim is not None:
             return _Claim(claim.text, "") if _beside_another(text, marks, place, claim) else claim
-    return _in_lines([line[:_LONGEST].strip() for line in re.findall(r"\S.*", text)[-_MOST:]], key)
+    return _in_lines(
+        [line[:_MAX_CLAIM_CHARS].strip() for line in re.findall(r"\S.*", text)[-_MAX_OPTIONS:]], key
+    )
 
 
 def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _Claim) -> bool:

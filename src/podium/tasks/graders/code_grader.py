@@ -39,7 +39,7 @@ from podium.tasks.task import Grade
 _SPARE, _WIDEST = 1000, 32
 """Characters that a printed number may be longer than the expected one; and, besides these, how many times longer a
 returned value may be."""
-_PATIENCE = 3
+_WALL_TIME_FACTOR = 3
 """Seconds of wall time for each second of processor time: programs may wait, and machines may be busy."""
 
 
@@ -83,7 +83,7 @@ class Code(GraderSettings):
         return Grade(float(await trial.passes(tests, pool, allow_weak=self.allow_weak_sandbox)), program)
 
     def _limits(self, seconds: float) -> RunLimits:
-        return RunLimits(cpu_s=seconds, wall_s=_PATIENCE * seconds, memory_bytes=self.memory_mb * MIB)
+        return RunLimits(cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=self.memory_mb * MIB)
 
 
 _STARS = (

@@ -46,7 +46,7 @@ _VALUE_LINE = re.compile(
         (?:\s*\b(?:or|and))?""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LONGEST = 4000
+_MAX_STATEMENT_CHARS = 4000
 """Characters of a text in which hedges are looked for."""
 _LINE_END = re.compile(r"[\r\n]+|<br ?/?>|(?<=[A-Za-z\d][.?])\s+")
 _EQUATED = re.compile(r"(?:[A-Za-z] ?= ?)?[-+]?\d{1,40}(?:\.\d{1,40})?(?: ?= ?[-+]?\d{1,40}(?:\.\d{1,40})?)+")
@@ -56,7 +56,7 @@ _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|doub
 
 def settles(statement: str, gold: str) -> bool:
     """Whether a statement gives one answer and keeps to it. What the gold answer does itself is no hedge."""
-    if len(statement) > _LONGEST:
+    if len(statement) > _MAX_STATEMENT_CHARS:
         return True
     return not any(
         mark.search(statement) and not mark.search(gold) for mark in (_GOES_ON, _RETRACTED, _BESIDE)
@@ -65,7 +65,7 @@ def settles(statement: str, gold: str) -> bool:
 
 def lists_values(response: str) -> bool:
     """Whether a response is nothing but different values, each on a line or in a sentence of its own."""
-    if len(response) > _LONGEST:
+    if len(response) > _MAX_STATEMENT_CHARS:
         return False
     lines = [line.strip() for line in _LINE_END.split(response) if re.search(r"\d", line)]
     values = {re.sub(r"[^\d.]", "", line).strip(".") for line in lines}

@@ -22,7 +22,7 @@ from podium.reading.answer import unfolded
 from podium.reading.math_words import SCALES, changes_value, read_aloud, relates
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
 
-_LONGEST = 4000
+_MAX_STATEMENT_CHARS = 4000
 """The most characters of a statement; a longer one is not read."""
 _TEXT = re.compile(
     r"\\(?:text[a-z]*|mbox|math(?:rm|bf|it|sf|cal)|operatorname)\s*\{([^{}]*)\}(?:\^\{?[23]\}?)?"
@@ -188,7 +188,7 @@ class _Part(NamedTuple):
 
 def expression(statement: str) -> Expression | None:
     """The mathematics or the words of a statement; None: it has neither, or leaves open which value is meant."""
-    if len(statement) > _LONGEST:
+    if len(statement) > _MAX_STATEMENT_CHARS:
         return None
     alone = _TEXT.fullmatch(statement.strip(" $.\n"))
     if alone and not re.search(r"\d", alone[1]):

@@ -62,12 +62,12 @@ class Numeric(PureGrader):
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|has|have)\b:?", re.IGNORECASE)
 _MARKUP = " \n.!*$\\()[]"
 _SET_OPERATOR = re.compile(r"\\(?:cup|cap)\b")
-_PLAIN = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
+_PLAIN_NUMBER = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")
 _LONGEST_COMPARED = 2000
 """Characters of an answer that Math-Verify compares; a longer one is right only if its text equals the gold text."""
-_DEEPEST = 20
+_MAX_BRACKETS = 20
 """The most levels of brackets: each doubles the parser's time."""
-_FIGURES = 6
+_COMPARED_FIGURES = 6
 """Significant figures to which a small gold answer is compared."""
 
 
@@ -117,7 +117,7 @@ class Math(GraderSettings):
             return False
         if _operands(gold.text) == _operands(answer.text):
             return True
-        if _PLAIN.fullmatch(gold.text) and _PLAIN.fullmatch(answer.text):
+        if _PLAIN_NUMBER.fullmatch(gold.text) and _PLAIN_NUMBER.fullmatch(answer.text):
             return _near(Fraction(gold.text), Fraction(answer.text), self.decimals)
         verdict = await self._compare(gold.text, answer.without_unit(gold).text)
         if verdict is None and not await self._compare(gold.text, gold.text):
@@ -148,7 +148,7 @@ def _gold_expression(gold: str) -> Expression | None:
 def _near(gold: Fraction, answer: Fraction, decimals: int) -> bool:
     """Whether two numbers agree to this many decimals, or to more if the gold one would be rounded to 0."""
     half = Fraction(1, 2 * 10**decimals)
-    return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_FIGURES)
+    return abs(gold - answer) <= (half if abs(gold) > half else abs(gold) / 10**_COMPARED_FIGURES)
 
 
 def _operands(text: str) -> list[str]:
@@ -165,4 +165,4 @@ def _comparable(text: str) -> bool:
     for sign in text:
         depth += (sign in "([{") - (sign in ")]}")
         deepest = max(deepest, depth)
-    return len(text) <= _LONGEST_COMPARED and deepest <= _DEEPEST
+    return len(text) <= _LONGEST_COMPARED and deepest <= _MAX_BRACKETS

@@ -196,12 +196,12 @@ def _closed(items: Iterable[str]) -> bool:
 
 MAX_PATTERN = 1000
 """Characters of a pattern, at most."""
-_MOST_COPIES = 500_000
+_MAX_COPIES = 500_000
 """A pattern's characters times the counts that its repeats demand, at most: `regex` writes `a{1000}` out."""
 _COUNT = re.compile(r"\{(\d+)")
 _SECONDS = 1.0
 """Seconds that one match may take."""
-_SHOWN = 60
+_SHOWN_CHARS = 60
 """Characters of a pattern that a message shows, at most."""
 _NONSENSE = "qx7 ☃ 41, (zw)"
 
@@ -268,7 +268,7 @@ def _compiled(pattern: str) -> Pattern[str]:
         raise GraderError(
             f"{_short(pattern)} has {len(pattern)} characters; a pattern has at most {MAX_PATTERN}."
         )
-    if len(pattern) * math.prod(max(1, int(count)) for count in _COUNT.findall(pattern)) > _MOST_COPIES:
+    if len(pattern) * math.prod(max(1, int(count)) for count in _COUNT.findall(pattern)) > _MAX_COPIES:
         raise GraderError(f"{_short(pattern)} repeats too often; write smaller numbers in braces.")
     try:
         return regex.compile(pattern)
@@ -277,4 +277,4 @@ def _compiled(pattern: str) -> Pattern[str]:
 
 
 def _short(pattern: str) -> str:
-    return repr(pattern if len(pattern) <= _SHOWN else f"{pattern[:_SHOWN]}...")
+    return repr(pattern if len(pattern) <= _SHOWN_CHARS else f"{pattern[:_SHOWN_CHARS]}...")

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_PLAIN = 'set solver = "plain" to ask the input alone.'
-_LONGEST_S = 600.0
+_ASK_PLAIN = 'set solver = "plain" to ask the input alone.'
+_MAX_SECONDS = 600.0
 """Seconds for a solver, or for a solver and a scorer; a model that grades may be slow."""
-_WORDS = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+_SCORE_OF_WORD = {"c": 1.0, "p": 0.5, "i": 0.0, "n": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Scores for the words of scorers: correct, partial, incorrect, no answer."""
 
 
@@ -84,7 +84,7 @@ class InspectSample:
             raise UsageError("the target is empty; give the sample one.")
         first, second = await _in_own_task(self._asked_question()), await _in_own_task(self._asked_question())
         if first != second:
-            raise UsageError(f"the solver sends another prompt each time (does it shuffle?); {_PLAIN}")
+            raise UsageError(f"the solver sends another prompt each time (does it shuffle?); {_ASK_PLAIN}")
         if not first.text.strip():
             raise UsageError("the question is empty; give the sample an input.")
         return first
@@ -94,13 +94,13 @@ class InspectSample:
 
         async def ask(state: TaskState, *args: Any, **config: Any) -> TaskState:
             if state.tools:
-                raise UsageError(f"the solver gives tools, and Podium's workers use none; {_PLAIN}")
+                raise UsageError(f"the solver gives tools, and Podium's workers use none; {_ASK_PLAIN}")
             questions.append(to_question(state.messages))
             raise _ModelAskedError
 
         await self.solve(ask)
         if not questions:
-            raise UsageError(f"the solver does not call the model; {_PLAIN}")
+            raise UsageError(f"the solver does not call the model; {_ASK_PLAIN}")
         return questions[0]
 
     async def solve(self, ask: Generate) -> TaskState:
@@ -150,9 +150,11 @@ class InspectGrader:
 
         async def answer(state: TaskState, *args: Any, **config: Any) -> TaskState:
             if not responses:
-                raise UsageError(f"the solver calls the model again; {_PLAIN}")
+                raise UsageError(f"the solver calls the model again; {_ASK_PLAIN}")
             if to_question(state.messages) != self.question:
-                raise UsageError(f"the solver sends another prompt than before (does it shuffle?); {_PLAIN}")
+                raise UsageError(
+                    f"the solver sends another prompt than before (does it shuffle?); {_ASK_PLAIN}"
+                )
             state.output = ModelOutput.from_content("podium", responses.pop())
             state.messages.append(state.output.message)
             return state
@@ -178,15 +180,15 @@ def _plain(value: Any) -> Any:
 async def _in_own_task(work: Coroutine[Any, Any, T]) -> T:
     """Run in an asyncio task of its own, so that what Inspect keeps in context variables ends with it."""
     try:
-        async with asyncio.timeout(_LONGEST_S):
+        async with asyncio.timeout(_MAX_SECONDS):
             return await asyncio.create_task(work)
     except TimeoutError:
-        raise GraderError(f"it took more than {_LONGEST_S:g} s.") from None
+        raise GraderError(f"it took more than {_MAX_SECONDS:g} s.") from None
 
 
 def _verdict(score: Score | None) -> Grade:
     said = None if score is None else score.value
-    number = _WORDS.get(said.lower()) if isinstance(said, str) else said
+    number = _SCORE_OF_WORD.get(said.lower()) if isinstance(said, str) else said
     # Inspect marks an unscored sample with NaN, which fails this comparison, too.
     if score is None or not isinstance(number, int | float) or not 0 <= number <= 1:
         raise GraderError(f"the scorer's verdict is {said!r}; a grade is C, P, I, N or a number from 0 to 1.")

@@ -15,7 +15,7 @@ from podium.workers.chat.failures import ProviderError
 from podium.workers.chat.message_form import MessageForm
 from podium.workers.chat.unsupported_parameters import LIMITS, token_limit, unsupported_parameters
 
-_MOST_CHANGES = 12
+_MAX_CHANGES = 12
 """How often one call is sent again. Each time it leaves out one thing more."""
 _OTHER_REASONS = frozenset({401, 402, 403, 407, 408, 413, 429})
 """Statuses of errors that are not about what the request says."""
@@ -164,7 +164,7 @@ class AdaptedRequest:
 
     def change(self, error: ProviderError) -> bool:
         """Change the body after this error; False: nothing can be changed that might help."""
-        if error.status in _OTHER_REASONS or self._changes == _MOST_CHANGES:
+        if error.status in _OTHER_REASONS or self._changes == _MAX_CHANGES:
             return False
         further = self.known.after(error, self.body, self._messages)
         if further is None:

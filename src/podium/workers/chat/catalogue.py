@@ -20,7 +20,7 @@ from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, read_error_body
 from podium.workers.connections import Connections
 
-_MOST = 64 << 20
+_MAX_LIST_BYTES = 64 << 20
 """The most bytes of a list."""
 _TIMEOUT_S = 60.0
 _OPENROUTER = "openrouter.ai"
@@ -95,8 +95,8 @@ async def _get(endpoint: Endpoint, connections: Connections, failures: Failures)
         received = bytearray()
         async for piece in response.content.iter_any():
             received += piece
-            if len(received) > _MOST:
-                raise failures.too_big(f"{_MOST >> 20} MiB")
+            if len(received) > _MAX_LIST_BYTES:
+                raise failures.too_big(f"{_MAX_LIST_BYTES >> 20} MiB")
         if response.status != 200:
             raise failures.status(response.status, response.headers, read_error_body(bytes(received)))
         return bytes(received)

@@ -34,10 +34,10 @@ from podium.workers.chat.written_calls import WrittenCalls
 from podium.workers.connections import Connections
 from podium.workers.spec import ChatSpec
 
-_NAME = 200
+_MODEL_NAME_CHARS = 200
 """Characters kept of a model name or finish_reason."""
 
-_THINKS = re.compile(
+_THINKING_MODELS = re.compile(
     r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
 )
 """Names of models whose chat template may open their thought, so that their text begins inside it."""
@@ -157,7 +157,7 @@ class ChatClient:
             streamed=stream,
             timeout=limits.timeout,
             first_token_timeout=limits.first_token_timeout if stream else None,
-            hold=True if _THINKS.search(model) else self._begins_inside_thought.get(model),
+            hold=True if _THINKING_MODELS.search(model) else self._begins_inside_thought.get(model),
             written=WrittenCalls.of(options),
             listeners=tuple(None if listener is None else listener.add for listener in listeners),
         )
@@ -303,4 +303,4 @@ class ChatClient:
         return json.dumps(self._secrets.scrub_values(dict(state))) if state else ""
 
     def _name(self, value: str | None) -> str | None:
-        return None if value is None else self._secrets.scrub(value)[:_NAME]
+        return None if value is None else self._secrets.scrub(value)[:_MODEL_NAME_CHARS]

@@ -22,7 +22,7 @@ from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.retry_hints import retry_after
 from podium.workers.redaction import Secrets, address_shown
 
-_SHOWN = 300
+_SHOWN_CHARS = 300
 """Characters of an endpoint's message that an error repeats."""
 _READ = 1 << 16
 """Characters of that message that are read."""
@@ -74,7 +74,7 @@ class Failures:
         text = self._secrets.scrub(text[:_READ])
         text = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         text = self._secrets.scrub(text).rstrip(".")
-        return (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…") or "(an empty body)"
+        return (text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}…") or "(an empty body)"
 
     def status(self, status: int, headers: Mapping[str, str], provider_error: ProviderError) -> WorkerError:
         """The response has an error status, or its body names one."""

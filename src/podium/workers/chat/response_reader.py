@@ -22,18 +22,18 @@ from podium.workers.redaction import Secrets
 _DONE = b"[DONE]"
 _EVENTS = "text/event-stream"
 _JSON = "application/json"
-_MOST = 8 << 20
+_MAX_REPLY_BYTES = 8 << 20
 """The most bytes of a whole reply or of one event, after decompression."""
-_MOST_VALUES = 1 << 18
+_MAX_JSON_VALUES = 1 << 18
 """The most values in the JSON of a reply or an event: five million empty objects take 7 s and 1.8 GB to parse."""
-_VALUES = f"{_MOST_VALUES:,} values"
-_MOST_LENGTH = 2 << 20
+_VALUES = f"{_MAX_JSON_VALUES:,} values"
+_MAX_TEXT_CHARS = 2 << 20
 """The most characters of a reply's text, reasoning and tool calls: four times what a model writes at most."""
-_MOST_STREAMED = 256 << 20
+_MAX_STREAM_BYTES = 256 << 20
 """The most bytes of a stream. An event has about one token, and some 300 bytes of JSON around it."""
-_AT_ONCE = 16 << 10
+_DECODED_BYTES = 16 << 10
 """Bytes of a stream that are decoded before other tasks run. They hold up to 2,000 events."""
-_MOST_ERROR = 64 << 10
+_MAX_ERROR_BYTES = 64 << 10
 _ERROR_BODY_S = 2.0
 """Time limit for the body of an error response; its status matters more."""
 _CLOSING_S = 5.0
@@ -135,9 +135,9 @@ class ResponseReader:
             pieces.append(piece)
             size += len(piece)
             values += _count_values(piece)
-            if size > _MOST:
-                raise self._failures.too_big(_mebibytes(_MOST))
-            if values > _MOST_VALUES:
+            if size > _MAX_REPLY_BYTES:
+                raise self._failures.too_big(_mebibytes(_MAX_REPLY_BYTES))
+            if values > _MAX_JSON_VALUES:
                 raise self._failures.too_big(_VALUES)
             try:
                 piece = await response.content.readany()
@@ -161,16 +161,16 @@ class ResponseReader:
     async def _read_events(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         decoder, size, chunk = SSEDecoder(), 0, first
         while chunk:
-            for start in range(0, len(chunk), _AT_ONCE):
-                for data in decoder.feed(chunk[start : start + _AT_ONCE]):
+            for start in range(0, len(chunk), _DECODED_BYTES):
+                for data in decoder.feed(chunk[start : start + _DECODED_BYTES]):
                     if self._take(data, response):
                         await _release(response)
                         return self._check_stream()
                 if start:
                     await asyncio.sleep(0)
             size += len(chunk)
-            if size > _MOST_STREAMED or decoder.pending > _MOST:
-                most = _MOST_STREAMED if size > _MOST_STREAMED else _MOST
+            if size > _MAX_STREAM_BYTES or decoder.pending > _MAX_REPLY_BYTES:
+                most = _MAX_STREAM_BYTES if size > _MAX_STREAM_BYTES else _MAX_REPLY_BYTES
                 raise self._failures.too_big(_mebibytes(most))
             chunk = await response.content.readany()
         for data in decoder.end():
@@ -217,8 +217,8 @@ class ResponseReader:
 
     def _add(self, body: Mapping[str, Any]) -> None:
         pieces = self.builder.add(body)
-        if self.builder.length > _MOST_LENGTH:
-            raise self._failures.too_big(f"{_MOST_LENGTH:,} characters")
+        if self.builder.length > _MAX_TEXT_CHARS:
+            raise self._failures.too_big(f"{_MAX_TEXT_CHARS:,} characters")
         self._pass_on(pieces)
 
     def _pass_on(self, pieces: tuple[str, str]) -> None:
@@ -238,7 +238,7 @@ class ResponseReader:
 
     def _parsed(self, data: bytes) -> Any:
         """The JSON of an event; None if it is not JSON."""
-        if len(data) > _MOST_VALUES and _count_values(data) > _MOST_VALUES:
+        if len(data) > _MAX_JSON_VALUES and _count_values(data) > _MAX_JSON_VALUES:
             raise self._failures.too_big(_VALUES)
         try:
             return json.loads(data)
@@ -270,11 +270,11 @@ async def _read_error(response: aiohttp.ClientResponse) -> bytes:
             async for piece in response.content.iter_any():
                 pieces.append(piece)
                 size += len(piece)
-                if size > _MOST_ERROR:
+                if size > _MAX_ERROR_BYTES:
                     break
     except (TimeoutError, aiohttp.ClientError, OSError):
         pass
-    return b"".join(pieces)[:_MOST_ERROR]
+    return b"".join(pieces)[:_MAX_ERROR_BYTES]
 
 
 async def _release(response: aiohttp.ClientResponse) -> None:

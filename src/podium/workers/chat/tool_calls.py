@@ -13,7 +13,7 @@ from typing import Any
 
 _CALL = 2048
 """Added to `length` for each tool call, because even an empty tool call takes memory."""
-_CHECKED = 16 << 10
+_MAX_CHECKED_CHARS = 16 << 10
 """The longest arguments that are parsed while the call may go on."""
 CALL_STATE_KEYS = frozenset({"extra_content", "thought_signature", "provider_specific_fields"})
 """What providers want back with a call."""
@@ -54,7 +54,7 @@ class _Begun:
     @property
     def is_whole(self) -> bool:
         """Whether the arguments are a JSON object, so that another call must follow."""
-        if not self.arguments or self.length > _CHECKED or not self.arguments[-1].endswith("}"):
+        if not self.arguments or self.length > _MAX_CHECKED_CHARS or not self.arguments[-1].endswith("}"):
             return False
         try:
             return isinstance(json.loads("".join(self.arguments)), dict)

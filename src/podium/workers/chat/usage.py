@@ -19,16 +19,16 @@ from podium.types import (
     sent_tokens,
 )
 
-_FEWER = 8
+_MIN_DIVISOR = 8
 """A count may be this many times smaller than the estimate. The estimate assumes 4 characters per token; rows of blanks
 or dashes have up to 32."""
-_MOST = 16
+_MAX_FACTOR = 16
 """A count may be this many times larger than the estimate or max_tokens. Some scripts need several tokens per
 character, and an endpoint that is itself a team reports the tokens of all its steps."""
-_HIDDEN = 1 << 18
+_MAX_HIDDEN_TOKENS = 1 << 18
 """Further tokens that a count may have, since Podium may not see reasoning beyond max_tokens, images, searches, or the
 provider's own prompt."""
-_MOST_WRITTEN = 1 << 20
+_MAX_OUTPUT_TOKENS = 1 << 20
 """The most plausible output tokens of a reply whose request set no max_tokens."""
 
 
@@ -60,16 +60,16 @@ def read_usage(
     read = sent_tokens(messages, options)
     answered = estimate_tokens(text)
     shown = answered + estimate_tokens(reasoning_text)
-    limit = _MOST_WRITTEN if max_tokens is None else _MOST * max_tokens
+    limit = _MAX_OUTPUT_TOKENS if max_tokens is None else _MAX_FACTOR * max_tokens
     refused = (
-        _refused("input", sent, texts, _MOST * read + _HIDDEN),
-        _refused("output", written, answered, max(limit, shown) + _HIDDEN),
+        _refused("input", sent, texts, _MAX_FACTOR * read + _MAX_HIDDEN_TOKENS),
+        _refused("output", written, answered, max(limit, shown) + _MAX_HIDDEN_TOKENS),
     )
     estimated = sent is None or written is None or any(refused)
     if sent is None or refused[0]:
         sent = read
     if written is None or refused[1]:
-        written = max(shown, reasoning if reasoning is not None and reasoning <= _HIDDEN else 0)
+        written = max(shown, reasoning if reasoning is not None and reasoning <= _MAX_HIDDEN_TOKENS else 0)
     # Counts that contradict each other are billed at the full price.
     possible = (cached or 0) + (stored or 0) <= sent
     estimated = estimated or not possible or (reasoning or 0) > written
@@ -166,7 +166,7 @@ def _sum(*values: object) -> int | None:
 
 def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:
     """The count in words, if it is implausible. None: it is plausible or missing."""
-    possible = count is None or estimate <= count * _FEWER <= most * _FEWER
+    possible = count is None or estimate <= count * _MIN_DIVISOR <= most * _MIN_DIVISOR
     return None if possible else f"{count} tokens of {what}"
 
 

@@ -30,7 +30,7 @@ _FENCE_OPENED = re.compile(r"(?:`{3,}|~{3,})[ \t]*[\w-]*[ \t]*\n")
 _KEY = re.compile(r'\[?\s*\{{1,2}\s*"(?P<key>[^"\\]*)"')
 _KEY_BEGUN = re.compile(r'\[?\s*(?:\{{1,2}\s*(?:"[^"\\]*)?)?\Z')
 _VALUE = re.compile(r'\s*:\s*(?:"(?P<name>[^"\\]*)"|(?P<other>[^\s"]))')
-_LONGEST = 64 << 10
+_MAX_CALL_CHARS = 64 << 10
 """The most characters of a text in which calls are looked for."""
 _LONGEST_PYTHON = 8 << 10
 """The most characters of calls in Python, whose parser takes more time and memory."""
@@ -75,7 +75,7 @@ class WrittenCalls:
     def read(self, text: str) -> tuple[CollectedCall, ...]:
         """The calls that `text` consists of; none if there is anything else in it."""
         text = text.strip()
-        if not self._names or len(text) > _LONGEST:
+        if not self._names or len(text) > _MAX_CALL_CHARS:
             return ()
         fenced = _FENCE.fullmatch(text)
         body = fenced.group(2).strip() if fenced else text
@@ -92,7 +92,7 @@ class WrittenCalls:
     def _may_be_calls(self, text: str) -> bool:
         """Whether more text may make calls of this beginning."""
         rest = text.lstrip()
-        if len(rest) > _LONGEST:
+        if len(rest) > _MAX_CALL_CHARS:
             return False
         if _FENCE_BEGUN.match(rest):
             return True

@@ -24,11 +24,11 @@ from podium.workers.connections import Connections
 from podium.workers.discovery import lists
 from podium.workers.discovery.models import FoundServer
 
-_USUAL = (("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
+_USUAL_PORTS = (("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
 _OLLAMA_PORT = 11434
 _USUAL_S, _NAMED_S, _DETAILS_S = 0.5, 5.0, 3.0
 """Seconds for a usual address, for one that the user named, and for what Ollama says of its models."""
-_MOST = 16 << 20
+_MAX_LIST_BYTES = 16 << 20
 """The most bytes of a list."""
 
 
@@ -48,7 +48,7 @@ async def find_servers(
     places = {_root(url): ("server", _NAMED_S) for url in urls}
     for kind, url in (
         ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
-        *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL),
+        *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL_PORTS),
     ):
         with suppress(UsageError):  # An OLLAMA_HOST that is no address: then nothing is there.
             places.setdefault(_root(url), (kind, _USUAL_S))
@@ -118,7 +118,7 @@ class _Server:
                 received = bytearray()
                 async for piece in response.content.iter_any():
                     received += piece
-                    if len(received) > _MOST:
+                    if len(received) > _MAX_LIST_BYTES:
                         return {}
                 body = json.loads(received) if response.status == 200 else {}
         except (aiohttp.ClientError, OSError, ValueError, RecursionError):

@@ -29,7 +29,7 @@ _FORM = SQLiteSchema(
     synchronous="NORMAL",
     shrinks=True,
 )
-_AT_ONCE = 500
+_DELETED_AT_ONCE = 500
 """Replies that one statement deletes, so that other processes do not wait long."""
 
 
@@ -102,11 +102,11 @@ def forget(db: sqlite3.Connection, older_than: datetime | None) -> int:
     where, values = ("", ()) if older_than is None else ("WHERE recorded < ?", (older_than.timestamp(),))
     deleted = 0
     while some := db.execute(
-        f"DELETE FROM replies WHERE id IN (SELECT id FROM replies {where} LIMIT {_AT_ONCE})", values
+        f"DELETE FROM replies WHERE id IN (SELECT id FROM replies {where} LIMIT {_DELETED_AT_ONCE})", values
     ).rowcount:
         deleted += some
     # The vacuum goes on only while its result rows are fetched.
     while db.execute("PRAGMA freelist_count").fetchone()[0]:
-        db.execute(f"PRAGMA incremental_vacuum({_AT_ONCE})").fetchall()
+        db.execute(f"PRAGMA incremental_vacuum({_DELETED_AT_ONCE})").fetchall()
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     return deleted
