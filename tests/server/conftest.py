@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 import pytest
-from running_server import Serve
+from running_server import Serve, capable_worker
 
+from podium.workers.pool import Pool
+from podium_testing import FaultServer, capable
 from postgres_server import DATABASES
 
 collect_ignore = [] if "postgresql" in DATABASES else ["api/test_replicas_events.py"]
@@ -33,3 +35,20 @@ def serve() -> Iterator[Serve]:
         yield starting
     finally:
         starting.stop_all()
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[FaultServer]:
+    """An endpoint that calls tools, thinks and obeys schemas."""
+    with FaultServer(capable).in_thread() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def url(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of two workers behind `endpoint`: quill, which answers, and lark, which sees no images."""
+    starting = Serve()
+    pool = Pool([capable_worker(endpoint), capable_worker(endpoint, "lark", sees=False)])
+    store = tmp_path_factory.mktemp("kept") / "traces.sqlite"
+    yield starting(pool, planner="single:quill", store=store)
+    starting.stop_all()

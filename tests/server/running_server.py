@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -16,6 +16,7 @@ from typing import Any
 
 import uvicorn
 
+from chat_worker import chat_worker
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
@@ -26,12 +27,30 @@ from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSe
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.store import open_store
-from podium.types import Budget
+from podium.types import Budget, Limits, Price, Profile
+from podium.workers.chat.client import ChatClient
+from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
+from podium_testing import FaultServer
 from scripted_team import open_team
 
 _TICK_S = 0.005
+
+
+def until(true: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait until `true` returns something true, and return that."""
+    end = time.monotonic() + seconds
+    while not (value := true()):
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
+    return value
+
+
+def capable_worker(endpoint: FaultServer, name: str = "quill", *, sees: bool = True) -> OpenAIWorker:
+    """A worker behind `endpoint` that can call tools; its calls cost something."""
+    profile = Profile(name=name, calls_tools=True, sees=sees, price=Price(input=1.0, output=2.0))
+    return chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
 
 
 class _Server(uvicorn.Server):

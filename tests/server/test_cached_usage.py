@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import openai_client
 import pytest
-from openai import OpenAI
 from running_server import Serve
 
 from podium_testing import Answer, FaultServer, PromptCache
@@ -40,7 +40,7 @@ def url(serve: Serve, tmp_path: Path) -> Iterator[str]:
 
 
 def test_chat_completions_count_it_as_openai_does(url: str) -> None:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     first: Any = client.chat.completions.create(model="wren", messages=TURNS[:1])
     assert first.usage.prompt_tokens_details.cached_tokens == 0
     assert first.usage.cost == first.podium["cost_usd"] == pytest.approx(WRITTEN, abs=1e-12)
@@ -52,7 +52,7 @@ def test_chat_completions_count_it_as_openai_does(url: str) -> None:
 
 
 def test_responses_count_it_as_openai_does(url: str) -> None:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     client.responses.create(model="wren", input=TURNS[:1])
     second: Any = client.responses.create(model="wren", input=TURNS)
     assert (second.usage.input_tokens, second.usage.input_tokens_details.cached_tokens) == (1252, 1250)

@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 import openai
+import openai_client
 import pytest
 from chat_model import ChatModel, Say, chat_model
-from openai import OpenAI
 from running_server import Serve
 
 from chat_worker import chat_worker
@@ -118,7 +118,7 @@ def after(seconds: float) -> Callable[[dict[str, Any]], Say]:
 def test_the_openai_client_skips_what_is_no_event(serve: Serve) -> None:
     with chat_model(after(0.3)) as model:
         url = serve(Pool([model.worker(stream=True)]), planner="single:wren")
-        client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_client.client(url)
         with client.chat.completions.stream(model="podium", messages=ASKED) as chat:
             assert chat.get_final_completion().choices[0].message.content == "It is 42."
         with client.responses.stream(model="podium", input="What is 6 x 7?") as response:
@@ -154,7 +154,7 @@ def test_a_failure_after_a_sign_of_life_is_told_in_the_stream(serve: Serve, mode
             events = [json.loads(line[6:]) for line in reply.iter_lines() if line.startswith("data: {")]
         last = events[-1]
         assert (last.get("error") or last["response"]["error"])["message"], name
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     with pytest.raises(openai.APIError, match="No worker could answer"):
         list(client.chat.completions.create(model="wren", messages=ASKED, stream=True))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import openai
+import openai_client
 import pytest
 from chat_model import chat_model
 from openai import OpenAI
@@ -126,7 +127,7 @@ def test_allow_and_deny_lists_are_checked_also_where_the_model_is_a_worker(
 
 def test_a_planner_without_its_worker_is_refused_with_the_field_named(serve: Serve) -> None:
     url = serve()
-    eve = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    eve = openai_client.client(url)
     for planner, field in (("single:ada", "podium.deny"), ("self-consistency:ada:3", "podium.deny")):
         with pytest.raises(openai.BadRequestError) as refused:
             eve.chat.completions.create(
@@ -137,7 +138,7 @@ def test_a_planner_without_its_worker_is_refused_with_the_field_named(serve: Ser
 
 @pytest.mark.parametrize("samples", ["33", "000000001300", "-1", "x", ""])
 def test_more_samples_than_are_given_are_no_planner(serve: Serve, samples: str) -> None:
-    eve = OpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0)
+    eve = openai_client.client(serve())
     with pytest.raises(openai.NotFoundError):
         eve.chat.completions.create(model=f"podium/self-consistency:ada:{samples}", messages=ASKED)
 

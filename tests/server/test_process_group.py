@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +18,7 @@ from pathlib import Path
 import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
+from running_server import until
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 
 from command_line import run_command
@@ -88,13 +89,6 @@ def ask(server: Served, text: str = "Is it so?", **headers: str) -> httpx.Respon
 def ask_many(server: Served, count: int, **headers: str) -> list[httpx.Response]:
     with ThreadPoolExecutor(count) as threads:
         return list(threads.map(lambda number: ask(server, f"Is it {number}?", **headers), range(count)))
-
-
-def until(met: Callable[[], bool]) -> None:
-    end = time.monotonic() + WAIT_S
-    while not met():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
 
 
 def in_flight(server: Served) -> dict[str, float]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai_client
 import pytest
-from openai import OpenAI
 from running_server import Serve
 
 from podium.server.keys import ANONYMOUS, Caller
@@ -73,13 +73,13 @@ def pool(endpoint: FaultServer, tmp_path: Path) -> str:
 
 
 def by_chat(url: str, messages: list[Any], **podium: Any) -> Any:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     reply: Any = client.chat.completions.create(model="podium", messages=messages, extra_body=podium)
     return reply.podium | {"read": reply.usage.prompt_tokens_details.cached_tokens}
 
 
 def by_responses(url: str, messages: list[Any]) -> Any:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     reply: Any = client.responses.create(model="podium", input=messages, store=False)
     return reply.podium | {"read": reply.usage.input_tokens_details.cached_tokens}
 
@@ -113,7 +113,7 @@ def test_the_next_turn_stays_where_the_prompt_cache_is_and_says_why(
 
 def test_a_conversation_by_ids_of_responses_stays_too(serve: Serve, pool: str, tmp_path: Path) -> None:
     url = serve(pool, store=tmp_path / "traces.sqlite")
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     first = client.responses.create(model="podium", input=BEGUN)
     second: Any = client.responses.create(model="podium", input="By medium.", previous_response_id=first.id)
     assert [step["answered_by"] for step in second.podium["steps"]] == ["large"]
@@ -128,7 +128,7 @@ def test_the_trace_has_the_planners_own_words_and_the_reason(serve: Serve, pool:
     assert round_["plan"]["reason"] == kept["reason"]
     planned = by_chat(url, NEXT, podium={"dry_run": True})
     assert ([step["worker"] for step in planned["plan"]], planned["reason"]) == (["large"], kept["reason"])
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     chunks: Any = client.chat.completions.create(model="podium", messages=NEXT, stream=True)
     thoughts = "".join(
         getattr(chunk.choices[0].delta, "reasoning_content", None) or "" for chunk in chunks if chunk.choices

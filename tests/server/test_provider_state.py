@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import openai_client
 import pytest
 from chat_model import ChatModel, Say, chat_model
-from openai import OpenAI
 from running_server import Serve
 
 from podium.planners import Single
@@ -57,7 +57,7 @@ Ask = Callable[[str, str, bool], str]
 
 
 def chat(url: str, model: str, stream: bool, *, keep: Callable[[Any], Any] = dict, **more: Any) -> str:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     told: list[Any] = [{"role": "user", "content": "How is the weather?"}]
     while True:
         made: Any = client.chat.completions.create(
@@ -77,7 +77,7 @@ def chat(url: str, model: str, stream: bool, *, keep: Callable[[Any], Any] = dic
 
 
 def responses(url: str, model: str, stream: bool, **more: Any) -> str:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     items: list[Any] = [{"role": "user", "content": "How is the weather?"}]
     tool: Any = {"type": "function", "name": "weather", "parameters": SCHEMA}
     while True:
@@ -152,7 +152,7 @@ def test_state_of_an_answer_without_tool_calls_comes_back_too(
     further: Any = {"role": "user", "content": "And then?"}
     with chat_model(answered) as thinker:
         url = serve(Pool([thinker.worker()]), planner="single:wren")
-        client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_client.client(url)
         for _ in range(2):
             if route == "chat":
                 made: Any = client.chat.completions.create(messages=told, **more)
@@ -194,14 +194,14 @@ def test_a_client_that_keeps_ids_alone_loses_nothing(serve: Serve, model: ChatMo
 def test_another_process_finds_the_state_in_the_store(serve: Serve, model: ChatModel, tmp_path: Path) -> None:
     pool = Pool([model.worker(calls_tools=True)])
     urls = [serve(pool, planner="single:wren", store=tmp_path / "traces.sqlite") for _ in range(2)]
-    client = OpenAI(base_url=f"{urls[0]}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(urls[0])
     told: list[Any] = [{"role": "user", "content": "How is the weather?"}]
     made = client.chat.completions.create(model="wren", messages=told, tools=[TOOL])
     said = bare(made.choices[0].message.model_dump())
     told += [said, {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "rain"}]
     while not httpx.get(f"{urls[1]}/api/traces").json()["traces"]:
         time.sleep(0.01)  # A trace is written a moment after its answer.
-    client = OpenAI(base_url=f"{urls[1]}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(urls[1])
     reply = client.chat.completions.create(model="wren", messages=told, tools=[TOOL])
     assert reply.choices[0].message.content == "It rains."
 
@@ -210,7 +210,7 @@ def test_another_worker_gets_neither_state_nor_ids_of_the_first(serve: Serve, mo
     with chat_model("I do not know.") as other:
         pool = Pool([model.worker(calls_tools=True), other.worker("lark", calls_tools=True)])
         url = serve(pool, planner="single:wren")
-        client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_client.client(url)
         told: list[Any] = [{"role": "user", "content": "How is the weather?"}]
         said = client.chat.completions.create(model="wren", messages=told, tools=[TOOL]).choices[0].message
         told += [
@@ -238,7 +238,7 @@ def test_reasoning_items_and_previous_responses_carry_state(
     url = serve(
         Pool([model.worker(calls_tools=True)]), planner="single:wren", store=tmp_path / "traces.sqlite"
     )
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     tool: Any = {"type": "function", "name": "weather", "parameters": SCHEMA}
     first = client.responses.create(model="wren", input="How is the weather?", tools=[tool])
     [call] = [item for item in first.output if item.type == "function_call"]
@@ -275,7 +275,7 @@ def test_text_that_is_no_state_changes_nothing(text: object) -> None:
 def test_an_answer_without_state_shows_none(serve: Serve) -> None:
     with chat_model("4") as plain:
         url = serve(Pool([plain.worker()]), planner="single:wren")
-        client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        client = openai_client.client(url)
         asked: Any = [{"role": "user", "content": "2 + 2?"}]
         for name in ("podium", "wren"):
             message = client.chat.completions.create(model=name, messages=asked).choices[0].message

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import openai_client
 import pytest
-from openai import OpenAI
 from running_server import Serve
 
 from podium_testing import Answer, FaultServer, capable
@@ -55,7 +55,7 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[FaultServer]:
 
 
 def chat(url: str, more: Mapping[str, Any]) -> Turn:
-    client, messages = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0), []
+    client, messages = openai_client.client(url), []
     function = {"name": "get_weather", "description": TOLD, "parameters": SCHEMA}
     told: list[Any] = messages
 
@@ -77,7 +77,7 @@ def chat(url: str, more: Mapping[str, Any]) -> Turn:
 
 
 def responses(url: str, more: Mapping[str, Any]) -> Turn:
-    client = OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+    client = openai_client.client(url)
     items: list[Any] = []
     tool: Any = {"type": "function", "name": "get_weather", "description": TOLD, "parameters": SCHEMA}
 

@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from running_server import Serve
 
-from chat_worker import chat_worker
-from podium.types import Limits, Profile
-from podium.workers.chat.client import ChatClient
-from podium.workers.pool import Pool
-from podium_testing import FaultServer, capable
+from podium_testing import FaultServer
 
 PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}}
 LONG = "mcp__plugin_video-content-strategist_video-analytics__get_video_enhanced_transcript"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[FaultServer]:
-    with FaultServer(capable).in_thread() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def url(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    starting = Serve()
-    profile = Profile(name="quill", calls_tools=True, sees=True)
-    worker = chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
-    store: Path = tmp_path_factory.mktemp("kept") / "traces.sqlite"
-    yield starting(Pool([worker]), planner="single:quill", store=store)
-    starting.stop_all()
 
 
 def user(*content: Any) -> dict[str, Any]:

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anthropic
 import httpx
 import pytest
 from anthropic import Anthropic
-from running_server import Serve
+from running_server import Serve, capable_worker
 
-from chat_worker import chat_worker
-from podium.types import Limits, Price, Profile
-from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
-from podium_testing import Answer, FaultServer, Rule, Status, capable
+from podium_testing import Answer, FaultServer, Rule, Status
 
 ASKED: list[Any] = [{"role": "user", "content": "Say only blue"}]
 WEATHER: Any = {
@@ -24,27 +18,6 @@ WEATHER: Any = {
     "description": "The weather in a town.",
     "input_schema": {"type": "object", "properties": {"town": {"type": "string"}}},
 }
-
-
-def worker(endpoint: FaultServer, name: str = "quill", *, sees: bool = True) -> OpenAIWorker:
-    profile = Profile(name=name, calls_tools=True, sees=sees, price=Price(input=1.0, output=2.0))
-    return chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[FaultServer]:
-    with FaultServer(capable).in_thread() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def url(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    starting = Serve()
-    store: Path = tmp_path_factory.mktemp("kept") / "traces.sqlite"
-    yield starting(
-        Pool([worker(endpoint), worker(endpoint, "lark", sees=False)]), planner="single:quill", store=store
-    )
-    starting.stop_all()
 
 
 @pytest.fixture
@@ -248,7 +221,9 @@ def test_what_cannot_be_honoured_is_an_error_of_anthropics(
 def test_a_worker_that_fails_is_an_error_and_in_a_stream_an_event(serve: Serve) -> None:
     with FaultServer(Answer("42"), rules=[Rule(fault=Status(code=400))]).in_thread() as broken:
         asking = Anthropic(
-            base_url=serve(Pool([worker(broken)]), planner="single:quill"), api_key="none", max_retries=0
+            base_url=serve(Pool([capable_worker(broken)]), planner="single:quill"),
+            api_key="none",
+            max_retries=0,
         )
         with pytest.raises(anthropic.APIStatusError) as refused:
             asking.messages.create(model="podium", max_tokens=50, messages=ASKED)

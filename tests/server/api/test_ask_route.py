@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from chat_model import Say, chat_model
-from running_server import Serve
+from running_server import Serve, until
 
 from podium.trace import Trace
 from podium.trace.store import open_store
@@ -24,13 +23,6 @@ def kept(path: Path, trace_id: str) -> Trace:
             await store.close()
 
     return asyncio.run(get())
-
-
-def until(true: Any) -> None:
-    end = time.monotonic() + 10
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.01)
 
 
 def test_a_question_goes_on_without_its_caller_and_is_kept(serve: Serve, tmp_path: Path) -> None:

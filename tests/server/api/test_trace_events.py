@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
-from running_server import Serve
+from running_server import Serve, until
 
 from podium.server.api import traces
 from podium.trace import Trace
@@ -44,13 +43,6 @@ def events(reply: httpx.Response) -> Iterator[Event]:
         elif told:
             yield told["id"], told["event"], json.loads(told["data"])
             told = {}
-
-
-def until(true: Any) -> None:
-    end = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.005)
 
 
 def asked(url: str) -> str:

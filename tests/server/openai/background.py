@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from typing import Any
 
 from chat_model import ChatModel, Say
 from openai import OpenAI
+from running_server import until
 
 from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.keys import open_register
@@ -80,20 +80,6 @@ async def add_key(store: str, name: str) -> str:
     await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
     await register.close()
     return secret.text
-
-
-def client(url: str, key: str = "none") -> OpenAI:
-    """The official client, without retries."""
-    return OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
-
-
-def until(true: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait until `true` returns something true, and return that."""
-    end = time.monotonic() + seconds
-    while not (value := true()):
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.02)
-    return value
 
 
 def ended(asking: OpenAI, id: str, statuses: Sequence[str] = ("queued", "in_progress")) -> Any:

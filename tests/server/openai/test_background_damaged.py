@@ -12,9 +12,10 @@ from typing import Any
 
 import openai
 import pytest
-from background import QUESTION, Answers, calls, client, ended, pool_file, until
+from background import QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
-from running_server import Serve
+from openai_client import client
+from running_server import Serve, until
 from sqlalchemy import Delete, Insert
 
 from podium.errors import StoreError

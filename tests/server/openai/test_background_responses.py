@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from background import CALL_USD, QUESTION, Answers, calls, client, ended, pool_file, until
+from background import CALL_USD, QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
 from openai import OpenAI
-from running_server import Serve
+from openai_client import client
+from running_server import Serve, until
 
 from podium.server import background
 from podium.team import runner

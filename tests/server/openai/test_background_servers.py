@@ -10,19 +10,11 @@ from typing import Any
 
 import openai
 import pytest
-from background import (
-    CALL_USD,
-    QUESTION,
-    Answers,
-    add_key,
-    calls,
-    client,
-    pool_file,
-    pronounce_dead,
-    until,
-)
+from background import CALL_USD, QUESTION, Answers, add_key, calls, pool_file, pronounce_dead
 from chat_model import ChatModel
 from openai import OpenAI
+from openai_client import client
+from running_server import until
 from served_process import served
 
 from podium.calls.spend_limits import SharedSpendLimit

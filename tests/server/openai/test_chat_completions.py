@@ -2,24 +2,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from typing import Any
 
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI, OpenAI
-from running_server import Serve
+from openai import AsyncOpenAI
+from openai_client import client
+from running_server import Serve, until
 
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
-
-
-def client(url: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
 def test_the_official_client_gets_an_answer_and_its_details(serve) -> None:
@@ -266,15 +262,8 @@ def test_a_caller_who_goes_away_cancels_the_call(serve) -> None:
         url = serve(Pool([model.worker()]))
         with pytest.raises(openai.APITimeoutError):
             client(url).with_options(timeout=0.5).chat.completions.create(model="wren", messages=ASKED)
-        _until(lambda: model.gone == 1)
+        until(lambda: model.gone == 1)
         assert serve.service(url).running == {}
-
-
-def _until(true: Any, seconds: float = 10) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it did not come about"
-        time.sleep(0.01)
 
 
 def parts(*content: dict[str, Any]) -> dict[str, Any]:

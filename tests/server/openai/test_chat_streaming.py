@@ -11,17 +11,14 @@ import httpx
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI
+from openai_client import client
 from running_server import Serve
 
 from podium.trace.store import TraceStore
 from podium.workers.pool import Pool
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
-
-
-def client(url: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
 def events(url: str, **body: Any) -> Iterator[dict[str, Any]]:

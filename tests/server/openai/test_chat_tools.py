@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import OpenAI
+from openai_client import client
 from running_server import Serve
 
 from podium.workers.pool import Pool
@@ -24,10 +24,6 @@ TOOLS: list[Any] = [
         },
     }
 ]
-
-
-def client(url: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
 def forecaster(body: dict[str, Any]) -> Say:

@@ -6,7 +6,8 @@ from typing import Any
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI
+from openai_client import client
 from running_server import Serve
 
 from podium.workers.pool import Pool
@@ -19,10 +20,6 @@ TOOL: Any = {
     "parameters": {"type": "object", "properties": {"town": {"type": "string"}}},
     "strict": True,
 }
-
-
-def client(url: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
 
 
 def test_the_official_client_gets_a_response(serve: Serve) -> None:

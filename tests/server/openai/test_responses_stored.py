@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
+import openai_client
 import pytest
 from openai import OpenAI
-from running_server import Serve
 
-from chat_worker import chat_worker
-from podium.types import Limits, Profile
-from podium.workers.chat.client import ChatClient
-from podium.workers.pool import Pool
-from podium_testing import FaultServer, capable
+from podium_testing import FaultServer
 
 WEATHER: Any = {
     "type": "function",
@@ -25,25 +19,9 @@ WEATHER: Any = {
 }
 
 
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[FaultServer]:
-    with FaultServer(capable).in_thread() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def client(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenAI]:
-    starting = Serve()
-    worker = chat_worker(
-        Profile(name="quill", calls_tools=True, sees=True),
-        ChatClient(endpoint.url),
-        "m",
-        limits=Limits(retries=0),
-    )
-    store: Path = tmp_path_factory.mktemp("kept") / "traces.sqlite"
-    url = starting(Pool([worker]), planner="single:quill", store=store)
-    yield OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-    starting.stop_all()
+@pytest.fixture
+def client(url: str) -> OpenAI:
+    return openai_client.client(url)
 
 
 def reference(id_: str) -> dict[str, str]:

@@ -7,15 +7,11 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from openai import OpenAI
-from running_server import Serve
+from openai_client import client
+from running_server import Serve, capable_worker
 
-from chat_worker import chat_worker
-from podium.types import Limits, Profile
-from podium.workers.chat.client import ChatClient
-from podium.workers.openai import OpenAIWorker
 from podium.workers.pool import Pool
-from podium_testing import Answer, FaultServer, capable
+from podium_testing import Answer, FaultServer
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 SEARCH = {"type": "web_search", "search_context_size": "low"}
@@ -43,27 +39,12 @@ HINTS = [("chat/completions", *hint) for hint in CHAT_HINTS] + [
 ]
 
 
-def client(url: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
-
-
-def worker(endpoint: FaultServer, name: str = "quill") -> OpenAIWorker:
-    profile = Profile(name=name, calls_tools=True, sees=True)
-    return chat_worker(profile, ChatClient(endpoint.url), "m", limits=Limits(retries=0))
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[FaultServer]:
-    with FaultServer(capable).in_thread() as running:
-        yield running
-
-
 @pytest.fixture(scope="module")
 def servers(endpoint: FaultServer) -> Iterator[dict[str, str]]:
     starting = Serve()
     yield {
-        "lenient": starting(Pool([worker(endpoint)]), planner="single:quill"),
-        "strict": starting(Pool([worker(endpoint)]), planner="single:quill", strict=True),
+        "lenient": starting(Pool([capable_worker(endpoint)]), planner="single:quill"),
+        "strict": starting(Pool([capable_worker(endpoint)]), planner="single:quill", strict=True),
     }
     starting.stop_all()
 
@@ -186,7 +167,7 @@ def test_one_workers_log_probabilities_come_back(serve: Serve) -> None:
         return Answer("42", logprobs={"content": [entry], "refusal": None})
 
     with FaultServer(answer).in_thread() as endpoint:
-        asking = client(serve(Pool([worker(endpoint)])))
+        asking = client(serve(Pool([capable_worker(endpoint)])))
         whole = asking.chat.completions.create(model="quill", messages=ASKED, logprobs=True)
         stream = asking.chat.completions.create(model="quill", messages=ASKED, logprobs=True, stream=True)
         streamed = [one for chunk in stream for one in chunk.choices if one.logprobs]
