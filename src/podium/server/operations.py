@@ -25,7 +25,7 @@ from podium.server.api_errors import error_responses, forbidden
 from podium.server.group_metrics import answer_metrics, collect_group_metrics
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
-from podium.server.requests import ChatRequest
+from podium.server.requests import ChatRequest, RequestCaller
 from podium.server.service import Service
 from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
@@ -87,9 +87,8 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
             **error_responses(401, 403, 429),
         },
     )
-    async def metrics_text(request: Request) -> Response:
+    async def metrics_text(request: Request, caller: RequestCaller) -> Response:
         """The server's metrics, for Prometheus."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         if not caller.admin:
             raise forbidden(
                 "The server's figures are for admin keys: make one with `podium keys add --admin`."

@@ -11,17 +11,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pydantic_core
+from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from podium.conductor.checkpoint import TrainedPlanLimits
 from podium.errors import APIError
 from podium.server.api_errors import invalid
+from podium.server.keys import Caller
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Message, Question
 from podium.workers.chat.request_body import seed_number
+
+if TYPE_CHECKING:
+    from podium.server.service import Service
 
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
@@ -40,6 +45,20 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """The name of a worker or a planner."""
 ListOf = Annotated[tuple[T, ...], Field(max_length=2048, fail_fast=True)]
 """A list of at most as many items as OpenAI takes messages, checked up to its first fault."""
+
+
+async def find_caller(request: Request) -> Caller:
+    """The caller of a request that FastAPI reads, which then counts against the rate limit of its key.
+
+    Raises:
+        APIError: 401 for an unknown key, 429 for too many requests.
+    """
+    service: Service = request.app.state.service
+    return await service.authenticate(request.headers.get("authorization"))
+
+
+RequestCaller = Annotated[Caller, Depends(find_caller)]
+"""A parameter of a route."""
 
 
 class Unsupported(NamedTuple):

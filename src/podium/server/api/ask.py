@@ -23,6 +23,7 @@ from podium.server.requests import (
     ListOf,
     OwnPart,
     PodiumOptions,
+    RequestCaller,
     body_schema,
     parse_body,
     with_options,
@@ -63,8 +64,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         },
         openapi_extra=body_schema(AskBody),
     )
-    async def ask(request: Request, response: Response) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def ask(request: Request, caller: RequestCaller, response: Response) -> dict[str, Any]:
         body = await parse_body(AskBody, await request.body(), service.parse_lock)
         try:
             asked = ChatRequest(
@@ -90,8 +90,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         response_class=Response,
         responses=error_responses(401, 404, 429, 503),
     )
-    async def cancel(request: Request, id: str) -> Response:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def cancel(caller: RequestCaller, id: str) -> Response:
         if await background.has(id, caller):
             await background.cancel(id)
             return Response(status_code=204)

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 from podium.server.api.traces import finding
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
-from podium.server.requests import Body, body_schema, parse_body
+from podium.server.requests import Body, RequestCaller, body_schema, parse_body
 from podium.server.service import Service
 from podium.trace import Outcome
 
@@ -28,9 +28,8 @@ def routes(service: Service) -> APIRouter:
         responses=error_responses(400, 401, 404, 408, 413, 429, 503),
         openapi_extra=body_schema(OutcomeBody),
     )
-    async def outcome(request: Request, id: str) -> JudgedTrace:
+    async def outcome(request: Request, caller: RequestCaller, id: str) -> JudgedTrace:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
         with finding(id):
             judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)

@@ -12,12 +12,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from podium.calls.dispatcher import ChannelStatus
 from podium.conductor.format_probe import VerdictFile
 from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
 from podium.server.api_errors import error_responses
+from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.types import Profile
@@ -90,9 +91,8 @@ def routes(service: Service) -> APIRouter:
     reader = _HistoryReader(service)
 
     @router.get("/api/pool", responses=error_responses(401, 429))
-    async def pool(request: Request) -> dict[str, Any]:
+    async def pool(caller: RequestCaller) -> dict[str, Any]:
         """The workers that the caller's key may use, and the planners."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         histories = await reader.read()
         formats = await asyncio.to_thread(_plan_formats, service)
         now = {status.worker: status for status in service.dispatcher.status}

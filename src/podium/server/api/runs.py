@@ -15,10 +15,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 
 from podium.errors import APIError, UsageError
 from podium.server.api_errors import error_responses, not_found
+from podium.server.requests import find_caller
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
 from podium.trace import Trace
@@ -37,7 +38,7 @@ _SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
 
 def routes(service: Service) -> APIRouter:
     """The routes under /api/runs."""
-    router = APIRouter(tags=["runs"])
+    router = APIRouter(tags=["runs"], dependencies=[Depends(find_caller)])
     folder = service.settings.serve.runs
 
     async def find(name: str) -> RunFiles:
@@ -47,9 +48,8 @@ def routes(service: Service) -> APIRouter:
         return found[name]
 
     @router.get("/api/runs", responses=error_responses(401, 429))
-    async def runs(request: Request) -> dict[str, Any]:
+    async def runs() -> dict[str, Any]:
         """All runs, the latest first."""
-        await service.authenticate(request.headers.get("authorization"))
         return {"runs": await asyncio.to_thread(_summaries, service)}
 
     @router.get(
@@ -57,13 +57,12 @@ def routes(service: Service) -> APIRouter:
         response_class=Response,
         responses={**error_responses(401, 404, 422, 429), 200: {"content": {"text/event-stream": {}}}},
     )
-    async def events(request: Request, name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
+    async def events(name: str, after: Annotated[int, Query(ge=0)] = 0) -> Response:
         """The rows of metrics after the first `after`, as they are written, as events `row`.
 
         `rewound` says that the file was rewritten from its beginning. `comparison` has the comparison: once if there is
         one, and again when another is written. The stream ends after a while; the client reconnects.
         """
-        await service.authenticate(request.headers.get("authorization"))
         run = await find(name)
 
         async def produce(write: Write) -> None:
@@ -81,17 +80,15 @@ def routes(service: Service) -> APIRouter:
         response_class=Response,
         responses={**error_responses(401, 404, 429, 503), 200: {"model": Trace}},
     )
-    async def trace(request: Request, name: str, id: str) -> Response:
+    async def trace(name: str, id: str) -> Response:
         """One rollout of the run, by the full id of its trace."""
-        await service.authenticate(request.headers.get("authorization"))
         run = await find(name)
         found = await asyncio.to_thread(run.trace, id)
         return Response(to_json(found), media_type="application/json")
 
     @router.get("/api/runs/{name:path}", responses=error_responses(401, 404, 429))
-    async def run(request: Request, name: str) -> dict[str, Any]:
+    async def run(name: str) -> dict[str, Any]:
         """One run: its settings, its metrics, and its comparison if there is one."""
-        await service.authenticate(request.headers.get("authorization"))
         return await asyncio.to_thread(_document, await find(name))
 
     return router

@@ -8,13 +8,14 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import Caller
+from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.trace.spend import MAX_DAYS, SpendBy, SpendQuery
 from podium.workers.spend_limit import NANO_PER_USD
@@ -28,9 +29,8 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["spend"])
 
     @router.get("/api/spend", responses=error_responses(400, 401, 404, 422, 429, 503))
-    async def spend(request: Request, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
+    async def spend(caller: RequestCaller, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
         """Dollars, calls and tokens of the questions that began in these days (UTC), and the budgets."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         try:
             asked = query.of(caller, datetime.now(UTC).date())
         except UsageError as error:

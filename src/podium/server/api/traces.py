@@ -14,13 +14,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request
+from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
 from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
 from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.keys import Caller
+from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
@@ -54,13 +55,12 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter(tags=["traces"])
 
     @router.get("/api/traces", responses=error_responses(400, 401, 422, 429, 503))
-    async def traces(request: Request, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
+    async def traces(caller: RequestCaller, query: Annotated[PageQuery, Query()]) -> dict[str, Any]:
         """The traces that pass all given filters, newest first; `next` is the cursor of the next page.
 
         `total` counts the traces of all pages; it comes with the first page, unless there are too many. Of this page,
         `damaged` traces are left out, since their rows in the database are damaged.
         """
-        caller = await service.authenticate(request.headers.get("authorization"))
         try:
             page = await service.store.page(query.of(caller), query.cursor, query.limit)
         except UsageError as error:
@@ -77,9 +77,8 @@ def routes(service: Service) -> APIRouter:
         response_class=Response,
         responses={**error_responses(400, 401, 404, 422, 429, 503), 200: _JSONL},
     )
-    async def export(request: Request, query: Annotated[TraceQuery, Query()]) -> Response:
+    async def export(caller: RequestCaller, query: Annotated[TraceQuery, Query()]) -> Response:
         """The traces that pass the filters, one a line, oldest first, in the form that `podium traces import` reads."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         lines = _chunks(service.store.export(query.of(caller)))
         # An error before the first line is an ordinary error response.
         first = await anext(lines, b"")
@@ -94,9 +93,8 @@ def routes(service: Service) -> APIRouter:
         response_class=Response,
         responses={**error_responses(400, 401, 404, 429, 503), 200: {"model": Trace}},
     )
-    async def trace(request: Request, id: str) -> Response:
+    async def trace(caller: RequestCaller, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         found = await _find(service.store, id, caller)
         return Response(to_json(found), media_type="application/json")
 
@@ -110,7 +108,7 @@ def routes(service: Service) -> APIRouter:
         },
     )
     async def events(
-        request: Request, id: str, last_event_id: Annotated[str | None, Header(max_length=100)] = None
+        caller: RequestCaller, id: str, last_event_id: Annotated[str | None, Header(max_length=100)] = None
     ) -> Response:
         """The events of a question from its beginning until it has ended.
 
@@ -120,7 +118,6 @@ def routes(service: Service) -> APIRouter:
         store, a server that does not run the question sends its events once the trace is stored; until then its
         stream ends after a while without events, and the client reconnects.
         """
-        caller = await service.authenticate(request.headers.get("authorization"))
         if last_event_id == ENDED:
             return Response(status_code=204)
         if service.live.find(id, caller.visible_owner) is None:
@@ -132,12 +129,11 @@ def routes(service: Service) -> APIRouter:
         return EventStream(_follow(service, id, caller, last_event_id), {})
 
     @router.get("/api/traces/{id}/explanation", responses=error_responses(400, 401, 404, 429, 503))
-    async def explanation(request: Request, id: str) -> Explanation:
+    async def explanation(caller: RequestCaller, id: str) -> Explanation:
         """Why the question got this answer: the planner's reason, ratings, and what one worker alone would have cost.
 
         Every figure comes with its source.
         """
-        caller = await service.authenticate(request.headers.get("authorization"))
         return explain_answer(await _find(service.store, id, caller))
 
     @router.delete(
@@ -146,9 +142,8 @@ def routes(service: Service) -> APIRouter:
         response_class=Response,
         responses=error_responses(401, 404, 429, 503),
     )
-    async def delete(request: Request, id: str) -> Response:
+    async def delete(caller: RequestCaller, id: str) -> Response:
         """Delete a trace, by its full id."""
-        caller = await service.authenticate(request.headers.get("authorization"))
         if not await service.store.delete(id, caller.visible_owner):
             raise _unknown(id)
         service.live.forget(id)

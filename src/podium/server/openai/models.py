@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from podium.server.api_errors import error_responses, not_found
 from podium.server.keys import Caller
+from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.types import Profile
 
@@ -20,13 +21,11 @@ def routes(service: Service) -> APIRouter:
     router = APIRouter()
 
     @router.get("/v1/models", responses=error_responses(401, 429, 503))
-    async def models(request: Request) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def models(caller: RequestCaller) -> dict[str, Any]:
         return {"object": "list", "data": list(_models(service, caller).values())}
 
     @router.get("/v1/models/{name:path}", responses=error_responses(401, 404, 429, 503))
-    async def model(request: Request, name: str) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def model(caller: RequestCaller, name: str) -> dict[str, Any]:
         found = _models(service, caller).get(name)
         if found is None:
             raise not_found(

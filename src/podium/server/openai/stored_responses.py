@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from podium.errors import APIError
@@ -20,7 +20,7 @@ from podium.server.openai.background_responses import stream_response
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
 from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
-from podium.server.requests import streamed_reply
+from podium.server.requests import RequestCaller, streamed_reply
 from podium.server.service import Service
 from podium.trace import Trace
 
@@ -46,12 +46,11 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         },
     )
     async def retrieve(
-        request: Request,
+        caller: RequestCaller,
         id: str,
         stream: bool = False,
         starting_after: int | None = Query(default=None, ge=0),
     ) -> Response:
-        caller = await service.authenticate(request.headers.get("authorization"))
         if not stream:
             return JSONResponse(await read(id, caller))
         if await find_background(id, service, caller) is None:
@@ -60,8 +59,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         return stream_response(background, id.removeprefix("resp_"), caller, after=after)
 
     @router.post("/v1/responses/{id}/cancel", responses=error_responses(*_ERRORS))
-    async def cancel(request: Request, id: str) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def cancel(caller: RequestCaller, id: str) -> dict[str, Any]:
         row = await find_background(id, service, caller)
         if row is not None:
             await background.cancel(row.trace.id)
@@ -70,8 +68,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         return await read(id, caller)
 
     @router.delete("/v1/responses/{id}", responses=error_responses(*_ERRORS))
-    async def delete(request: Request, id: str) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
+    async def delete(caller: RequestCaller, id: str) -> dict[str, Any]:
         row = await find_background(id, service, caller)
         if row is not None:
             await background.delete(row.trace.id)
@@ -83,13 +80,12 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
 
     @router.get("/v1/responses/{id}/input_items", responses=error_responses(*_ERRORS))
     async def read_input(
-        request: Request,
+        caller: RequestCaller,
         id: str,
         after: str | None = None,
         limit: int = Query(default=20, ge=1, le=100),
         order: Literal["asc", "desc"] = "desc",
     ) -> dict[str, Any]:
-        caller = await service.authenticate(request.headers.get("authorization"))
         row = await find_background(id, service, caller)
         trace = await find_trace(id, service, caller, "id") if row is None else row.trace
         items = input_items(trace.question, trace.id)
