@@ -119,7 +119,6 @@ class BackgroundQuestions:
                 plans.add(approved.planned, keep=True)
             raise
         each.task = asyncio.create_task(self._make(each), name=f"background {lost.id}")
-        self._service.running[lost.id] = each.task
 
     async def has(self, id: str, caller: Caller) -> bool:
         """Whether a question of `caller` is still being answered, by this or another server."""
@@ -158,7 +157,6 @@ class BackgroundQuestions:
 
     def _end(self, id: str) -> None:
         del self._running[id]
-        self._service.running.pop(id, None)
         self._service.live.end(id)
         self.logs.end(id)
 

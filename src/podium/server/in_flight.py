@@ -57,9 +57,7 @@ class InFlightRequests:
             self._cancelled.add(task)
             task.cancel()
 
-    async def wait_until_empty(
-        self, *groups: set[asyncio.Task[object]] | dict[str, asyncio.Task[object]]
-    ) -> None:
+    async def wait_until_empty(self, *groups: set[asyncio.Task[object]] | set[str]) -> None:
         """Wait until all of these groups are empty."""
         while any(groups):  # noqa: ASYNC110 - many places change them, and only the shutdown waits
             await asyncio.sleep(_POLL_S)

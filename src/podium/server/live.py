@@ -110,6 +110,8 @@ class EventLogs:
         self._name = name
         self._kept_s = kept_s
         self._max_kept = max_kept
+        self.running: set[str] = set()
+        """The trace ids of the questions that have not ended."""
         self._logs: dict[str, EventLog] = {}
         self._ended: OrderedDict[str, asyncio.TimerHandle] = OrderedDict()
         if peers is not None:
@@ -118,6 +120,7 @@ class EventLogs:
     def begin(self, trace_id: str, log: EventLog) -> None:
         """Keep a question's log. `end` closes it."""
         self._logs[trace_id] = log
+        self.running.add(trace_id)
 
     def end(self, trace_id: str) -> None:
         """Close a question's log. Does nothing for a question that has ended or is unknown."""
@@ -125,6 +128,7 @@ class EventLogs:
         if log is None or trace_id in self._ended:
             return
         log.end()
+        self.running.discard(trace_id)
         later = asyncio.get_running_loop().call_later(self._kept_s, self.forget, trace_id)
         self._ended[trace_id] = later
         if len(self._ended) > self._max_kept:
@@ -133,6 +137,7 @@ class EventLogs:
     def forget(self, trace_id: str) -> None:
         """Drop a question. Current readers still read to its end; there are no new ones."""
         self._logs.pop(trace_id, None)
+        self.running.discard(trace_id)
         if timer := self._ended.pop(trace_id, None):
             timer.cancel()
 

@@ -158,7 +158,7 @@ class OpenedQuestion:
 
         Args:
             on_event, streams: as in `Runner.answer`.
-            in_background: whether `BackgroundQuestions` lists it as running, and fills the service's log of its events.
+            in_background: whether `BackgroundQuestions` fills the service's log of its events.
 
         Raises:
             APIError: the approved plan was run meanwhile; nothing ran.
@@ -170,12 +170,7 @@ class OpenedQuestion:
         if self.approved is not None:
             await service.plans.take(self.approved.planned)
         request = self.request.sampled(number)
-        log = None
-        if not in_background:
-            task = asyncio.current_task()
-            assert task is not None
-            service.running[trace_id] = task
-            log = self.begin_log(number).append
+        log = None if in_background else self.begin_log(number).append
         try:
             return await self.runner.answer(
                 request.question,
@@ -191,7 +186,6 @@ class OpenedQuestion:
             return error.trace
         finally:
             if not in_background:
-                del service.running[trace_id]
                 service.live.end(trace_id)
 
     def begin_log(self, number: int = 0) -> QuestionLog:

@@ -79,8 +79,6 @@ class Service:
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
-        self.running: dict[str, asyncio.Task[object]] = {}
-        """The tasks that are answering questions, by trace id."""
 
     @property
     def needs_keys(self) -> bool:

@@ -214,7 +214,7 @@ def test_a_reader_who_goes_away_cancels_the_question_and_its_trace_is_kept(
                 trace_id = event["id"].removeprefix("chatcmpl-")
                 break
         end = time.monotonic() + 10
-        while model.gone == 0 or serve.service(url).running:
+        while model.gone == 0 or serve.service(url).live.running:
             assert time.monotonic() < end
             time.sleep(0.01)
     serve.stop(url)
