@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import pydantic_core
 from fastapi import Depends, Request
@@ -20,13 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from podium.conductor.checkpoint import TrainedPlanLimits
 from podium.errors import APIError
 from podium.server.api_errors import invalid
-from podium.server.keys import Caller
+from podium.server.keys import Caller, Keys
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Message, Question
 from podium.workers.chat.request_body import seed_number
-
-if TYPE_CHECKING:
-    from podium.server.service import Service
 
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
@@ -53,8 +50,8 @@ async def find_caller(request: Request) -> Caller:
     Raises:
         APIError: 401 for an unknown key, 429 for too many requests.
     """
-    service: Service = request.app.state.service
-    return await service.authenticate(request.headers.get("authorization"))
+    keys: Keys = request.app.state.service.keys
+    return await keys.authenticate(request.headers.get("authorization"))
 
 
 RequestCaller = Annotated[Caller, Depends(find_caller)]

@@ -80,21 +80,6 @@ class Service:
         self.parse_lock = asyncio.Lock()
         """Held while a long request body is parsed in a thread."""
 
-    @property
-    def needs_keys(self) -> bool:
-        """Whether every request needs a key."""
-        return self.keys.needed
-
-    async def authenticate(self, authorization: str | None) -> Caller:
-        """Find the caller by the Authorization header, and count this request against the key's rate limit.
-
-        Raises:
-            APIError: 401 for an unknown key, 429 for too many requests.
-        """
-        caller = await self.keys.caller(authorization)
-        await self.keys.admit(caller)
-        return caller
-
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
         self.live.close()

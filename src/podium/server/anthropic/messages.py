@@ -61,4 +61,4 @@ async def _authenticate(request: Request, service: Service) -> Caller:
     """The caller. Its key is in `authorization`, or in `x-api-key`, where Anthropic's clients send it."""
     key = request.headers.get("x-api-key")
     usual = request.headers.get("authorization")
-    return await service.authenticate(f"Bearer {key}" if usual is None and key else usual)
+    return await service.keys.authenticate(f"Bearer {key}" if usual is None and key else usual)

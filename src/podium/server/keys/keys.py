@@ -57,6 +57,16 @@ class Keys:
         self._reading = asyncio.Lock()
         self._budgets: dict[tuple[str, str], KeyBudget] = {}
 
+    async def authenticate(self, authorization: str | None) -> Caller:
+        """The caller of a request, by its Authorization header; the request counts against the key's rate limit.
+
+        Raises:
+            APIError, StoreError: as `caller` and `admit`.
+        """
+        caller = await self.caller(authorization)
+        await self.admit(caller)
+        return caller
+
     async def caller(self, authorization: str | None) -> Caller:
         """The caller of a request, by its Authorization header.
 

@@ -44,7 +44,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=body_schema(ChatBody),
     )
     async def complete(request: Request) -> Response:
-        caller = await service.authenticate(request.headers.get("authorization"))
+        caller = await service.keys.authenticate(request.headers.get("authorization"))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
         chat_request = await read_chat(body, service, caller)
         if chat_request.plan_id is not None and (body.n or 1) > 1:

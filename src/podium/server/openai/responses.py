@@ -39,7 +39,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         openapi_extra=body_schema(ResponseBody),
     )
     async def respond(request: Request) -> Response:
-        caller = await service.authenticate(request.headers.get("authorization"))
+        caller = await service.keys.authenticate(request.headers.get("authorization"))
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
