@@ -260,15 +260,15 @@ async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
         for number in range(100):
             store.add(make_trace(f"during{number}"))
         assert time.monotonic() - started < 5
-        await until(lambda: store.trouble is not None)
-        assert store.trouble is not None
-        assert "cannot be written (" in store.trouble
-        assert store.trouble.endswith("Traces that wait for it: 100.")
+        await until(lambda: store.write_problem is not None)
+        assert store.write_problem is not None
+        assert "cannot be written (" in store.write_problem
+        assert store.write_problem.endswith("Traces that wait for it: 100.")
         with pytest.raises(StoreError, match="cannot be read"):
             await store.get("before")
     finally:
         place.back()
-    await until(lambda: store.trouble is None)
+    await until(lambda: store.write_problem is None)
     assert (await store.page(TraceFilters())).total == 101
     await store.close()
 
@@ -286,7 +286,7 @@ async def test_where_too_much_waits_it_is_put_aside_and_written_later(
         assert list(tmp_path.rglob("unwritten-*.jsonl"))  # noqa: ASYNC240
     finally:
         place.back()
-    await until(lambda: store.trouble is None)
+    await until(lambda: store.write_problem is None)
     await until(lambda: not list(tmp_path.rglob("unwritten-*.jsonl")))
     assert await ids(store) == [f"t{number:02}" for number in reversed(range(20))]
     await store.close()
@@ -302,14 +302,14 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
     try:
         for number in range(3):
             store.add(make_trace(f"t{number}"))
-        await until(lambda: store.trouble is not None)
+        await until(lambda: store.write_problem is not None)
         with pytest.raises(
             StoreError, match=r"^A trace cannot be kept: 3 others already wait to be written\. The"
         ):
             store.add(make_trace("t3"))
     finally:
         place.back()
-    await until(lambda: store.trouble is None)
+    await until(lambda: store.write_problem is None)
     store.add(make_trace("t3"))
     assert len(await ids(store)) == 4
     await store.close()

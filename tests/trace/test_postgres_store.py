@@ -88,7 +88,7 @@ async def test_what_happens_without_the_database_is_logged_without_its_password(
         try:
             store.add(make_trace())
             async with asyncio.timeout(60):
-                while store.trouble is None:  # noqa: ASYNC110 - it comes true in another thread
+                while store.write_problem is None:  # noqa: ASYNC110 - it comes true in another thread
                     await asyncio.sleep(0.02)
         finally:
             postgres_server.start()

@@ -22,7 +22,7 @@ class ScoredAnswers:
 
     workers: tuple[str, ...]
     texts: tuple[str, ...]
-    """The names of the Q questions."""
+    """The texts of the Q questions."""
     score_QW: Floats
     """The score of each worker's answer, in [0, 1]; the mean over its samples."""
     cost_QW: Floats

@@ -105,7 +105,7 @@ def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
     """Why a load balancer should send questions elsewhere for now, in one sentence; None: it need not."""
     if in_flight.draining:
         return "The server is shutting down."
-    if service.store.trouble is not None:
+    if service.store.write_problem is not None:
         # The store's own message names files and hosts, and this caller has shown no key.
         return "Traces cannot be written; the server's log says why."
     failing = {status.worker for status in service.dispatcher.status if status.state != "closed"}
@@ -258,7 +258,7 @@ class _CurrentState(Collector):
             (
                 "store_down",
                 "1 while traces cannot be written.",
-                int(bool(store.trouble)),
+                int(bool(store.write_problem)),
             ),
         ):
             yield GaugeMetricFamily(f"podium_{name}", help_, value=value)

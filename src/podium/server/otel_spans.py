@@ -58,11 +58,11 @@ class TraceIdGenerator(IdGenerator):
         """The trace id of the next root span; None: a random one."""
 
     def generate_span_id(self) -> int:
-        """64 bits."""
+        """An id of 64 bits."""
         return self._random.generate_span_id()
 
     def generate_trace_id(self) -> int:
-        """128 bits."""
+        """An id of 128 bits."""
         return self.trace or self._random.generate_trace_id()
 
 

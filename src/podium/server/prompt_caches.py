@@ -35,7 +35,7 @@ class _Held:
     """The part of a conversation that a provider's prompt cache holds."""
 
     tokens: int
-    """0: the provider was found not to cache this conversation."""
+    """Tokens that the provider keeps; 0 if it was found not to cache this conversation."""
     until: float
     """When the provider forgets it, on our clock."""
 

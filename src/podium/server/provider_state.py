@@ -25,7 +25,7 @@ KEY = "podium"
 """The key of Podium's own text in `extra_content`."""
 _PREFIX = "podium-state."
 _MOST_BYTES = 8 << 20
-"""Longest state that is read, decompressed."""
+"""The most bytes of a state that is read, after decompression."""
 _REMEMBERED = 500
 """Answers with tool calls whose state this process remembers."""
 

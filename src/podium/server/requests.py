@@ -62,7 +62,7 @@ class Unsupported(NamedTuple):
     """A field that Podium cannot honour."""
 
     reason: str
-    """Why, for a refusal."""
+    """The reason of a refusal."""
     values: tuple[Any, ...] = ()
     """Values, besides null, that change nothing."""
     kind: Literal["hint", "meaning", "never"] = "hint"
@@ -243,7 +243,7 @@ class PodiumOptions(OwnPart):
     deny: Names | None = None
     """Workers that may not be called."""
     max_rounds: int | None = Field(default=None, ge=1)
-    """As budget.rounds; the smaller of the two applies."""
+    """The most plans of the question. If `budget.rounds` is smaller, that applies."""
     max_steps: int | None = Field(default=None, ge=1)
     """Steps that a plan may have."""
     early_stop: bool | None = None

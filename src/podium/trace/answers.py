@@ -40,7 +40,7 @@ class PastAnswers:
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """As the reply claims; else as measured, waiting and retries included."""
+    """The seconds that each reply claims, or else the measured ones, waiting and retries included."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)

@@ -59,9 +59,9 @@ class AsyncTraceStore:
         return self._queue.waiting
 
     @property
-    def trouble(self) -> str | None:
+    def write_problem(self) -> str | None:
         """A sentence that says why traces cannot be written now and have to wait. None: they can be written."""
-        return self._queue.trouble
+        return self._queue.write_problem
 
     def add(self, trace: Trace) -> None:
         """Queue `trace` for writing, without waiting; it replaces one with the same id.

@@ -25,11 +25,11 @@ class Cost(NamedTuple):
     unpriced: int
     """How many of the calls have no known price. `usd` leaves them out."""
     tokens: int
-    """Input and output."""
+    """Tokens of input and output together."""
     usd: float
     """Dollars, with those of tries that gave no answer."""
     unpaid_usd: float
-    """The part of `usd` that nobody pays, because the answer was recorded."""
+    """The part of `usd` that is not paid, because the answer was recorded."""
     saved_usd: float
     """Dollars that answers and plans from the response cache had cost when they were made."""
 

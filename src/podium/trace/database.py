@@ -34,7 +34,7 @@ CONNECT_S = 10
 _STATEMENT_S = 30.0
 _CONNECTIONS = 8
 _CACHE = "PRAGMA cache_size = -32768"
-"""32 MiB."""
+"""SQLite's page cache: 32 MiB, given in KiB as a negative number."""
 _WAL_PAGES = 4000
 """Pages of 4 KiB that are written before SQLite copies them from the WAL to the file."""
 _FORM = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
@@ -139,7 +139,7 @@ class Tables:
     way_out: str
     """What messages tell the user to do about a place that cannot be used, as in "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
-    """As `SQLiteSchema.synchronous`."""
+    """How safely SQLite writes, as `SQLiteSchema.synchronous` says."""
 
     @property
     def file(self) -> SQLiteSchema:

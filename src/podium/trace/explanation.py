@@ -57,7 +57,7 @@ class Explanation(Value):
     unpriced: bool
     """Whether planning cost something at an unknown price."""
     single: SingleWorker | None = None
-    """None: neither ratings nor prices say which worker is the best."""
+    """The best worker alone. None if neither ratings nor prices say which it is."""
     runner_up: SingleWorker | None = None
     """The next best worker by ratings; None: fewer than two workers are rated."""
 

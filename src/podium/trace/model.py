@@ -97,13 +97,13 @@ class Reply:
 
 
 class Attempt(Value):
-    """One try of one call."""
+    """One try of a call of a worker."""
 
     worker: str
     started_s: float
     ended_s: float
     error_kind: str | None = None
-    """None: the try succeeded."""
+    """The kind of the error. None if the try succeeded."""
     error: str | None = None
     spent: Spent = Spent()
     """Tokens and dollars that the try took although it gave no answer."""
@@ -131,7 +131,7 @@ class Span(Value):
     messages: tuple[Message, ...] = ()
     """Exactly what was sent to the worker; `Reply.folded` says whether its endpoint needed another form."""
     reply: Reply | None = None
-    """None: nobody answered."""
+    """The worker's reply. None if no worker answered."""
     answered_by: str | None = None
     """Name of the worker that answered: the chosen one or a fallback."""
     spent: Spent = Spent()
@@ -144,12 +144,12 @@ class Span(Value):
 
     @property
     def response(self) -> str | None:
-        """The text of the reply; None: nobody answered."""
+        """The text of the reply. None if no worker answered."""
         return None if self.reply is None else self.reply.text
 
     @property
     def usage(self) -> Usage:
-        """Tokens of the answer."""
+        """The tokens of the call that answered."""
         return NO_USAGE if self.reply is None else self.reply.usage
 
     @property
@@ -270,7 +270,7 @@ class Outcome(Value):
     by: str | None = None
     """Name of the key that the user's request had; None: no key was needed."""
     at: str
-    """ISO 8601, UTC."""
+    """The time in ISO 8601 and UTC."""
 
     @property
     def verdict(self) -> Verdict:
@@ -298,7 +298,7 @@ class Trace(Value):
     error: str | None = None
     """One sentence, when the status is not "ok"."""
     started_at: str
-    """ISO 8601, UTC."""
+    """The time in ISO 8601 and UTC."""
     seconds: float
     """The wall time in seconds, planning included."""
     versions: dict[str, str] = Field(default_factory=dict)
@@ -307,9 +307,9 @@ class Trace(Value):
     user: str | None = None
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
-    """The caller's own."""
+    """Keys and values that the caller sent with the question."""
     outcome: Outcome | None = None
-    """None: nobody has judged the answer."""
+    """How the answer was judged. None if it was not."""
 
     @property
     def spans(self) -> tuple[Span, ...]:

@@ -38,7 +38,7 @@ MAX_PAGE = 200
 """Traces that one page may have."""
 
 OutcomeFilter = Verdict | Literal["none"]
-"""A verdict, or "none": nobody has judged the answer."""
+"""A verdict, or "none" for answers that were not judged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,58 +46,58 @@ class TraceFilters:
     """The conditions on traces to find. A trace must meet all of them; None is no condition."""
 
     since: datetime | None = None
-    """Started then or later."""
+    """Only traces that started then or later."""
     until: datetime | None = None
-    """Started before."""
+    """Only traces that started before that."""
     planner: str | None = None
     worker: str | None = None
     """A worker that answered a step or failed to."""
     status: TraceStatus | None = None
     min_cost: float | None = None
-    """Dollars."""
+    """The least dollars of the question; `max_cost` has the most."""
     max_cost: float | None = None
     q: str | None = None
     """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
     owner: str | None = None
-    """The name of a key."""
+    """The name of the key that the request used."""
     outcome: OutcomeFilter | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TracePage:
-    """A part of a list."""
+    """One page of a list of traces."""
 
     traces: tuple[TraceSummary, ...]
-    """Newest first."""
+    """The traces of the page, the newest first."""
     next: str | None
     """Where the next page begins; None: this is the last. A page that is not the last may still have fewer traces than
     were asked for, or none."""
     total: int | None
     """Traces of all pages. Only the first page has it; None also if they are too many to count."""
     damaged: int = 0
-    """Traces of this page that are left out, since somebody changed their rows in the database."""
+    """How many traces the page leaves out, because their rows in the database were changed from outside."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """One line of a list."""
+    """What a list shows of one trace."""
 
     id: str
     started: datetime
-    """UTC."""
+    """When the question was asked, in UTC."""
     planner: str
     status: TraceStatus
     question: str
-    """The first 200 characters."""
+    """The first 200 characters of the question."""
     calls: int
     cost_usd: float
     seconds: float
     workers: tuple[str, ...] = ()
-    """Names of those that answered or failed to; each once, in the order of the steps."""
+    """Names of the workers that answered or failed to, each once, in the order of the steps."""
     owner: str | None = None
     """Name of the key that the request used."""
     outcome: Verdict | None = None
-    """None: nobody has judged the answer."""
+    """How the answer was judged. None if it was not."""
 
 
 _NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
@@ -136,7 +136,7 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
         return _newest_first(_scan(LISTED, filters, cursor), filters, limit + 1)
     # What does not pass is read no further than its filters need.
     scanned = _newest_first(_scan(_read_by(filters), filters, cursor), filters, SCANNED).subquery("scanned")
-    # Without an order of its own, this keeps that of the inner one, and ends at its limit.
+    # It has no ORDER BY: the rows come in the order of the inner query, and it ends at its own limit.
     passing = select(scanned.c.started, scanned.c.id).where(*_rest(filters, scanned.c))
     found = passing.limit(_count(limit + 1)).subquery("found")
     same = and_(TRACES.c.started == found.c.started, TRACES.c.id == found.c.id)
@@ -288,7 +288,7 @@ def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
 
 
 def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]:
-    """The other conditions."""
+    """The conditions that the chosen index does not fulfil."""
     first = driving_index(filters)
     where: list[ColumnElement[bool]] = []
     for name in get_args(IndexedFilter):

@@ -162,7 +162,7 @@ class TraceRepository:
             ) from None
 
     def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
-        """As `AsyncTraceStore.page`."""
+        """One page of the traces that meet the conditions."""
         read = self.database.read
         rows = read(page_statement(filters, cursor, limit))
         there = rows[:limit]
@@ -208,7 +208,7 @@ class TraceRepository:
 
 
 def _upsert_sums(database: Database) -> Executable:
-    """Adds rows to the sums."""
+    """The statement that adds rows to the sums."""
     insert = database.insert(SPENT)
     added = {name: SPENT.c[name] + insert.excluded[name] for name in ("questions", *_SUMMED)}
     return insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)

@@ -99,7 +99,7 @@ class TraceRow(NamedTuple):
 
     @property
     def started(self) -> float:
-        """Seconds since 1970."""
+        """When the question was asked, in seconds since 1970."""
         started: float = self.listed[0]
         return started
 
@@ -111,7 +111,7 @@ class TraceRow(NamedTuple):
 
 
 def to_row(trace: Trace) -> TraceRow:
-    """The row of `trace`."""
+    """The database row of a trace."""
     workers = tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans))
     listed = (
         to_seconds(trace.started_at),

@@ -37,9 +37,9 @@ class SpendQuery:
     """
 
     since: date
-    """The first day."""
+    """The first day of the report."""
     until: date
-    """The last day."""
+    """The last day of the report."""
     by: SpendBy = "worker"
     owner: str | None = None
     """The name of a key: only its questions. None: all questions."""
@@ -106,13 +106,13 @@ class Sums:
     unpriced_calls: int = 0
     """How many of the calls have no known price; the dollars leave them out."""
     tokens: int = 0
-    """Input and output."""
+    """Tokens of input and output together."""
     cost_usd: float = 0.0
     """Dollars of workers and plans."""
     planning_usd: float = 0.0
     """The part of the dollars that plans cost."""
     unpaid_usd: float = 0.0
-    """The part of `cost_usd` that nobody pays: recorded workers."""
+    """The part of `cost_usd` that is not paid, because the workers were recorded."""
     saved_usd: float = 0.0
     """Dollars that the response cache saved."""
 
@@ -132,7 +132,7 @@ class Accuracy:
 
     @property
     def mean(self) -> float:
-        """The share."""
+        """The share of right answers."""
         return self.right / self.judged
 
     @property
@@ -169,10 +169,10 @@ class SpendGroup:
     """The sums of one worker, key, planner or day."""
 
     name: str | None
-    """None: by worker, the plans; by key, the questions without a key."""
+    """The worker, key, planner or day. None for plans among workers, and for questions without a key."""
     sums: Sums
     accuracy: Accuracy | None
-    """None: none of its answers was judged."""
+    """The accuracy of its judged answers. None if none was judged."""
     days: dict[date, Sums]
     """Its sums on each day that has any."""
 
@@ -194,9 +194,9 @@ class SpendReport:
     query: SpendQuery
     total: Sums
     accuracy: Accuracy | None
-    """None: no answer was judged."""
+    """The accuracy of all judged answers. None if none was judged."""
     groups: tuple[SpendGroup, ...]
-    """The dearest first; days in their order."""
+    """The groups, the most expensive first; days in their order."""
 
     @property
     def document(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from podium.trace.model import RoundTrace, Trace
 MAX_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
-"""Teams within teams."""
+"""The most teams within teams of one trace."""
 _FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
 """Fields of the caller's or a provider's own form, whose numbers may be negative."""
 

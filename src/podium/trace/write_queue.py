@@ -85,7 +85,7 @@ class WriteQueue:
         return len(self._waiting)
 
     @property
-    def trouble(self) -> str | None:
+    def write_problem(self) -> str | None:
         """A sentence that says why rows cannot be written now; None: they can."""
         error, waiting = self._error, len(self._waiting)
         return None if error is None else f"{error} Traces that wait for it: {waiting}."

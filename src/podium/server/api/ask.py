@@ -44,11 +44,11 @@ class AskBody(PodiumOptions):
     """The body of POST /api/ask: what other routes have in their object `podium`, at its top level."""
 
     question: Annotated[str, StringConstraints(min_length=1)] | None = None
-    """None: that of the plan."""
+    """The question; by default that of the plan."""
     history: Annotated[ListOf[PastMessage], Field(max_length=200)] | None = None
     """What was said before, oldest first."""
     max_rounds: int | None = Field(default=None, ge=1, alias="rounds")
-    """As budget.rounds; the smaller of the two applies."""
+    """The most plans of the question. If `budget.rounds` is smaller, that applies."""
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:

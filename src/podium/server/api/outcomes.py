@@ -20,7 +20,7 @@ from podium.trace import Outcome
 
 
 def routes(service: Service) -> APIRouter:
-    """The route."""
+    """The route that takes outcomes."""
     router = APIRouter(tags=["traces"])
 
     @router.post(

@@ -86,7 +86,7 @@ class _HistoryReader:
 
 
 def routes(service: Service) -> APIRouter:
-    """GET /api/pool."""
+    """The route GET /api/pool."""
     router = APIRouter(tags=["pool"])
     reader = _HistoryReader(service)
 

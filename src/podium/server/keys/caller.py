@@ -85,7 +85,7 @@ class KeyAllowance:
 
     @property
     def usd(self) -> float:
-        """Dollars."""
+        """The limit in dollars."""
         return self.nano / NANO_PER_USD
 
     def period(self, now: datetime) -> str:

@@ -60,7 +60,7 @@ class StoredKey:
     digest: bytes = field(repr=False)
     """The key's SHA-256."""
     added: datetime
-    """UTC."""
+    """The time in UTC."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ class OpenAIBody(Body):
     prompt_cache_key: str | None = None
     """A hint for a provider's cache; accepted without effect."""
     store: bool | None = None
-    """False: the trace is not kept, so no later request can go on from it."""
+    """Whether the trace is kept. Without it no later request can continue from this one."""
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     podium: PodiumOptions | None = None

@@ -126,7 +126,7 @@ class ResponseBody(OpenAIBody):
     text: TextOptions | None = None
     previous_response_id: str | None = None
     background: bool | None = None
-    """True: the reply comes at once, and the response is made without its caller."""
+    """Whether the reply comes at once, while the response is made without its caller."""
 
 
 async def read_response(body: ResponseBody, service: Service, caller: Caller) -> ChatRequest:
