@@ -259,7 +259,7 @@ def _lookup(laboratory: Laboratory[P], rng: Random, team: ExampleTeam, shares: S
 
 
 def reading_prompt(question: Question) -> str:
-    """The prompt of a reading."""
+    """The message that asks for the parts of a question."""
     return f"Question: {question.text}\nParts:\n"
 
 

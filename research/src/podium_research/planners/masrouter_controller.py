@@ -76,7 +76,7 @@ class Controller(Value):
     roles: tuple[Role, ...]
     workers: tuple[str, ...]
     weights: dict[str, tuple[tuple[FiniteFloat, ...], ...]]
-    """`Weights`."""
+    """The arrays of `Weights`, as nested tuples of numbers."""
 
     @classmethod
     def untrained(
@@ -88,7 +88,7 @@ class Controller(Value):
         roles: Sequence[Role] = ROLES,
         seed: int = 0,
     ) -> Self:
-        """Random weights."""
+        """A controller with random weights, before any training."""
         fresh = cls(
             kinds=tuple(kinds), modes=tuple(modes), roles=tuple(roles), workers=tuple(workers), weights={}
         )
@@ -141,7 +141,7 @@ class Controller(Value):
         )
 
     def draw(self, text: str, random: Random) -> RoutedTeam:
-        """A team for a question."""
+        """Draw a team for a question."""
         point = self.arrays["encoder"] @ text_features(text)
         return self.team(
             walk(self.arrays, point, lambda share: random.choices(range(len(share)), share.tolist())[0])
@@ -158,7 +158,7 @@ class Controller(Value):
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One draw of a walk."""
+    """One draw of the controller on its way to a team."""
 
     table: str
     seen: Floats
@@ -300,7 +300,7 @@ class ControllerTraining:
 
     @property
     def controller(self) -> Controller:
-        """The result so far."""
+        """The controller as trained so far."""
         return self._start.of(self._weights)
 
     def _sample(self, question: int) -> ControllerSample:
