@@ -51,7 +51,7 @@ class PlanRequest:
     """Rounds that are left, this one included."""
     seed: str = "0"
     """Seeds all randomness of this plan."""
-    must_load: tuple[str, ...] = ()
+    unloaded_models: tuple[str, ...] = ()
     """Names of workers whose machine would first have to load their models, in place of others. Empty in evaluations
     and trainings, and where replies are cached: there the same question has the same request."""
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)

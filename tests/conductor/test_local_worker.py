@@ -16,7 +16,7 @@ from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
 from podium.workers.base import Request
-from podium.workers.traits import has_paid_workers, has_real_workers
+from podium.workers.traits import has_costly_workers, has_paid_workers
 from podium.workers.view import EarlierStep, WorkerView
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)
@@ -100,7 +100,7 @@ async def test_local_models_are_real_workers_that_cost_no_money(worker, tmp_path
     for name in ("pool", "both"):
         (tmp_path / f"team-{name}.toml").write_text(team.format(name))
         pools |= {each: open_pool(str(tmp_path / f"{each}.toml")) for each in (name, f"team-{name}")}
-    assert all(has_real_workers(pool) for pool in pools.values())
+    assert all(has_costly_workers(pool) for pool in pools.values())
     assert [has_paid_workers(pool) for pool in pools.values()] == [False, False, True, True]
 
 

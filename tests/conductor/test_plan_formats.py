@@ -14,7 +14,7 @@ import pytest
 import stamina
 
 from podium.calls import Ledger
-from podium.conductor.format_probe import DAY_S, PlanFormats, ProbedFormat, VerdictFile
+from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbedFormat, VerdictFile
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
@@ -271,5 +271,5 @@ async def test_another_version_of_the_server_outdates_a_verdict(
     endpoint = build_endpoint(ConductorSettings(base_url="http://127.0.0.1:9/v1", model="m"), POOL)
     file = VerdictFile(tmp_path / "formats.sqlite")
     file.put(endpoint, ProbedFormat("exact", "b1-a", time.time() - age_s))
-    assert PlanFormats(endpoint, file=file).is_outdated(version) == outdated
+    assert FormatNegotiator(endpoint, file=file).is_outdated(version) == outdated
     await endpoint.close()

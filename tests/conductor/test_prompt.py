@@ -461,7 +461,7 @@ def test_questions_to_one_team_share_all_that_stands_before_them(style: str) -> 
 @pytest.mark.parametrize("style", ["full", "short"])
 def test_models_that_are_not_in_memory_are_named_behind_the_question(style: str) -> None:
     asked = SITUATIONS["first round"]
-    told = replace(asked, must_load=("ada", "cy"))
+    told = replace(asked, unloaded_models=("ada", "cy"))
     assert build_prompt(told, PromptSettings()) == build_prompt(asked, PromptSettings()), (
         "trained without them"
     )

@@ -297,7 +297,7 @@ def test_how_much_more_is_reserved_than_is_counted(
     text: str, tokens: int, factors: tuple[float, float, float]
 ) -> None:
     bound, size = InputBound(Paid()), sized(text)
-    reserved = [bound.at_first(size), bound.least(size)]
+    reserved = [bound.first_call_bound(size), bound.least(size)]
     bound.learn(size, tokens)
     reserved.append(bound.most(size))
     assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)

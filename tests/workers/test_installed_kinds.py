@@ -12,7 +12,7 @@ from podium.errors import ConfigError
 from podium.team.team_file import open_pool
 from podium.types import Message
 from podium.workers import Request, load_pool
-from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
+from podium.workers.traits import has_costly_workers, has_paid_workers, is_tool
 
 PACKAGE = """
 from typing import Literal
@@ -99,7 +99,7 @@ def test_an_installed_kind_says_what_it_is_and_what_it_costs(
 ) -> None:
     install("shout = shouting:KIND", PACKAGE.replace("traits = WRITTEN", declared))
     loud = load_pool(pool_file)[0]
-    assert (is_tool(loud), has_real_workers([loud]), has_paid_workers([loud])) == tool_real_paid
+    assert (is_tool(loud), has_costly_workers([loud]), has_paid_workers([loud])) == tool_real_paid
 
 
 def test_a_wrong_key_of_an_installed_kind_is_refused_with_its_line(install: Install, pool_file: Path) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Price
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
-from podium.workers.traits import real_workers
+from podium.workers.traits import costly_workers
 
 HELLO = Request((Message(role="user", content="Hello"),), seed="0")
 
@@ -363,4 +363,4 @@ def test_only_workers_that_are_paid_count_as_real_where_none_is_ready(
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     replay = '[[worker]]\nname = "b"\nkind = "replay"\nrecording = "none.parquet"\n'
     pool = load_pool(_write(tmp_path, KEYED.format("NO_SUCH_KEY") + replay), ready=False)
-    assert [worker.profile.name for worker in real_workers(pool)] == ["a"]
+    assert [worker.profile.name for worker in costly_workers(pool)] == ["a"]

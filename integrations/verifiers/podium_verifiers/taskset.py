@@ -17,7 +17,7 @@ from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_se
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool
 from podium.workers.pool import Pool
-from podium.workers.traits import has_real_workers
+from podium.workers.traits import has_costly_workers
 
 
 class PodiumConfig(vf.TasksetConfig):
@@ -44,7 +44,7 @@ class PodiumConfig(vf.TasksetConfig):
         """
         settings = self.scoring or ScoringSettings()
         pool = open_pool(settings.pool)
-        if has_real_workers(pool):
+        if has_costly_workers(pool):
             # Environment workers are several processes, and each would have limits and a budget of its own.
             raise ConfigError(
                 f"The workers of the pool {settings.pool!r} are paid for, and their limits, cache and budget must hold "

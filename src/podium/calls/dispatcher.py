@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown, State
-from podium.calls.host import Host, model_of
 from podium.calls.input_bound import InputBound
+from podium.calls.machine import Machine, model_of
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
@@ -69,17 +69,17 @@ class WorkerChannel:
     Args:
         worker: the worker that it calls.
         on_change: as `Breaker`'s.
-        host: as `RateLimiter`'s.
+        machine: as `RateLimiter`'s.
     """
 
     def __init__(
         self,
         worker: Worker,
         on_change: Callable[[Cooldown | None], None] = lambda cooldown: None,
-        host: Host | None = None,
+        machine: Machine | None = None,
     ) -> None:
         self.worker = worker
-        self.rate_limiter = RateLimiter(worker.limits, host, model_of(worker))
+        self.rate_limiter = RateLimiter(worker.limits, machine, model_of(worker))
         self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
         self.input_bound = InputBound(worker)
@@ -151,7 +151,7 @@ class _LoopState:
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
-        self.hosts: dict[str, Host] = {}
+        self.machines: dict[str, Machine] = {}
         self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -159,7 +159,7 @@ class _LoopState:
         """This state, emptied first if another event loop runs than at the last call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop.
-            self.channels, self.hosts, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
+            self.channels, self.machines, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
         return self
 
 
@@ -207,7 +207,7 @@ class Dispatcher:
         shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
         return any(limit.limit_usd < UNLIMITED_USD for limit in shared)
 
-    def cached(
+    def reply_or_call(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
     ) -> Awaitable[Reply]:
         """The kept reply of `worker` to `request`; else what `call` returns, which is kept."""
@@ -226,19 +226,19 @@ class Dispatcher:
             channel = channels[worker.profile.name] = self._open(worker)
         return channel
 
-    def must_load(self, workers: Iterable[Worker]) -> tuple[str, ...]:
+    def unloaded_models(self, workers: Iterable[Worker]) -> tuple[str, ...]:
         """The names of the workers whose machine has loaded other models, and would first have to load theirs.
 
         None, if there is a response cache: what a planner is told is part of the key of its reply.
         """
-        hosts = self._loop_state.of_running_loop().hosts
-        if not hosts or self.cache is not None:
+        machines = self._loop_state.of_running_loop().machines
+        if not machines or self.cache is not None:
             return ()
         return tuple(
             worker.profile.name
             for worker in workers
-            if (host := hosts.get(worker.limits.host or "")) is not None
-            and model_of(worker) not in host.loaded
+            if (machine := machines.get(worker.limits.machine or "")) is not None
+            and model_of(worker) not in machine.loaded
         )
 
     @property
@@ -253,11 +253,11 @@ class Dispatcher:
 
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns, limits = self._cooldowns, worker.limits
-        host = None
-        if limits.host is not None:
-            host = self._loop_state.hosts.setdefault(limits.host, Host(limits.loaded_at_once))
+        machine = None
+        if limits.machine is not None:
+            machine = self._loop_state.machines.setdefault(limits.machine, Machine(limits.loaded_at_once))
         if cooldowns is None or worker.identity is None:
-            return WorkerChannel(worker, host=host)
+            return WorkerChannel(worker, machine=machine)
         clock_offset = asyncio.get_running_loop().time() - time.time()
 
         def note(cooldown: Cooldown | None) -> None:
@@ -272,7 +272,7 @@ class Dispatcher:
                     error=cooldown.error,
                 )
 
-        channel = WorkerChannel(worker, note, host)
+        channel = WorkerChannel(worker, note, machine)
         known = cooldowns.get(worker)
         if known is not None:
             channel.breaker.open_from(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from podium.types import AnswerOptions, Message, sent_tokens
 from podium.workers.base import Worker
-from podium.workers.traits import real_workers
+from podium.workers.traits import costly_workers
 
 _PER_CALL, _PER_MESSAGE = 64, 16
 """Tokens of a template: a default system prompt, and the marks around each message."""
@@ -109,7 +109,7 @@ class InputBound:
     """
 
     def __init__(self, worker: Worker) -> None:
-        self.proven = not real_workers([worker])
+        self.proven = not costly_workers([worker])
         """Whether the worker's counts are known: it has reported some, or they are Podium's own."""
         self._own = self.proven
         self._identity = None if self._own else worker.identity
@@ -141,7 +141,7 @@ class InputBound:
             template = min(template, _MARGIN * self._template * size.messages)
         return math.ceil(tokens + template) + size.attached + self._extra
 
-    def at_first(self, size: InputSize) -> int:
+    def first_call_bound(self, size: InputSize) -> int:
         """The bound while the worker's counts are not known: `most`, with at least `_AT_FIRST` tokens a character."""
         more = 0 if self.proven else _AT_FIRST * size.characters - size.text
         return self.most(size) + max(0, more)

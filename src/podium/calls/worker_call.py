@@ -92,8 +92,8 @@ class WorkerCall:
 
     Args:
         attempts: each try is appended to it when it ends, even if it is cancelled.
-        calls: 1, or 0 for a fallback, whose call was counted with the first worker's.
-        wait: whether to wait for a worker that is in cooldown.
+        counts_as_call: whether the budget counts it; not a fallback, whose call was counted with the first worker's.
+        waits_for_cooldown: whether to wait for a worker that is in cooldown.
     """
 
     def __init__(
@@ -103,29 +103,29 @@ class WorkerCall:
         request: Request,
         attempts: list[Attempt],
         *,
-        calls: int,
-        wait: bool,
+        counts_as_call: bool,
+        waits_for_cooldown: bool,
     ) -> None:
         self._context = context
         self._worker = worker
         self._request = request
         self._attempts = attempts
-        self._calls = calls
+        self._calls = int(counts_as_call)
         self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
         self._likely_tokens = self._size.plain + min(
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
-        self._wait = wait
-        self._is_team = traits_of(worker).books_own_costs
-        self._books_own_costs = self._is_team and worker.limits.max_usd is None
+        self._waits_for_cooldown = waits_for_cooldown
+        self._is_team = traits_of(worker).pays_for_own_calls
+        self._pays_for_own_calls = self._is_team and worker.limits.max_usd is None
         self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
 
     def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
         """Stream the text and reasoning of each try to listeners of its own, numbered by `tries`."""
         self._stream = lambda: stream(next(tries))
 
-    async def reply(self) -> Reply:
+    async def run(self) -> Reply:
         """Try, and retry what is retryable.
 
         Raises:
@@ -161,7 +161,11 @@ class WorkerCall:
                         raise WorkerError(
                             f"{failure} It is not tried again: {refusal}", kind=failure.kind
                         ) from None
-                if failure.retryable and not self._wait and self._channel.breaker.state == "open":
+                if (
+                    failure.retryable
+                    and not self._waits_for_cooldown
+                    and self._channel.breaker.state == "open"
+                ):
                     # Its fallback need not wait.
                     raise WorkerError(str(failure), kind=failure.kind) from None
                 raise failure
@@ -223,7 +227,7 @@ class WorkerCall:
         async with self._allowed(receipt, hedge=hedge) as probe:
             if begun is not None:
                 begun.set_result(None)
-            spend_limits = (QuestionSpendLimit(context.ledger),) if self._books_own_costs else ()
+            spend_limits = (QuestionSpendLimit(context.ledger),) if self._pays_for_own_calls else ()
             request = replace(self._request, receipt=receipt, spend_limits=spend_limits)
             if self._stream is not None:
                 on_text, on_reasoning = self._stream()
@@ -270,7 +274,7 @@ class WorkerCall:
             else:
                 reservation = await self._reserve(held)
             self._calls = 0
-            with ledger.settling(reservation, receipt, usd=not self._books_own_costs):
+            with ledger.settling(reservation, receipt, usd=not self._pays_for_own_calls):
                 permit, probe = await self._pass()
                 try:
                     yield probe
@@ -292,7 +296,7 @@ class WorkerCall:
         """
         ledger, bound = self._context.ledger, self._channel.input_bound
         if not bound.proven:
-            reservation = self._reservation(bound.at_first(self._size))
+            reservation = self._reservation(bound.first_call_bound(self._size))
             if await ledger.reserve(reservation, final=False) is None:
                 return reservation
             await held.enter_async_context(self._context.dispatcher.first_call_lock)
@@ -317,7 +321,7 @@ class WorkerCall:
         """Wait until the breaker and the rate limiter let a try pass."""
         channel = self._channel
         while True:
-            probe = await channel.breaker.acquire(wait=self._wait)
+            probe = await channel.breaker.acquire(wait=self._waits_for_cooldown)
             try:
                 permit = await channel.rate_limiter.acquire(self._context.queue_key, self._likely_tokens)
             except asyncio.CancelledError:

@@ -41,7 +41,7 @@ from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
-from podium.workers.traits import has_paid_workers, real_workers
+from podium.workers.traits import costly_workers, has_paid_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
@@ -186,7 +186,7 @@ def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",
     )
-    free = [worker.profile.name for worker in real_workers(pool) if worker.profile.price == Price()]
+    free = [worker.profile.name for worker in costly_workers(pool) if worker.profile.price == Price()]
     if free:
         named = f"{', '.join(free[:5])}{' and others' * (len(free) > 5)}"
         print_sentence(console, f"Counted as free, since their price is 0: {named}.")

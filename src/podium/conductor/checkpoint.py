@@ -19,7 +19,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints
-from podium.workers.traits import has_real_workers, real_workers
+from podium.workers.traits import costly_workers, has_costly_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ class TrainedFor(Settings):
         """
         return cls(
             questions=f"the questions of {tasks}",
-            simulated=not ratings and not has_real_workers(pool),
+            simulated=not ratings and not has_costly_workers(pool),
             ratings=ratings,
             workers=pool.names if anonymous and not random_pools else (),
         )
 
     def misfit(self, pool: Pool) -> str | None:
         """Why such a policy must not conduct `pool`, in one sentence; None: it may."""
-        if self.simulated and (real := real_workers(pool)):
+        if self.simulated and (real := costly_workers(pool)):
             return (
                 f"it was trained on {self.questions} over scripted or recorded workers, and "
                 f"{real[0].profile.name!r} of this pool is a real one."

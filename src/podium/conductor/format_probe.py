@@ -116,7 +116,7 @@ def _key(worker: Worker) -> str:
     return json.dumps(endpoint_of(worker), sort_keys=True)
 
 
-class PlanFormats:
+class FormatNegotiator:
     """Chooses the format by which one endpoint is asked for plans.
 
     Args:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, TrainedFor, TrainedPlanLimits
-from podium.conductor.format_probe import PlanFormats
+from podium.conductor.format_probe import FormatNegotiator
 from podium.conductor.guide import open_guide
 from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine, InferenceEngineKind
 from podium.conductor.plan_format import endpoint_of
@@ -129,7 +129,7 @@ def make_worker_conductor(
         if "style" not in prompt.model_fields_set:
             update["style"] = UNTRAINED_STYLE
         if settings.plans != "text" and endpoint_of(worker) is not None and prompt.style != "brief":
-            formats = PlanFormats(worker, settings.plans)
+            formats = FormatNegotiator(worker, settings.plans)
             update["form"] = "structured"
         prompt = prompt.model_copy(update=update)
     policy = WorkerPolicy(worker, dispatcher, priced=priced, formats=formats)

@@ -103,7 +103,7 @@ class Conductor:
         request = numbering.request(replace(request, ledger=ledger))
         messages, thought = build_prompt(request, prompt), Completion("")
         if prompt.think:
-            thinking = replace(self._draw(request, 0), max_tokens=_THOUGHT_TOKENS)
+            thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
             thought = await self._complete(thinking_prompt(messages), request, thinking)
             messages = thinking_prompt(messages, thought.text)
         completion = await self._complete(messages, request, self._for_plan(request, 0))
@@ -174,7 +174,7 @@ class Conductor:
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with what the plan may hold."""
-        prompt, sampling = self._prompt, self._draw(request, number)
+        prompt, sampling = self._prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":
             return sampling
         names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
@@ -207,7 +207,7 @@ class Conductor:
 
         return listen
 
-    def _draw(self, request: PlanRequest, number: int) -> Sampling:
+    def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""
         sampling = self._sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.past_rounds)}/try-{number}"

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
-from podium.conductor.format_probe import MOST_OUTPUT, PlanFormats
+from podium.conductor.format_probe import MOST_OUTPUT, FormatNegotiator
 from podium.conductor.plan_format import (
     CHOICES,
     FORMATS_STRICTEST_FIRST,
@@ -111,7 +111,7 @@ class WorkerPolicy:
         dispatcher: Dispatcher | None = None,
         *,
         priced: bool = True,
-        formats: PlanFormats | None = None,
+        formats: FormatNegotiator | None = None,
     ) -> None:
         self._worker = worker
         self._dispatcher = dispatcher or Dispatcher()
@@ -149,7 +149,7 @@ class WorkerPolicy:
         return replace(completion, spent=ledger.spent)
 
     async def _format(
-        self, formats: PlanFormats, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+        self, formats: FormatNegotiator, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> tuple[PlanFormat, bool]:
         """How the endpoint is asked for this plan, and whether it is known to obey."""
 
@@ -232,10 +232,12 @@ class WorkerPolicy:
             options=options,
             thoughts_alone=True,
         )
-        call = WorkerCall(context, self._worker, request, [], calls=0, wait=True)
+        call = WorkerCall(context, self._worker, request, [], counts_as_call=False, waits_for_cooldown=True)
         if listener is not None:
             call.stream_to(lambda attempt: (listener(), lambda thought: None), count())
-        reply = await (self._dispatcher.cached(self._worker, request, call.reply) if cached else call.reply())
+        reply = await (
+            self._dispatcher.reply_or_call(self._worker, request, call.run) if cached else call.run()
+        )
         cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()

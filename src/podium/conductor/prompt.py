@@ -35,7 +35,7 @@ The user's program brought tools, which it runs itself. Only the model of the la
 can call them. If it calls one, it alone goes on with the result: you are not asked for another plan. So plan what \
 needs these tools for the last step, and for earlier steps only what needs none.{must} The tools:
 {tools}"""
-_MUST_LOAD = "These models are not in memory now, and would take time to load: {names}."
+_UNLOADED_MODELS = "These models are not in memory now, and would take time to load: {names}."
 _MAX_TOOLS, _TOOL_CHARS = 32, 120
 """Tools that are listed, and characters of each tool's description."""
 
@@ -279,8 +279,8 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
             _earlier(number, past_round, settings.form, names)
             for number, past_round in enumerate(request.past_rounds, start=1)
         ]
-    if settings.tools and request.must_load:
-        parts.append(_MUST_LOAD.format(names=", ".join(request.must_load)))
+    if settings.tools and request.unloaded_models:
+        parts.append(_UNLOADED_MODELS.format(names=", ".join(request.unloaded_models)))
     asked = "the last question" if question.history else "the question"
     parts.append("Write the plan." if short else f"Do not answer {asked}. Write your plan for the team.")
     return parts

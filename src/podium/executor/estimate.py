@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
 
-from podium.calls.host import model_of
+from podium.calls.machine import model_of
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages
@@ -245,8 +245,8 @@ def _loads(workers: Mapping[int, Worker]) -> set[int]:
     loaded: dict[str, list[str]] = {}
     found = set()
     for position, worker in workers.items():
-        if worker.limits.host is not None:
-            models, model = loaded.setdefault(worker.limits.host, []), model_of(worker)
+        if worker.limits.machine is not None:
+            models, model = loaded.setdefault(worker.limits.machine, []), model_of(worker)
             if model in models:
                 models.remove(model)
             else:

@@ -55,35 +55,47 @@ async def call_with_fallbacks(
         stream: returns the listeners of a try. Two tries may write at the same time.
     """
     pool, tries = context.pool, count()
-    left = deque(_Candidate(each, wait=pool.fallback(each) is None) for each in _chain(pool, worker))
+    left = deque(
+        _Candidate(each, waits_for_cooldown=pool.fallback(each) is None) for each in _chain(pool, worker)
+    )
     failures: list[str] = []
-    calls = 1  # 0 once a worker was called: what follows continues the same call of the budget.
+    counts = True  # False once a worker was called: what follows continues the same call of the budget.
     cut: WorkerAnswer | None = None  # The first answer that was cut off. It counts if none is whole.
     saved_usd = 0.0
     cooling_down: Worker | None = None  # The first worker that was passed over for its cooldown.
     while left:
         candidate = left.popleft()
         chosen = candidate.worker
-        worker_call = WorkerCall(context, chosen, request, attempts, calls=calls, wait=candidate.wait)
+        worker_call = WorkerCall(
+            context,
+            chosen,
+            request,
+            attempts,
+            counts_as_call=counts,
+            waits_for_cooldown=candidate.waits_for_cooldown,
+        )
         if stream is not None:
             worker_call.stream_to(stream, tries)
         try:
-            reply = await context.dispatcher.cached(chosen, request, worker_call.reply)
+            reply = await context.dispatcher.reply_or_call(chosen, request, worker_call.run)
             reply = replace(reply, text=remove_fences(reply.text, request.fence_mark))
         except RefusalError as refusal:
             if cut is None:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
             break
         except WorkerError as error:
-            calls = 0
+            counts = False
             failures.append(f"{chosen.profile.name}: {error}")
-            if not candidate.wait and context.dispatcher.channel(chosen).breaker.state != "closed":
+            if (
+                not candidate.waits_for_cooldown
+                and context.dispatcher.channel(chosen).breaker.state != "closed"
+            ):
                 cooling_down = cooling_down or chosen
         else:
             profile = chosen.profile
             spent = _spent_on(reply, profile)
             saved_usd += spent.saved_usd
-            calls = calls if reply.cached else 0
+            counts = counts and reply.cached
             answered = WorkerAnswer(profile.name, reply, replace(spent, saved_usd=saved_usd))
             if not _is_cut(answered, request) or (cut is None and not left):
                 return answered
@@ -92,7 +104,7 @@ async def call_with_fallbacks(
             cut = replace(cut, spent=replace(cut.spent, saved_usd=saved_usd))
         if not left and cooling_down is not None and cut is None:
             # No fallback answered, so wait until the worker's cooldown ends.
-            left.append(_Candidate(cooling_down, wait=True))
+            left.append(_Candidate(cooling_down, waits_for_cooldown=True))
             cooling_down = None
     if cut is None:
         return FailedCall(" ".join(failures), refused=False)
@@ -103,8 +115,8 @@ async def call_with_fallbacks(
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     worker: Worker
-    wait: bool
-    """Whether to wait for the worker if it is in cooldown."""
+    waits_for_cooldown: bool
+    """Whether the call waits for the worker if it is in cooldown."""
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:

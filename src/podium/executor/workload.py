@@ -12,7 +12,7 @@ from statistics import fmean
 
 from podium.executor.estimate import Range, StepEstimate
 from podium.workers.base import Worker
-from podium.workers.traits import real_workers
+from podium.workers.traits import costly_workers
 
 TOKENS_A_SECOND = 50
 """Of a worker whose seconds are not known."""
@@ -41,7 +41,7 @@ class Workload:
         Args:
             plans: the steps of each that count.
         """
-        real = {worker.profile.name: worker for worker in real_workers(workers)}
+        real = {worker.profile.name: worker for worker in costly_workers(workers)}
         busy, taken, is_timed = dict.fromkeys(real, 0.0), [], True
         for steps in plans:
             timed = [step for step in steps if step.worker in real]

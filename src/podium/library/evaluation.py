@@ -45,7 +45,7 @@ async def evaluate(
     if isinstance(tasks, str):
         tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
     return await evaluate_planner(
-        replace(team.runner, plan_fallback=None, overlap=False, tells_must_load=False),
+        replace(team.runner, plan_fallback=None, overlap=False, shows_unloaded_models=False),
         tasks,
         repeats=repeats,
         concurrency=concurrency,

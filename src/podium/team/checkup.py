@@ -18,7 +18,7 @@ from podium.errors import RefusalError, WorkerError
 from podium.types import Budget, Message, Spent
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import has_real_workers, is_tool
+from podium.workers.traits import has_costly_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
 
@@ -97,7 +97,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         answered = error.kind == "unrecorded"
         failure, spent = error, request.receipt.spent
     else:
-        request.receipt.spent = reply.spent(worker.profile) if has_real_workers([worker]) else Spent()
+        request.receipt.spent = reply.spent(worker.profile) if has_costly_workers([worker]) else Spent()
         return CheckResult(
             name,
             True,

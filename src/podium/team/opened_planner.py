@@ -25,7 +25,7 @@ from podium.team.settings import TeamSettings
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
-from podium.workers.traits import has_paid_workers, has_real_workers, is_tool, real_workers, traits_of
+from podium.workers.traits import costly_workers, has_costly_workers, has_paid_workers, is_tool, traits_of
 
 _CHOSEN = "a worker of the pool"
 
@@ -71,7 +71,7 @@ class OpenedPlanner:
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
             overlap=settings.plan.overlap,
-            tells_must_load=fallback and dispatcher is not None,
+            shows_unloaded_models=fallback and dispatcher is not None,
             plan_fallback=self.fallback if fallback else None,
         )
 
@@ -150,7 +150,7 @@ def checkpoint_of(settings: TeamSettings) -> str | None:
 
 def first_model(pool: Pool) -> Worker | None:
     """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
-    live = min(real_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
+    live = min(costly_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
     return live or next((worker for worker in pool if not is_tool(worker)), None)
 
 
@@ -205,7 +205,7 @@ def _untrained_here(
 
 def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
     """Whether ratings decide which worker answers: nobody is named to conduct, and real workers have ratings."""
-    if table.names_conductor or not has_real_workers(pool):
+    if table.names_conductor or not has_costly_workers(pool):
         return False
     return any(profile.rating for profile in pool.profiles_for(""))
 

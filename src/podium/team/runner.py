@@ -53,9 +53,9 @@ class Runner:
     overlap: bool = False
     """Whether steps start while the rest of the plan is being written, by planners that stream their steps
     (`streams_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
-    tells_must_load: bool = False
-    """Whether planners are told which models would first have to be loaded (`PlanRequest.must_load`). Plans then depend
-    on the moment, which is for users' questions only."""
+    shows_unloaded_models: bool = False
+    """Whether planners are told which models would first have to be loaded (`PlanRequest.unloaded_models`). Plans then
+    depend on the moment, which is for users' questions only."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
     such a question fails, which is what training and evaluation need."""
@@ -231,7 +231,9 @@ class _QuestionRun:
             max_steps=self._runner.max_steps,
             rounds=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
-            must_load=context.dispatcher.must_load(context.pool) if self._runner.tells_must_load else (),
+            unloaded_models=context.dispatcher.unloaded_models(context.pool)
+            if self._runner.shows_unloaded_models
+            else (),
             ledger=ledger,
             on_steps=round_.execution.extend if self.overlaps else None,
         )

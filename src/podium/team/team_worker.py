@@ -20,7 +20,7 @@ from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
-from podium.workers.traits import Traits, has_paid_workers, has_real_workers, real_workers
+from podium.workers.traits import Traits, costly_workers, has_costly_workers, has_paid_workers
 
 _TEAM = "podium_team"
 """The key under which a team's provider state has that of its own worker."""
@@ -57,8 +57,8 @@ class TeamWorker:
         calls_endpoint = opened_planner is not None and opened_planner.release is not None
         paid = calls_endpoint or has_paid_workers(runner.pool)
         self.traits = Traits(
-            cost="money" if paid else "compute" if has_real_workers(runner.pool) else "nothing",
-            books_own_costs=True,
+            cost="money" if paid else "compute" if has_costly_workers(runner.pool) else "nothing",
+            pays_for_own_calls=True,
         )
 
     def __repr__(self) -> str:
@@ -167,7 +167,7 @@ def share_limits(pool: Pool, number: int, process_count: int) -> None:
     Raises:
         UsageError: a limit is smaller than the number of processes.
     """
-    for worker in real_workers(pool):
+    for worker in costly_workers(pool):
         if isinstance(worker, TeamWorker):
             share_limits(worker.runner.pool, number, process_count)
         try:

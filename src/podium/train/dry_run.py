@@ -31,7 +31,7 @@ from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.traits import has_paid_workers, has_real_workers
+from podium.workers.traits import has_costly_workers, has_paid_workers
 
 PROMPT_TOKENS = 2000
 """The assumed length of the longest prompt, where the tasks cannot be opened."""
@@ -223,7 +223,7 @@ async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatche
         answered=answered,
         seconds=sum(span.seconds for span in spans),
         cost_usd=trace.cost_usd + rollout.grade.cost_usd,
-        paid=has_real_workers([pool[worker]]),
+        paid=has_costly_workers([pool[worker]]),
         score=rollout.grade.score if answered and rollout.grade.failure is None else None,
         error=rollout.grade.failure
         if answered

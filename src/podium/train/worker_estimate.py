@@ -21,7 +21,7 @@ from podium.scoring import ScoringSettings
 from podium.tasks import Task
 from podium.trace.answers import PastAnswers
 from podium.workers.pool import Pool
-from podium.workers.traits import real_workers
+from podium.workers.traits import costly_workers
 
 PLANS = 300
 """The number of random plans whose price is estimated."""
@@ -52,7 +52,7 @@ def estimate_workers(
     """
     random = Random(f"estimate/{settings.seed}")
     source = PoolSampler(pool, settings.pool_sampling)
-    real = {worker.profile.name for worker in real_workers(pool)}
+    real = {worker.profile.name for worker in costly_workers(pool)}
     plans, dollars = [], defaultdict[int, list[float]](list)
     for number in range(PLANS):
         task = random.choice(tasks)

@@ -47,7 +47,7 @@ class Request:
     on_reasoning: Callable[[str], None] | None = None
     """The same for the visible reasoning."""
     spend_limits: tuple[SpendLimit, ...] = field(default=(), compare=False)
-    """The dollars from which a worker that pays for its own calls (`Traits.books_own_costs`) makes each of them."""
+    """The dollars from which a worker that pays for its own calls (`Traits.pays_for_own_calls`) makes each of them."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
     """In it the worker counts the tokens and dollars of a call that fails or is cancelled."""
 

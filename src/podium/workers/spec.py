@@ -355,11 +355,11 @@ class PoolSpec(Settings):
         """All workers of a machine say the same `loaded_at_once`."""
         holds: dict[str, int] = {}
         for spec in self.worker:
-            host, models = spec.limits.host, spec.limits.loaded_at_once
-            if host is not None and holds.setdefault(host, models) != models:
+            machine, models = spec.limits.machine, spec.limits.loaded_at_once
+            if machine is not None and holds.setdefault(machine, models) != models:
                 raise ValueError(
-                    f"{spec.name} says that {host} holds {models} models at once, and another worker {holds[host]}; "
-                    "write the same loaded_at_once for both."
+                    f"{spec.name} says that {machine} holds {models} models at once, and another worker "
+                    f"{holds[machine]}; write the same loaded_at_once for both."
                 )
         return self
 

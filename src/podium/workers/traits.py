@@ -27,7 +27,7 @@ class Traits:
     """What its calls cost: "compute" of a model that runs here, "nothing" of a tool, a script or a recording."""
     takes_extra: bool = False
     """Whether `AnswerOptions.extra` reaches its model."""
-    books_own_costs: bool = False
+    pays_for_own_calls: bool = False
     """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
     """Tells whether a tool's result is certain before the tool has all responses; None: it needs all."""
@@ -51,14 +51,14 @@ def is_tool(worker: Worker) -> bool:
     return traits_of(worker).role == "tool"
 
 
-def real_workers(workers: Iterable[Worker]) -> list[Worker]:
+def costly_workers(workers: Iterable[Worker]) -> list[Worker]:
     """The workers whose calls cost something, in order: neither tools nor scripted or recorded ones."""
     return [worker for worker in workers if traits_of(worker).cost != "nothing"]
 
 
-def has_real_workers(workers: Iterable[Worker]) -> bool:
+def has_costly_workers(workers: Iterable[Worker]) -> bool:
     """Whether a call of any of them costs something."""
-    return bool(real_workers(workers))
+    return bool(costly_workers(workers))
 
 
 def has_paid_workers(workers: Iterable[Worker]) -> bool:

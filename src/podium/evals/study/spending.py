@@ -18,7 +18,7 @@ from podium.tasks import Task
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import real_workers
+from podium.workers.traits import costly_workers
 from podium.workflow import Access, Step, Workflow
 
 REPEATED = 0.2
@@ -114,7 +114,7 @@ def forecast_cost(
     # Each plan takes about as long as an answer.
     planned = count * conductors * (conducting.total_s + answering.total_s) / concurrency
     seconds = answering.seconds(asked, concurrency=concurrency) + planned if answering.is_timed else None
-    real = [worker for worker in real_workers(pool) if not worker.profile.price.is_declared_free]
+    real = [worker for worker in costly_workers(pool) if not worker.profile.price.is_declared_free]
     pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.is_declared_free
     return StudyCost(
         questions=len(questions.tasks),

@@ -31,7 +31,7 @@ from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_paid_workers, has_real_workers, is_tool
+from podium.workers.traits import has_costly_workers, has_paid_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings with which a study may be resumed when they differ; its answers stay valid."""
@@ -188,7 +188,7 @@ class StudyRun:
             bounds=Bounds.of(known.repeated),
             misjudged=known.misjudged,
             spent_usd=spent_usd,
-            recorded=any(isinstance(worker, ReplayWorker) for worker in pool) or not has_real_workers(pool),
+            recorded=any(isinstance(worker, ReplayWorker) for worker in pool) or not has_costly_workers(pool),
             notes=tuple(filter(None, notes)),
             files=tuple(written),
         )

@@ -122,9 +122,9 @@ class Judge(GraderSettings):
             state.worker = build_worker(self.worker)
         request = Request(tuple(messages), seed=f"judge/{len(messages)}")
         own = replace(context, dispatcher=state.dispatcher)
-        call = WorkerCall(own, state.worker, request, [], calls=1, wait=True)
+        call = WorkerCall(own, state.worker, request, [], counts_as_call=True, waits_for_cooldown=True)
         try:
-            reply = await context.dispatcher.cached(state.worker, request, call.reply)
+            reply = await context.dispatcher.reply_or_call(state.worker, request, call.run)
         except WorkerError as error:
             raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
         return reply.text

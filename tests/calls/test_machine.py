@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.calls import host
-from podium.calls.host import Host
+from podium.calls import machine
+from podium.calls.machine import Machine
 from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate
@@ -55,26 +55,26 @@ async def loads(path: Path, *, shared: str, loaded_at_once: int = 1) -> list[str
 
 
 async def test_calls_of_all_questions_are_grouped_by_model(tmp_path: Path) -> None:
-    assert await loads(tmp_path, shared=', host = "here"') == ["a-1", "b-1", "c-1"]
+    assert await loads(tmp_path, shared=', machine = "here"') == ["a-1", "b-1", "c-1"]
     assert len(await loads(tmp_path, shared="")) > 3, "what a machine does without it"
 
 
 async def test_as_many_models_are_used_at_once_as_the_machine_holds(tmp_path: Path) -> None:
-    shared = ', host = "here", loaded_at_once = 2'
+    shared = ', machine = "here", loaded_at_once = 2'
     assert await loads(tmp_path, shared=shared, loaded_at_once=2) == ["a-1", "b-1", "c-1"]
 
 
 def test_workers_of_one_machine_agree_on_what_it_holds(tmp_path: Path) -> None:
     path = write_team(
-        tmp_path / "team.toml", "http://x/v1", shared=', host = "here"', more=", loaded_at_once = 2"
+        tmp_path / "team.toml", "http://x/v1", shared=', machine = "here"', more=", loaded_at_once = 2"
     )
     with pytest.raises(UsageError, match="c says that here holds 2 models at once"):
         open_pool(path)
 
 
 async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "LONGEST_TURN_S", 0.1)
-    shared = Host(1)
+    monkeypatch.setattr(machine, "LONGEST_TURN_S", 0.1)
+    shared = Machine(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     order: list[str] = []
 
@@ -94,7 +94,7 @@ async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch
 
 
 async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None:
-    shared = Host(1)
+    shared = Machine(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     other = asyncio.create_task(second.acquire("r", 1))
@@ -112,7 +112,7 @@ async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None
 @settings(deadline=None, max_examples=40)
 def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int, holds: int) -> None:
     async def play() -> None:
-        rng, shared = Random(f"host/{seed}"), Host(holds)
+        rng, shared = Random(f"machine/{seed}"), Machine(holds)
         limiters = [RateLimiter(Limits(concurrency=rng.randint(1, 3)), shared, str(k)) for k in range(models)]
 
         async def call(number: int) -> None:
@@ -135,15 +135,15 @@ def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int
         assert all(one is None or isinstance(one, asyncio.CancelledError) for one in ended)
         assert not any(one.in_flight or one.waiting for one in limiters)
 
-    linger, host._LINGER_S = host._LINGER_S, 0.0
+    linger, machine._LINGER_S = machine._LINGER_S, 0.0
     try:
         asyncio.run(play())
     finally:
-        host._LINGER_S = linger
+        machine._LINGER_S = linger
 
 
 def local(name: str, *, holds: int = 1) -> ScriptedWorker:
-    limits = Limits(host="here", loaded_at_once=holds, load_s=5.0)
+    limits = Limits(machine="here", loaded_at_once=holds, load_s=5.0)
     return ScriptedWorker(name, ["4"] * 9, profile=Profile(name=name, latency_s=1.0), limits=limits)
 
 
@@ -160,10 +160,10 @@ class Told:
     name = "told"
 
     def __init__(self) -> None:
-        self.must_load: list[tuple[str, ...]] = []
+        self.unloaded_models: list[tuple[str, ...]] = []
 
     async def plan(self, request: PlanRequest) -> Plan:
-        self.must_load.append(request.must_load)
+        self.unloaded_models.append(request.unloaded_models)
         return Plan("", Workflow((Step(0, "Answer."),)))
 
 
@@ -172,7 +172,7 @@ async def test_a_planner_is_told_which_models_would_have_to_be_loaded() -> None:
     async with Team.open(Pool([local("a"), local("b"), ScriptedWorker("c", ["4"])]), planner=told) as team:
         for _ in range(2):
             await team.ask("2 + 2?")
-    assert told.must_load == [(), ("b",)]
+    assert told.unloaded_models == [(), ("b",)]
 
 
 async def test_a_kept_plan_depends_on_no_machines_memory(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ async def test_a_kept_plan_depends_on_no_machines_memory(tmp_path: Path) -> None
     async with Team.open(Pool([local("a"), local("b")]), planner=told, cache=path) as team:
         for _ in range(2):
             await team.ask("2 + 2?")
-    assert told.must_load == [(), ()]
+    assert told.unloaded_models == [(), ()]
 
 
 async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
@@ -189,11 +189,11 @@ async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
     async with Team.open(Pool([local("a"), local("b")]), planner=told) as team:
         await team.ask("2 + 2?")
         await evaluate(team, tasks)
-    assert told.must_load == [()] * 3
+    assert told.unloaded_models == [()] * 3
 
 
 async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> None:
-    shared = Host(1)
+    shared = Machine(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     second.pause(0.3)
@@ -209,7 +209,7 @@ async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> 
 
 
 async def test_a_model_whose_calls_are_held_back_gives_way_at_once() -> None:
-    shared = Host(1)
+    shared = Machine(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     first.pause(0.5)

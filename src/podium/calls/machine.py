@@ -18,7 +18,7 @@ _LINGER_S = 0.05
 """A model without calls stays for so long before another is loaded: the next step of a question may need it."""
 
 
-class Queue(Protocol):
+class CallQueue(Protocol):
     """The calls of one worker: those in flight, and those that wait."""
 
     @property
@@ -37,7 +37,7 @@ class Queue(Protocol):
         ...
 
 
-class Host:
+class Machine:
     """Which models of one machine are believed to be loaded, and whose turn it is. For one event loop.
 
     Args:
@@ -46,7 +46,7 @@ class Host:
 
     def __init__(self, loaded_at_once: int) -> None:
         self._loaded_at_once = loaded_at_once
-        self._queues: dict[str, list[Queue]] = {}
+        self._queues: dict[str, list[CallQueue]] = {}
         """Those of each model's workers."""
         self._loaded: dict[str, float] = {}
         """When each loaded model was, the first in front."""
@@ -57,7 +57,7 @@ class Host:
         """The models that need not be loaded first."""
         return frozenset(self._loaded)
 
-    def add(self, model: str, queue: Queue) -> None:
+    def add(self, model: str, queue: CallQueue) -> None:
         """Count the calls of one more worker."""
         self._queues.setdefault(model, []).append(queue)
 
@@ -133,7 +133,7 @@ class Host:
 
 
 def model_of(worker: Worker) -> str:
-    """What tells a worker's model from the others of its host: two workers of one model take its memory once."""
+    """What tells a worker's model from the others of its machine: two workers of one model take its memory once."""
     identity = worker.identity or {}
     named = [str(identity[key]) for key in ("url", "model", "file") if key in identity]
     return " ".join(named) or worker.profile.name
