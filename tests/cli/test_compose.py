@@ -150,7 +150,7 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     Path("open.csv").write_text("question\nWhat is 10 plus seven? Add the numbers.\n")
     done = podium(
         *("study", "--preset", "compose", "--pool", "many/candidates.toml", "--tasks", "open.csv"),
-        *("--judge", "m37", "--run-budget-usd", "1", "--out", "team"),
+        *("--judge", "m37", "budget.run_usd=1", "--out", "team"),
     )
     assert done.status == 0, done.err
     assert "covers unsorted" in done.out
@@ -168,7 +168,6 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
         (("pool.toml", "mine.csv", "--run-budget-usd", "0"), "--run-budget-usd 0: give dollars above 0."),
         (("pool.toml", "mine.csv"), "say with --run-budget-usd how much it may spend"),
         (("two.toml", "mine.csv", "--run-budget-usd", "1", "--out", "there"), "no study composed it"),
-        (("two.toml", "mine.csv", "--run-budget-usd", "1", "plan.max_steps=2"), "leave plan.max_steps=2 out"),
         (("two.toml", "none.csv", "--run-budget-usd", "1", "--out", "new"), "none.csv"),
         (
             ("two.toml", "open.csv", "--run-budget-usd", "1", "--out", "new"),

@@ -1,4 +1,4 @@
-"""`podium study --preset compose`: chooses a team from many candidates by the user's own questions, within a budget.
+"""The preset `compose` of a study: chooses a team from many candidates by the user's own questions, within a budget.
 
 `podium.evals.study.candidates` asks the candidates and chooses.
 """
@@ -14,11 +14,11 @@ from cyclopts import Parameter
 from rich.table import Table
 from rich.text import Text
 
-from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.progress import show_progress
 from podium.cli.study_run import StudyOptions
+from podium.cli.team_options import TeamOptions
 from podium.cli.terminal import open_console, print_sentence
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
@@ -31,17 +31,18 @@ from podium.evals.study.candidates import (
     order_of_tests,
 )
 from podium.evals.study.judging import PoolJudge
-from podium.evals.study.questions import StudyQuestions, load_study_questions
+from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.serving_files import write_workers
-from podium.rollout.run_folder import replace_file
+from podium.evals.study.study_run import StudySettings
+from podium.evals.suite.asking import open_run_dispatcher
+from podium.rollout.run_folder import hold_folder, replace_file
 from podium.team.settings import TeamSettings
-from podium.team.team_file import open_pool
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import read_key
-from podium.workers.traits import costly_workers, has_paid_workers
+from podium.workers.traits import costly_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
 """In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
@@ -54,25 +55,65 @@ _LONGEST_REASON = 100
 @Parameter(name="*", group="Preset compose")
 @dataclass(frozen=True)
 class ComposeOptions:
-    """How a team is chosen among the candidates, which --pool names: a pool file with prices, or the address of an
-    endpoint whose /models says prices."""
+    """How a team is chosen among the candidates: the team's workers, whose prices are known, or the models of an
+    endpoint whose /models says prices, if --pool is its address."""
 
     workers: int | None = None
     """The most workers of the team. Default: as many as the kinds of questions need."""
     key_env: str | None = None
     """The environment variable with the endpoint's API key, where --pool is an address."""
 
+    def check(self, team: TeamOptions) -> None:
+        """Refuse what cannot be used.
+
+        Raises:
+            UsageError: there is something.
+        """
+        if self.workers is not None and self.workers < 1:
+            raise UsageError(f"--workers {self.workers}: give at least 1.")
+        if self.key_env is not None and not is_address(team.pool):
+            raise UsageError(f"--key-env {self.key_env}: a pool file names its keys itself; leave it out.")
+
 
 DEFAULT_COMPOSE = ComposeOptions()
 
 
+def is_address(pool: str | None) -> bool:
+    """Whether --pool is the address of an endpoint."""
+    return pool is not None and "://" in pool
+
+
+def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
+    """Write the models of an endpoint as a pool file in a folder. Returns its name.
+
+    Raises:
+        UsageError: there are none, or they cannot be read.
+    """
+    key = None if key_env is None else read_key(key_env, address, where=("--key-env",))
+    try:
+        catalogue = asyncio.run(read_catalogue(address, key, key_env))
+    except WorkerError as error:
+        raise UsageError(f"{address}: its list of models cannot be read: {error}") from None
+    if not catalogue.workers:
+        raise UsageError(
+            f"{address} lists no model with a price ({counted(catalogue.left_out, 'model')} without); write a pool "
+            "file with prices instead."
+        )
+    if catalogue.left_out:
+        left_out = counted(catalogue.left_out, "model")
+        open_console(stderr=True).print(f"Left out: {left_out} without a price or without text.")
+    folder.mkdir(parents=True, exist_ok=True)
+    replace_file(folder / CANDIDATES, toml_text({"worker": catalogue.workers}).encode())
+    return str(folder / CANDIDATES)
+
+
 def compose(
-    options: ComposeOptions,
+    team: TeamSettings,
+    pool: Pool,
+    questions: StudyQuestions,
     study: StudyOptions,
-    tasks: str,
+    options: ComposeOptions,
     *,
-    split: str | None,
-    questions: int | None,
     out: Path,
 ) -> int:
     """Test many candidates on questions, the cheapest first, and write a team of few that cover them.
@@ -83,33 +124,29 @@ def compose(
     Raises:
         UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    budget, candidates, file = study.team.run_budget_usd, study.team.pool or study.team.team, out / TEAM_FILE
+    budget, judge, file = team.budget.run_usd, study.settings.judge, out / TEAM_FILE
     if budget is None:
         raise UsageError("--preset compose pays for tests; say with --run-budget-usd how much it may spend.")
     if not 0 < budget < float("inf"):
         raise UsageError(f"--run-budget-usd {budget:g}: give dollars above 0.")
-    if candidates is None:
-        raise UsageError("No candidates are named; give a pool file or an endpoint's address with --pool.")
-    if options.workers is not None and options.workers < 1:
-        raise UsageError(f"--workers {options.workers}: give at least 1.")
+    if not pool.answering:
+        raise UsageError(f"{team.workers_file} has only tools; give candidates that answer questions.")
     if file.exists() and not file.read_bytes().startswith(_HEADER.encode()):
         raise UsageError(f"{file} exists, and no study composed it; give another --out.")
-    if file.resolve() == pool_file(candidates).resolve():
+    if file.resolve() == pool_file(team.workers_file).resolve():
         raise UsageError(f"{file} is the file of the candidates; give another --out.")
-    with parent_folder(file):
-        pool = _open_candidates(candidates, options.key_env, out)
-        if study.settings.judge is not None:
-            pool.named(study.settings.judge)
-        found = load_study_questions(tasks, split=split, size=questions, seed=study.settings.seed, pool=pool)
-        if found.judged_by == "agreement" and study.settings.judge is None:
-            raise UsageError(
-                f"{tasks} has no column answer; add one, or name the candidate that judges answers with --judge."
-            )
-        kinds = QuestionKinds.of(found.tasks, _KINDS)
-        _say_plan(pool, kinds)
-        if study.dry_run:
-            return 0
-        answers, spent_usd = asyncio.run(_ask(pool, found, kinds, study, folder=out))
+    if judge is not None:
+        pool.named(judge)
+    elif questions.judged_by == "agreement":
+        raise UsageError(
+            f"{questions.name} has no column answer; add one, or name the candidate that judges answers with --judge."
+        )
+    kinds = QuestionKinds.of(questions.tasks, _KINDS)
+    _say_plan(pool, kinds)
+    if study.dry_run:
+        return 0
+    with parent_folder(file), hold_folder(out):
+        answers, spent_usd = asyncio.run(_ask(team, pool, questions, kinds, study.settings, folder=out))
         composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:
             tallies = {one.worker: one.tallies for one in answers if one.worker in composed.chosen}
@@ -122,54 +159,21 @@ def compose(
     return 0 if composed.chosen else 1
 
 
-def _open_candidates(name: str, key_env: str | None, folder: Path) -> Pool:
-    """The candidates of a pool file, or those of an endpoint, whose list is kept as a pool file in `folder`.
-
-    Raises:
-        UsageError: there are none, or they cannot be read.
-    """
-    if "://" not in name:
-        if key_env is not None:
-            raise UsageError(f"--key-env {key_env}: {name} is a pool file, which names its keys itself.")
-        pool = open_pool(name, rated=False)
-    else:
-        key = None if key_env is None else read_key(key_env, name, where=("--key-env",))
-        try:
-            catalogue = asyncio.run(read_catalogue(name, key, key_env))
-        except WorkerError as error:
-            raise UsageError(f"{name}: its list of models cannot be read: {error}") from None
-        if not catalogue.workers:
-            raise UsageError(
-                f"{name} lists no model with a price ({counted(catalogue.left_out, 'model')} without); write a pool "
-                "file with prices instead."
-            )
-        if catalogue.left_out:
-            left_out = counted(catalogue.left_out, "model")
-            open_console(stderr=True).print(f"Left out: {left_out} without a price or without text.")
-        folder.mkdir(parents=True, exist_ok=True)
-        replace_file(folder / CANDIDATES, toml_text({"worker": catalogue.workers}).encode())
-        pool = open_pool(str(folder / CANDIDATES), rated=False)
-    if not pool.answering:
-        raise UsageError(f"{name} has only tools; give candidates that answer questions.")
-    return pool
-
-
 async def _ask(
-    pool: Pool, questions: StudyQuestions, kinds: QuestionKinds, study: StudyOptions, *, folder: Path
+    team: TeamSettings,
+    pool: Pool,
+    questions: StudyQuestions,
+    kinds: QuestionKinds,
+    settings: StudySettings,
+    *,
+    folder: Path,
 ) -> tuple[tuple[Candidate, ...], float]:
     """What the candidates answered, and the dollars that all starts have spent."""
     try:
-        with open_dispatcher(
-            paid_workers=has_paid_workers(pool),
-            run=folder,
-            run_usd=study.team.run_budget_usd,
-            day_usd=study.team.day_budget_usd,
-            cache=study.team.cache or folder / RESPONSES,
-        ) as dispatcher:
-            if study.settings.judge is not None:
-                questions = questions.with_judge(PoolJudge(pool, study.settings.judge, dispatcher))
-            named = TeamSettings(pool=study.team.pool or study.team.team)
-            table = questions.table(folder, named, pool, study.settings.concurrency)
+        with open_run_dispatcher(team, pool, folder) as dispatcher:
+            if settings.judge is not None:
+                questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
+            table = questions.table(folder, team, pool, settings.concurrency)
             with show_progress() as show:
                 answers = await ask_candidates(table, kinds, dispatcher, on_tested=partial(show, "Testing"))
             assert dispatcher.run_limit is not None  # A run with a budget has one.

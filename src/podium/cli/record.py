@@ -12,7 +12,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from podium.calls.dispatcher import RESPONSES, open_dispatcher
+from podium.calls.dispatcher import RESPONSES
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars
@@ -23,7 +23,7 @@ from podium.cli.team_options import Keys, RunOptions
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import build
 from podium.errors import NoTasksError, RunMismatchError, UsageError
-from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone
+from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
 from podium.recordings import SPLITS, header_path, unfinished_path
@@ -36,7 +36,6 @@ from podium.team.team_file import open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_paid_workers
 
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
@@ -235,14 +234,7 @@ async def _ask(
     """Ask the workers. At the end, close their connections. Also returns the dollars of all starts."""
     with (
         show_progress() as show,
-        open_dispatcher(
-            paid_workers=has_paid_workers(table.pool),
-            run=table.folder,
-            cache=settings.cache or table.folder / RESPONSES,
-            replay=settings.replay,
-            day_usd=settings.budget.day_usd,
-            run_usd=settings.budget.run_usd,
-        ) as dispatcher,
+        open_run_dispatcher(settings, table.pool, table.folder) as dispatcher,
     ):
         try:
             limited = dispatcher.charging(StartLimit(budget.calls, budget.seconds))

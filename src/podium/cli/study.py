@@ -6,13 +6,19 @@ It opens the questions that the options name. `study_run` and `compose` do the r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from podium.cli.compose import DEFAULT_COMPOSE, ComposeOptions, compose
+from podium.cli.compose import (
+    DEFAULT_COMPOSE,
+    ComposeOptions,
+    compose,
+    is_address,
+    write_candidates,
+)
 from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Keys
@@ -74,12 +80,15 @@ def study(
     if tasks is None:
         raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
     if preset == "compose":
-        if keys:
-            raise UsageError(f"--preset compose reads no keys of a team; leave {keys[0]} out.")
-        return compose(candidates, options, tasks, split=split, questions=questions, out=folder)
+        candidates.check(options.team)
+        if is_address(options.team.pool):
+            pool = write_candidates(str(options.team.pool), candidates.key_env, folder)
+            options = replace(options, team=replace(options.team, pool=pool))
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
     found = load_study_questions(tasks, split=split, size=questions, seed=options.settings.seed, pool=workers)
+    if preset == "compose":
+        return compose(team, workers, found, options, candidates, out=folder)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, found, options, made_of=made_of, out=folder)
 

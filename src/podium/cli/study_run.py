@@ -29,6 +29,7 @@ from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.spending import StudyCost
 from podium.evals.study.study_page import HTML, MARKDOWN
 from podium.evals.study.study_run import StudyRun, StudySettings
+from podium.rollout.run_folder import hold_folder
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 
@@ -81,7 +82,9 @@ def run_study(
         return 0
     _confirm(cost, options)
     study.open_folder(made_of)
-    _print_result(asyncio.run(_measure(study, cost)), options, out)
+    with hold_folder(out):
+        result = asyncio.run(_measure(study, cost))
+    _print_result(result, options, out)
     return 0
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import UsageError
 from podium.evals.study.answering import WorkerAnswers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
@@ -23,7 +22,7 @@ from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
 from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
 from podium.evals.study.study_page import write_page
-from podium.evals.suite.asking import AskingProgress
+from podium.evals.suite.asking import AskingProgress, open_run_dispatcher
 from podium.evals.suite.suite_run import ShowProgress
 from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
@@ -31,7 +30,7 @@ from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_costly_workers, has_paid_workers, is_tool
+from podium.workers.traits import has_costly_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings with which a study may be resumed when they differ; its answers stay valid."""
@@ -138,15 +137,7 @@ class StudyRun:
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit, questions = team.budget.run_usd, self.questions
-        with open_dispatcher(
-            paid_workers=has_paid_workers(pool),
-            run=self.out,
-            run_usd=limit,
-            day_usd=team.budget.day_usd,
-            cache=team.cache or self.out / RESPONSES,
-            replay=team.replay,
-            pays=cost.paid,
-        ) as dispatcher:
+        with open_run_dispatcher(team, pool, self.out, pays=cost.paid) as dispatcher:
             spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:

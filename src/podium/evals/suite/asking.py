@@ -7,14 +7,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from podium.calls import Dispatcher
+from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
+from podium.team.settings import TeamSettings
 from podium.trace import Trace
+from podium.workers.pool import Pool
+from podium.workers.traits import has_paid_workers
 
 
 @dataclass(slots=True)
@@ -77,6 +83,25 @@ class StartLimit:
     def exhausted(self) -> bool:
         """Whether more was spent than the limit: never."""
         return False
+
+
+def open_run_dispatcher(
+    team: TeamSettings, pool: Pool, folder: Path, *, pays: bool = False
+) -> AbstractContextManager[Dispatcher]:
+    """The dispatcher of a run, whose folder keeps all answers.
+
+    Args:
+        pays: whether something besides workers costs money.
+    """
+    return open_dispatcher(
+        paid_workers=has_paid_workers(pool),
+        run=folder,
+        run_usd=team.budget.run_usd,
+        day_usd=team.budget.day_usd,
+        cache=team.cache or folder / RESPONSES,
+        replay=team.replay,
+        pays=pays,
+    )
 
 
 async def ask_each_alone(
