@@ -11,15 +11,29 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.evals.fingerprints import fingerprints
 from podium.evals.look_log import TRAIN, looks_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
-from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable, TableSettings, tables_of
-from podium.evals.suite.opened_table import OpenedTable
-from podium.evals.suite.plan_controls import PLAN_CONTROLS
-from podium.evals.suite.suite_settings import PlannerEntry, PoolEntry, SuiteSettings
+from podium.evals.suite.manifest import (
+    SeedAnswersFile,
+    SuiteManifest,
+    SuiteRow,
+    SuiteTable,
+    TableSettings,
+    tables_of,
+)
+from podium.evals.suite.opened_table import OpenedTable, untrained_of
+from podium.evals.suite.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
 from podium.tasks import warnings_of
-from podium.workers.replay import ReplayWorker, replays_conditioned, unknown_length_warning
+from podium.team.opened_planner import pays_for_plans
+from podium.workers.replay import (
+    ReplayWorker,
+    replays_bare_questions,
+    replays_conditioned,
+    unknown_length_warning,
+)
 from podium.workers.traits import has_paid_workers
 
 _STOPPED = (
@@ -91,7 +105,7 @@ async def _checked(
     pays = False
     for entry in _entries(settings, table):
         setup = setups[entry.pool]
-        for each in setup.entries(entry):
+        for each in _expanded(setup, entry):
             if each.checkpoint is not None and each.checkpoint in misfits:
                 continue  # The same policy at another level is refused once.
             of_seeds = [each.of_seed(seed) for seed in list(answers)[: each.seeds]]
@@ -101,12 +115,12 @@ async def _checked(
                 problems += found
                 misfits.add(each.checkpoint)
                 continue
-            controls = setup.controls(each)
-            pays |= setup.pays(each)
+            controls = _controls(setup, each)
+            pays |= _pays(setup, each)
             if _chooses(each, controls) and entry.pool not in training:
                 of_training = setup.training(settings.training)
                 training[entry.pool] = list(_training(of_training, settings, entry.pool))
-            rows += setup.rows(settings, each, controls, answers)
+            rows += _rows(setup, settings, each, controls, answers)
     if training and table.split == TRAIN:
         problems.append(
             f"Planners or controls of {table.label} make their choices on training questions; "
@@ -139,11 +153,89 @@ async def _checked(
     )
 
 
+def _expanded(setup: OpenedTable, entry: PlannerEntry) -> Iterator[PlannerEntry]:
+    """The planner; in the place of `single:*`, each worker alone."""
+    if entry.planner != EACH_WORKER:
+        yield entry
+        return
+    for name in setup.pool.answering:
+        yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
+
+
+def _rows(
+    setup: OpenedTable,
+    settings: SuiteSettings,
+    entry: PlannerEntry,
+    controls: Sequence[str],
+    answers: Mapping[int, int],
+) -> Iterator[SuiteRow]:
+    """The rows of a planner and of its controls, whose files are told apart also by the files that they read.
+
+    Args:
+        answers: by seed, how many answers a file has when it is complete.
+    """
+    answers = dict(list(answers.items())[: entry.seeds])
+    of_seeds = {seed: entry.of_seed(seed) for seed in answers}
+    read = {seed: _fingerprints(setup, each) for seed, each in of_seeds.items()}
+    for control in (None, *controls):
+        files = (
+            SeedAnswersFile(
+                key=setup.table.key(settings, of_seeds[seed], control, seed, read[seed]),
+                seed=seed,
+                answers=count,
+            )
+            for seed, count in answers.items()
+        )
+        yield SuiteRow(entry=entry, control=control, files=tuple(files))
+
+
+def _fingerprints(setup: OpenedTable, entry: PlannerEntry) -> list[object]:
+    """Those of all files on which a planner's answers depend."""
+    before = untrained_of(entry)
+    planners = [setup.led_by(each) for each in (entry, before) if each is not None]
+    return fingerprints(setup.table.tasks.name, setup.table.pool.name, setup.pool, planners)
+
+
+def _pays(setup: OpenedTable, entry: PlannerEntry) -> bool:
+    """Whether answers or plans of this planner cost money."""
+    return has_paid_workers(setup.pool) or pays_for_plans(setup.led_by(entry), setup.pool)
+
+
+def _control_problem(setup: OpenedTable, control: PlanControl, entry: PlannerEntry) -> str | None:
+    """Why a planner cannot have a control here, in a sentence; None: it can."""
+    named = f"The control {control.name} of {entry.row}"
+    if setup.drawn is not None and control.needs & {"best worker", "plans"}:
+        return f"{named} needs the same workers for every question, and here they are drawn; leave it out."
+    if replays_bare_questions(setup.pool) and not control.on_recordings:
+        return (
+            f"{named} cannot run over {setup.table.pool.name}: it shows workers others' responses, or gives them "
+            "other subtasks, and a recording has only answers to the bare question; leave it out."
+        )
+    described = setup.pool.ratings is not None or any(p.description or p.skills for p in setup.pool.profiles)
+    if "ability" in control.needs and not described:
+        return (
+            f"{named} needs workers of which something is said, and {setup.table.pool.name} has neither "
+            "descriptions nor ratings; leave it out."
+        )
+    if "untrained" in control.needs and untrained_of(entry) is None:
+        return (
+            f"{named} needs a checkpoint from before training; name it with untrained = ..., or leave it out."
+        )
+    return None
+
+
+def _controls(setup: OpenedTable, entry: PlannerEntry) -> list[str]:
+    """The controls of a planner by name; with "all", those that can run here."""
+    if entry.controls != "all":
+        return list(entry.controls)
+    return [c.name for c in PLAN_CONTROLS.values() if _control_problem(setup, c, entry) is None]
+
+
 def _training(setup: OpenedTable, settings: SuiteSettings, pool: PoolEntry | None) -> Iterator[SuiteRow]:
     """Each worker of a pool alone on the training questions."""
     once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
     for name in setup.pool.answering:
-        yield from setup.rows(once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
+        yield from _rows(setup, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
 async def _problems(setup: OpenedTable, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
@@ -156,7 +248,7 @@ async def _problems(setup: OpenedTable, entry: PlannerEntry, settings: SuiteSett
     except UsageError as error:
         found = f"{entry.row} on {setup.table.label}: {error}"
     asked = () if entry.controls == "all" else entry.controls
-    refused = (setup.control_problem(PLAN_CONTROLS[name], entry) for name in asked)
+    refused = (_control_problem(setup, PLAN_CONTROLS[name], entry) for name in asked)
     return [problem for problem in (found, *refused) if problem is not None]
 
 
@@ -174,7 +266,7 @@ def _cannot(setup: OpenedTable, entry: PlannerEntry) -> str | None:
     lacking = [name for name in baseline.needs(argument) if name and name not in setup.pool.names]
     if lacking:
         return f"{entry.row} needs the worker {lacking[0]!r}, which {setup.table.pool.name} does not have."
-    if setup.recorded and not baseline.on_recordings:
+    if replays_bare_questions(setup.pool) and not baseline.on_recordings:
         return (
             f"{entry.row} cannot run over {setup.table.pool.name}: its steps rewrite the question or read other "
             "responses, and a recording has only answers to the bare question; leave it out, or use live workers."

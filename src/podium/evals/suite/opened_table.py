@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 
@@ -10,15 +10,11 @@ from podium.calls import Dispatcher
 from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
-from podium.evals.fingerprints import fingerprints
-from podium.evals.suite.manifest import SeedAnswersFile, SuiteRow, TableSettings
-from podium.evals.suite.plan_controls import PLAN_CONTROLS, PlanControl
+from podium.evals.suite.manifest import TableSettings
 from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.suite_settings import (
-    EACH_WORKER,
     AnsweringSettings,
     PlannerEntry,
-    SuiteSettings,
     WorkerDegradation,
 )
 from podium.planner import Planner
@@ -26,14 +22,11 @@ from podium.planners import VOTE
 from podium.rollout.random_pools import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
-from podium.team import opened_planner
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool
-from podium.workers.replay import replays_bare_questions
-from podium.workers.traits import has_paid_workers
 from podium.workers.vote import VoteWorker
 
 
@@ -100,51 +93,7 @@ class OpenedTable:
         """The same workers with so many training questions."""
         return replace(self, table=self.table.training(questions))
 
-    @property
-    def recorded(self) -> bool:
-        """Whether any worker gives recorded answers to the bare question, whatever it is shown."""
-        return replays_bare_questions(self.pool)
-
-    def entries(self, entry: PlannerEntry) -> Iterator[PlannerEntry]:
-        """The planner; in the place of `single:*`, each worker alone."""
-        if entry.planner != EACH_WORKER:
-            yield entry
-            return
-        for name in self.pool.answering:
-            yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
-
-    def rows(
-        self,
-        settings: SuiteSettings,
-        entry: PlannerEntry,
-        controls: Sequence[str],
-        answers: Mapping[int, int],
-    ) -> Iterator[SuiteRow]:
-        """The rows of a planner and of its controls, whose files are told apart also by the files that they read.
-
-        Args:
-            answers: by seed, how many answers a file has when it is complete.
-        """
-        answers = dict(list(answers.items())[: entry.seeds])
-        of_seeds = {seed: entry.of_seed(seed) for seed in answers}
-        read = {seed: self._fingerprints(each) for seed, each in of_seeds.items()}
-        for control in (None, *controls):
-            files = (
-                SeedAnswersFile(
-                    key=self.table.key(settings, of_seeds[seed], control, seed, read[seed]),
-                    seed=seed,
-                    answers=count,
-                )
-                for seed, count in answers.items()
-            )
-            yield SuiteRow(entry=entry, control=control, files=tuple(files))
-
-    def _fingerprints(self, entry: PlannerEntry) -> list[object]:
-        before = untrained_of(entry)
-        planners = [self._led(each) for each in (entry, before) if each is not None]
-        return fingerprints(self.table.tasks.name, self.table.pool.name, self.pool, planners)
-
-    def _led(self, entry: PlannerEntry, settings: AnsweringSettings | None = None) -> TeamSettings:
+    def led_by(self, entry: PlannerEntry, settings: AnsweringSettings | None = None) -> TeamSettings:
         """The team with the planner of an entry, and the limits of a suite."""
         led = self.team.with_planner(entry, entry.conductor)
         if settings is None:
@@ -171,7 +120,7 @@ class OpenedTable:
             UsageError: it does not exist, or must not plan for this pool.
         """
         opened = Team.from_settings(
-            self._led(entry, settings),
+            self.led_by(entry, settings),
             self.pool,
             planner=learned,
             dispatcher=dispatcher or Dispatcher(),
@@ -187,40 +136,6 @@ class OpenedTable:
             yield opened
         finally:
             await opened.release()
-
-    def pays(self, entry: PlannerEntry) -> bool:
-        """Whether answers or plans of this planner cost money."""
-        return has_paid_workers(self.pool) or opened_planner.pays_for_plans(self._led(entry), self.pool)
-
-    def control_problem(self, control: PlanControl, entry: PlannerEntry) -> str | None:
-        """Why a planner cannot have a control here, in a sentence; None: it can."""
-        named = f"The control {control.name} of {entry.row}"
-        if self.drawn is not None and control.needs & {"best worker", "plans"}:
-            return (
-                f"{named} needs the same workers for every question, and here they are drawn; leave it out."
-            )
-        if self.recorded and not control.on_recordings:
-            return (
-                f"{named} cannot run over {self.table.pool.name}: it shows workers others' responses, or gives them "
-                "other subtasks, and a recording has only answers to the bare question; leave it out."
-            )
-        described = self.pool.ratings is not None or any(
-            p.description or p.skills for p in self.pool.profiles
-        )
-        if "ability" in control.needs and not described:
-            return (
-                f"{named} needs workers of which something is said, and {self.table.pool.name} has neither "
-                "descriptions nor ratings; leave it out."
-            )
-        if "untrained" in control.needs and untrained_of(entry) is None:
-            return f"{named} needs a checkpoint from before training; name it with untrained = ..., or leave it out."
-        return None
-
-    def controls(self, entry: PlannerEntry) -> list[str]:
-        """The controls of a planner by name; with "all", those that can run here."""
-        if entry.controls != "all":
-            return list(entry.controls)
-        return [c.name for c in PLAN_CONTROLS.values() if self.control_problem(c, entry) is None]
 
 
 def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
