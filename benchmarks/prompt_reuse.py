@@ -60,7 +60,7 @@ model = "m"
 base_url = "{url}"
 profile = "{profile}"
 temperature = 0.0
-limits = {{ max_tokens = 12, timeout = 600, retries = 0 }}
+limits = {{ max_tokens = 12, timeout = 600, retries = 1 }}
 """
 PROFILES = {"ada": "Careful with numbers.", "bert": "Writes well."}
 
