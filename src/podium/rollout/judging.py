@@ -39,7 +39,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
     except RefusalError as refusal:
         raise BudgetError(f"The answer is not judged. {refusal}") from None
     except GraderError as error:
-        if ledger.calls and dispatcher.refusal is not None:  # A judge's call was not tried again.
+        if dispatcher.refusal is not None:  # A judge's call was not tried again.
             raise BudgetError(f"The answer is not judged. {dispatcher.refusal}") from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.

@@ -15,18 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from podium.calls import Dispatcher
-from podium.errors import BudgetError, GraderError
+from podium.calls import CallContext, Dispatcher, Ledger
+from podium.errors import GraderError
 from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.evals.suite.results import GradedAnswer
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, normalised_words
 from podium.rollout.run_data import grader_settings
+from podium.tasks.graders.judge import ask_judge
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade, Task
-from podium.team import Runner
-from podium.types import Message, Question, Value
+from podium.types import Budget, Message, Value
 from podium.workers.pool import Pool
 
 _LONGEST = 8_000
@@ -65,7 +65,7 @@ class PoolJudge:
 
         Raises:
             GraderError: the worker failed, or gave no verdict.
-            BudgetError: a spend limit refused the call.
+            RefusalError: a spend limit refused the call.
         """
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:
@@ -77,14 +77,13 @@ class PoolJudge:
         return float(verdict == "RIGHT")
 
     async def _ask(self, messages: Sequence[Message]) -> str:
-        *history, last = messages
-        runner = Runner.alone(self.worker, self.pool, self.dispatcher)
-        trace = await runner.answer(Question(text=last.content, history=tuple(history)), seed="study/judge")
-        if trace.answer is None:
-            if self.dispatcher.refusal is not None:
-                raise BudgetError(self.dispatcher.refusal)
-            raise GraderError(f"The judge {self.worker!r} did not answer: {trace.error}")
-        return trace.answer
+        context = CallContext(
+            ledger=Ledger(Budget(), spend_limits=self.dispatcher.spend_limits),
+            dispatcher=self.dispatcher,
+            queue_key="judge",
+            started=asyncio.get_running_loop().time(),
+        )
+        return await ask_judge(self.pool.named(self.worker), messages, context, channels=self.dispatcher)
 
 
 @dataclass(frozen=True)

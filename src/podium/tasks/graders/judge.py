@@ -116,15 +116,30 @@ class Judge(GraderSettings):
         return Grade(score, answer, context.ledger.usd)
 
     async def _reply(self, context: CallContext, messages: Sequence[Message]) -> str:
-        """The text of the worker's reply."""
         state = self._state
         if state.worker is None:
             state.worker = build_worker(self.worker)
-        request = Request(tuple(messages), seed=f"judge/{len(messages)}")
-        own = replace(context, dispatcher=state.dispatcher)
-        call = WorkerCall(own, state.worker, request, [], counts_as_call=True, waits_for_cooldown=True)
-        try:
-            reply = await context.dispatcher.reply_or_call(state.worker, request, call.run)
-        except WorkerError as error:
-            raise GraderError(f"The judge {self.worker.name!r} did not answer: {error}") from None
-        return reply.text
+        return await ask_judge(state.worker, messages, context, channels=state.dispatcher)
+
+
+async def ask_judge(
+    worker: Worker, messages: Sequence[Message], context: CallContext, *, channels: Dispatcher
+) -> str:
+    """The text of a judge's reply.
+
+    Args:
+        context: its ledger is charged, and its dispatcher's cache keeps the reply.
+        channels: has the judge's channel.
+
+    Raises:
+        GraderError: the worker failed.
+        RefusalError: a budget refuses the call.
+    """
+    request = Request(tuple(messages), seed=f"judge/{len(messages)}")
+    own = replace(context, dispatcher=channels)
+    call = WorkerCall(own, worker, request, [], counts_as_call=True, waits_for_cooldown=True)
+    try:
+        reply = await context.dispatcher.reply_or_call(worker, request, call.run)
+    except WorkerError as error:
+        raise GraderError(f"The judge {worker.profile.name!r} did not answer: {error}") from None
+    return reply.text
