@@ -84,6 +84,8 @@ class FixedPolicy:
     policy: WorkerPolicy
     plans: list[Workflow]
     name: str = "fixed"
+    takes_schema: bool = False
+    plan_format: None = None
 
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None

@@ -84,6 +84,9 @@ class _Text:
 class LocalPolicy:
     """A `Policy` over an engine. Its completions cost no money."""
 
+    takes_schema = False
+    plan_format = None
+
     def __init__(self, name: str, engine: InferenceEngine, guide: Guide | None = None) -> None:
         self._guide = guide
         self._name = name

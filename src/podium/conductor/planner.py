@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 
 from podium.conductor.plan_format import PlanFormat, PlanShape
-from podium.conductor.policy import Completion, Policy, Sampling, WorkerPolicy
+from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
     PromptSettings,
@@ -20,10 +20,10 @@ from podium.conductor.prompt import (
     second_prompt,
     thinking_prompt,
 )
-from podium.errors import RefusalError, UsageError, WorkerError
+from podium.errors import UsageError, WorkerError
 from podium.planner import PlanRequest
 from podium.trace import Plan
-from podium.types import SEED_PREFIX_CHARS, Message
+from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse
 
 _THOUGHT_TOKENS = 150
@@ -68,13 +68,12 @@ class Conductor:
     @property
     def streams_steps(self) -> bool:
         """Whether its policy writes structured plans, and may be held to their schema."""
-        held = isinstance(self._policy, WorkerPolicy) and self._policy.can_be_held
-        return held and self._prompt.form == "structured"
+        return self._policy.takes_schema and self._prompt.form == "structured"
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The `WorkerPolicy.plan_format` of its policy; None also for a policy that runs in this process."""
-        return self._policy.plan_format if isinstance(self._policy, WorkerPolicy) else None
+        """See `Policy`."""
+        return self._policy.plan_format
 
     def at_temperature(self, temperature: float) -> Conductor:
         """A copy of the planner whose plans are sampled at this temperature."""
@@ -101,20 +100,18 @@ class Conductor:
         numbering = PolicyNumbering.of(request.pool, prompt)
         ledger = request.ledger.part()
         request = numbering.request(replace(request, ledger=ledger))
-        messages, thought = build_prompt(request, prompt), Completion("")
+        messages = build_prompt(request, prompt)
         if prompt.think:
             thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
-            thought = await self._complete(thinking_prompt(messages), request, thinking)
+            thought = await self._policy.complete(thinking_prompt(messages), thinking, ledger)
             messages = thinking_prompt(messages, thought.text)
-        completion = await self._complete(messages, request, self._for_plan(request, 0))
+        completion = await self._policy.complete(messages, self._for_plan(request, 0), ledger)
         first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
-        if not (self._second_try and isinstance(first.decision, PlanError)):
-            return numbering.plan(first)
-        if request.ledger.exhausted:
+        if not self._second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
             return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self._complete(again, request, self._for_plan(request, 1))
+            completion = await self._policy.complete(again, self._for_plan(request, 1), ledger)
         except (WorkerError, UsageError) as error:
             # UsageError: a prompt with the first completion in it is too long.
             unanswered = replace(
@@ -158,19 +155,6 @@ class Conductor:
             form=self._prompt.form,
             cut=cut,
         )
-
-    async def _complete(
-        self, messages: tuple[Message, ...], request: PlanRequest, sampling: Sampling
-    ) -> Completion:
-        """Write one completion within the budget of the question.
-
-        Raises:
-            WorkerError: of kind "budget" if the budget does not allow it; else as `Policy.complete`.
-        """
-        try:
-            return await self._policy.complete(messages, sampling, request.ledger)
-        except RefusalError as refusal:
-            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with what the plan may hold."""

@@ -23,7 +23,7 @@ from podium.conductor.plan_format import (
     format_options,
     plan_text,
 )
-from podium.errors import WorkerError
+from podium.errors import RefusalError, WorkerError
 from podium.trace import Reply
 from podium.types import (
     DEFAULT_OPTIONS,
@@ -78,6 +78,16 @@ class Policy(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def takes_schema(self) -> bool:
+        """Whether it may be asked for plans by a schema."""
+        ...
+
+    @property
+    def plan_format(self) -> PlanFormat | None:
+        """The form in which its endpoint is asked for plans; None: not known yet, or it is no endpoint."""
+        ...
+
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
     ) -> Completion:
@@ -88,8 +98,8 @@ class Policy(Protocol):
                 first. None: there is no budget.
 
         Raises:
-            WorkerError: the worker did not answer, after all retries.
-            RefusalError: the budget refuses the first try.
+            WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
+                "budget").
             UsageError: the messages are longer than the policy can read.
         """
         ...
@@ -123,13 +133,13 @@ class WorkerPolicy:
         return self._worker.profile.name
 
     @property
-    def can_be_held(self) -> bool:
+    def takes_schema(self) -> bool:
         """Whether its endpoint may take a schema of the plan."""
         return self._formats is not None
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The form in which its endpoint is asked for plans; None: not known yet, or the worker is no endpoint."""
+        """See `Policy`."""
         return None if self._formats is None else self._formats.known_format
 
     async def complete(
@@ -235,9 +245,12 @@ class WorkerPolicy:
         call = WorkerCall(context, self._worker, request, [], counts_as_call=False, waits_for_cooldown=True)
         if listener is not None:
             call.stream_to(lambda attempt: (listener(), lambda thought: None), count())
-        reply = await (
-            self._dispatcher.reply_or_call(self._worker, request, call.run) if cached else call.run()
-        )
+        try:
+            reply = await (
+                self._dispatcher.reply_or_call(self._worker, request, call.run) if cached else call.run()
+            )
+        except RefusalError as refusal:
+            raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()

@@ -154,7 +154,9 @@ class Service:
     ) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
         planner = opened.planner
-        past = self.conversations.past_turn(request.question, caller) if opened.conducts else None
+        past = (
+            self.conversations.past_turn(request.question, caller) if opened.conductor is not None else None
+        )
         if past is None or past.worker not in pool.names:
             return planner
         closed = self.dispatcher.channel(pool.named(past.worker)).breaker.state == "closed"

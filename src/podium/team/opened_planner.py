@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, TrainedPlanLimits, read_podium_file
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
+from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
@@ -42,8 +43,9 @@ class OpenedPlanner:
     trained: TrainedPlanLimits = TrainedPlanLimits()
     """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
     method needs. These rounds and steps hold where the settings name none."""
-    conducts: bool = False
-    """Whether a language model writes its plans, so that a worker that gave an answer may be kept for the next one."""
+    conductor: Conductor | None = None
+    """The Conductor that writes its plans, so that a worker that gave an answer may be kept for the next one; None: it
+    is a baseline."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
@@ -221,11 +223,12 @@ def _of_worker(
     """A worker of the pool writes the plans, by the Conductor's prompt."""
     # The table may be that of another, trained Conductor.
     settings = table if table.settings is None else ConductorSettings()
+    conductor = make_worker_conductor(worker, pool, settings, dispatcher)
     return OpenedPlanner(
-        make_worker_conductor(worker, pool, settings, dispatcher),
+        conductor,
         f"{worker.profile.name}, {why}, untrained",
         fallback=table.fallback or worker.profile.name,
-        conducts=True,
+        conductor=conductor,
     )
 
 
@@ -236,7 +239,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
         conductor,
         f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",
         trained=checkpoint.plan or TrainedPlanLimits(),
-        conducts=True,
+        conductor=conductor,
     )
 
 
@@ -248,10 +251,11 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.what_it_conducts.questions}"
     endpoint = build_endpoint(settings, pool)
+    conductor = make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
-        make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None),
+        conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
         trained=plan or TrainedPlanLimits(),
-        conducts=True,
+        conductor=conductor,
         release=endpoint.close,
     )

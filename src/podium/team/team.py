@@ -20,7 +20,6 @@ from typing import Any, Literal, Self
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
 from podium.conductor.plan_format import FORMAT_WORDS
-from podium.conductor.planner import Conductor
 from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, WrittenPlans
@@ -301,7 +300,8 @@ class Team:
             failed = isinstance(plan.decision, PlanError)
             error = "no_plan" if failed else None
             text = f"It wrote no plan. {plan.decision}" if failed else plan.text
-        plan_format = planner.plan_format if isinstance(planner, Conductor) else None
+        conductor = self.opened_planner.conductor
+        plan_format = None if conductor is None else conductor.plan_format
         return CheckResult(
             planner.name,
             error is None,
