@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.calls.worker_call import Listeners
-from podium.executor.early_stopping import answering_steps, find_early_stops
+from podium.executor.early_stopping import find_early_stops
 from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_input import StepInput, build_messages
+from podium.executor.step_request import StepRequests
 from podium.trace import Attempt, Reply, Span, SpanStatus
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Spent
-from podium.workers.base import Request, Worker
+from podium.types import Message, Spent
+from podium.workers.base import Request
 from podium.workers.view import EarlierStep
 from podium.workflow import Step, Workflow, live_steps
 
@@ -65,11 +65,6 @@ class Execution:
     ) -> None:
         self._context = context
         self._round = round
-        self._previous = previous
-        self._shown: tuple[EarlierStep, ...] = ()
-        self._earlier_calls = earlier_calls or {}
-        self._answering: frozenset[int] = frozenset()
-        self._max_tokens: tuple[int | None, ...] = ()
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(context.ledger.deadline)
         self._tasks: dict[int, asyncio.Task[Any]] = {}
@@ -83,6 +78,9 @@ class Execution:
         self.abandoned: tuple[Span, ...] = ()
         """Steps that were started before the workflow was whole, and that it has not, or has otherwise."""
         self._schedule = Schedule()
+        self._requests = StepRequests(
+            context, self._schedule, round=round, previous=previous, earlier_calls=earlier_calls or {}
+        )
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -116,7 +114,7 @@ class Execution:
         known = len(self._schedule.workflow.steps)
         if not self._whole and len(steps) > known == self._schedule.common_with(steps):
             self._schedule.set_workflow(Workflow(steps), range(len(steps)))
-            self._max_tokens = (None,) * len(steps)
+            self._requests.max_tokens = (None,) * len(steps)
             self._more_steps.set()
 
     async def complete(
@@ -149,7 +147,14 @@ class Execution:
             # A task that was cancelled before it began has not left by itself.
             self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
             self.abandon(same)
-            self._set_workflow(whole, needed, max_tokens, shown)
+            self._requests.set_workflow(whole, max_tokens, shown)
+            early_stop = self._context.settings.early_stop
+            self._schedule.set_workflow(
+                whole,
+                needed,
+                find_early_stops(whole, needed, self._context, self._round) if early_stop else {},
+                self._requests.earlier_responses,
+            )
             self._more_steps.set()
 
     def abandon(self, position: int = 0) -> tuple[Span, ...]:
@@ -158,29 +163,6 @@ class Execution:
             span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
         )
         return self.abandoned
-
-    def _set_workflow(
-        self,
-        workflow: Workflow,
-        to_run: Sequence[int],
-        max_tokens: Sequence[int | None],
-        shown: tuple[EarlierStep, ...],
-    ) -> None:
-        """Set the whole workflow. Its steps start with the next `start_ready`."""
-        context = self._context
-        early_stop = context.settings.early_stop
-        if shown:
-            self._previous, self._shown = None, shown
-        before = [step.response for step in shown] if self._previous is None else [self._previous]
-        self._schedule.set_workflow(
-            workflow,
-            to_run,
-            find_early_stops(workflow, to_run, context, self._round) if early_stop else {},
-            before,
-        )
-        workers = {p: context.pool[step.worker] for p, step in enumerate(workflow.steps)}
-        self._answering = answering_steps(workflow, workers)
-        self._max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
 
     def _start(self, position: int) -> None:
         self._tasks[position] = self._group.create_task(self._follow([position]))
@@ -192,7 +174,7 @@ class Execution:
                 self._start(position)
             position = ready[0]
             worker = self._context.pool[self._schedule.workflow.steps[position].worker]
-            request = self._request(position, worker)
+            request = self._requests.make(position, worker)
             result = self._begin(position, request)
             try:
                 outcome = await call_with_fallbacks(
@@ -235,52 +217,6 @@ class Execution:
         if self._context.observe is not None:
             self._context.observe(StepEnded(self._round, span))
 
-    def _request(self, position: int, worker: Worker) -> Request:
-        """The request that the step's worker gets."""
-        context = self._context
-        step_input = self._step_input(position)
-        messages = build_messages(
-            step_input,
-            context.settings.layout,
-            context.fence_mark,
-            sees=worker.profile.sees,
-        )
-        return Request(
-            messages,
-            seed=f"{context.seed}/{self._round}/{position}",
-            question_seed=context.seed,
-            repeat=self._repeat(position),
-            duplicate=self._count_asked(worker.profile.name, messages),
-            sample=context.sample,
-            fence_mark=context.fence_mark,
-            missing=self._missing(position),
-            structured=step_input.view(context.settings.layout),
-            options=self._options(position),
-        )
-
-    def _options(self, position: int) -> AnswerOptions:
-        """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
-        answers = position in self._answering
-        options = self._context.question.options if answers else DEFAULT_OPTIONS
-        planned = self._max_tokens[position]
-        if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
-            return options
-        return options.model_copy(update={"max_tokens": planned})
-
-    def _count_asked(self, worker: str, messages: tuple[Message, ...]) -> int:
-        """Count that the worker is sent these messages. Returns how often it was sent them before."""
-        asked, key = self._context.asked, (worker, messages)
-        before = asked.get(key, 0)
-        asked[key] = before + 1
-        return before
-
-    def _missing(self, position: int) -> tuple[int, ...]:
-        """Indices of the responses that the step should see and that are missing."""
-        previous, shown = self._before(position)
-        first = int(previous is not None) + len(shown)
-        read = enumerate(self._schedule.reads[position], start=first)
-        return tuple(place for place, j in read if self._schedule.response(j) is None)
-
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
         """Whether it failed only because a budget refused the steps that it reads."""
         lacks_input = bool(attempts) and attempts[-1].error_kind == "missing"
@@ -312,37 +248,6 @@ class Execution:
 
         return listeners
 
-    def _repeat(self, position: int) -> int:
-        """How many steps before this one go to the same worker."""
-        steps = self._schedule.workflow.steps
-        worker = steps[position].worker
-        repeat = self._earlier_calls.get(worker, 0)
-        for earlier in self._schedule.to_run:
-            repeat += earlier < position and steps[earlier].worker == worker
-        return repeat
-
-    def _step_input(self, position: int) -> StepInput:
-        step = self._schedule.workflow.steps[position]
-        earlier = tuple(
-            EarlierStep(j, self._schedule.spans[j].subtask, response)
-            for j in self._schedule.reads[position]
-            if (response := self._schedule.response(j)) is not None
-        )
-        previous, shown = self._before(position)
-        context = self._context
-        return StepInput(
-            context.question,
-            step.subtask,
-            shown + earlier,
-            previous,
-            context.settings.messages,
-        )
-
-    def _before(self, position: int) -> tuple[str | None, tuple[EarlierStep, ...]]:
-        """The earlier rounds as the step sees them: the final response of the latest, or single steps."""
-        sees = self._schedule.workflow.steps[position].access.sees_previous
-        return (self._previous, self._shown) if sees else (None, ())
-
     def _unstarted(self, position: int) -> Span:
         if position not in self._schedule.to_run:
             result = _StepResult("skipped")
@@ -361,7 +266,7 @@ class Execution:
             subtask=step.subtask,
             reads=self._schedule.reads[position],
             waited=self._schedule.waited.get(position, ()),
-            max_tokens=self._max_tokens[position],
+            max_tokens=self._requests.max_tokens[position],
             status=result.status,
             messages=result.messages,
             reply=result.reply,

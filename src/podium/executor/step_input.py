@@ -19,7 +19,7 @@ from typing import Literal
 
 from podium.fencing import marked_block, marked_text
 from podium.types import SEED_PREFIX_CHARS, Message, Question
-from podium.workers.view import OWN_SUBTASK, EarlierStep, WorkerView
+from podium.workers.view import OWN_SUBTASK, PREVIOUS_RESPONSE, SUBTASK, EarlierStep, WorkerView
 
 MessageLayout = Literal["packed", "plain"]
 
@@ -94,8 +94,8 @@ def _packed(step_input: StepInput, fence_mark: str) -> Message:
         _PREAMBLE.format(fence_mark=fence_mark),
     ]
     if step_input.previous is not None:
-        blocks.append(block("previous response", step_input.previous))
+        blocks.append(block(PREVIOUS_RESPONSE, step_input.previous))
     for step in step_input.earlier:
-        blocks += [block("subtask", step.subtask), block(f"{step.label} response", step.response)]
+        blocks += [block(SUBTASK, step.subtask), block(step.label, step.response)]
     blocks.append(block(OWN_SUBTASK, step_input.subtask))
     return Message(role="user", content="\n\n".join(blocks))

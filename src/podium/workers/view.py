@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from podium.types import ANSWER_WHOLE_QUESTION, Message
 
 OWN_SUBTASK = "your subtask"
-"""Label of the last block of a packed message."""
+"""Label of the last block of a packed message. The next two are labels of blocks before it."""
+SUBTASK = "subtask"
+PREVIOUS_RESPONSE = "previous response"
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
@@ -34,9 +36,9 @@ class EarlierStep:
 
     @property
     def label(self) -> str:
-        """The label with which the fence of its response begins."""
-        step = f"step {self.position}"
-        return step if self.round is None else f"round {self.round} {step}"
+        """The label of the block of its response."""
+        label = f"step {self.position} response"
+        return label if self.round is None else f"round {self.round} {label}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,9 @@ def _read_packed(text: str) -> WorkerView | None:
     for label, body in _blocks(blocks, token):
         if label == OWN_SUBTASK:
             return WorkerView(question, body, tuple(shown), previous)
-        if label == "subtask":
+        if label == SUBTASK:
             subtask = body
-        elif label == "previous response":
+        elif label == PREVIOUS_RESPONSE:
             previous = body
         elif (step := _RESPONSE.fullmatch(label)) is not None:
             round = None if step["round"] is None else int(step["round"])

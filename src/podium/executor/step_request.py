@@ -1,0 +1,108 @@
+"""The requests of the steps of one workflow: what each worker is sent, given how the steps that it reads have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from podium.executor.early_stopping import answering_steps
+from podium.executor.question_context import QuestionContext
+from podium.executor.schedule import Schedule
+from podium.executor.step_input import StepInput, build_messages
+from podium.types import DEFAULT_OPTIONS, AnswerOptions
+from podium.workers.base import Request, Worker
+from podium.workers.view import EarlierStep
+from podium.workflow import Workflow
+
+
+class StepRequests:
+    """Makes the request of each step that starts.
+
+    Args:
+        schedule: the workflow, and how its steps have ended.
+        round, previous, earlier_calls: as `Execution`'s.
+    """
+
+    def __init__(
+        self,
+        context: QuestionContext,
+        schedule: Schedule,
+        *,
+        round: int,
+        previous: str | None,
+        earlier_calls: Mapping[int, int],
+    ) -> None:
+        self._context = context
+        self._schedule = schedule
+        self._round = round
+        self._previous = previous
+        self._shown: tuple[EarlierStep, ...] = ()
+        self._earlier_calls = earlier_calls
+        self._answering: frozenset[int] = frozenset()
+        self.max_tokens: tuple[int | None, ...] = ()
+        """By step, the plan's limit of output tokens; None: it has none."""
+
+    def set_workflow(
+        self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]
+    ) -> None:
+        """Set the whole workflow. The arguments are those of `Execution.complete`."""
+        workers = {p: self._context.pool[step.worker] for p, step in enumerate(workflow.steps)}
+        self._answering = answering_steps(workflow, workers)
+        self.max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
+        if shown:
+            self._previous, self._shown = None, shown
+
+    @property
+    def earlier_responses(self) -> list[str]:
+        """The responses of earlier rounds that a step sees which may see them."""
+        return [step.response for step in self._shown] if self._previous is None else [self._previous]
+
+    def make(self, position: int, worker: Worker) -> Request:
+        """The request of a step that starts now."""
+        context, schedule = self._context, self._schedule
+        step, reads = schedule.workflow.steps[position], schedule.reads[position]
+        previous, shown = (self._previous, self._shown) if step.access.sees_previous else (None, ())
+        earlier, missing = list(shown), list[int]()
+        for place, j in enumerate(reads, start=int(previous is not None) + len(shown)):
+            response = schedule.response(j)
+            if response is None:
+                missing.append(place)
+            else:
+                earlier.append(EarlierStep(j, schedule.spans[j].subtask, response))
+        step_input = StepInput(
+            context.question, step.subtask, tuple(earlier), previous, context.settings.messages
+        )
+        messages = build_messages(
+            step_input, context.settings.layout, context.fence_mark, sees=worker.profile.sees
+        )
+        asked, key = context.asked, (worker.profile.name, messages)
+        asked[key] = asked.get(key, -1) + 1
+        return Request(
+            messages,
+            seed=f"{context.seed}/{self._round}/{position}",
+            question_seed=context.seed,
+            repeat=self._earlier_steps(position),
+            duplicate=asked[key],
+            sample=context.sample,
+            fence_mark=context.fence_mark,
+            missing=tuple(missing),
+            structured=step_input.view(context.settings.layout),
+            options=self._options(position),
+        )
+
+    def _earlier_steps(self, position: int) -> int:
+        """How many steps before this one go to the same worker."""
+        steps = self._schedule.workflow.steps
+        worker = steps[position].worker
+        count = self._earlier_calls.get(worker, 0)
+        for earlier in self._schedule.to_run:
+            count += earlier < position and steps[earlier].worker == worker
+        return count
+
+    def _options(self, position: int) -> AnswerOptions:
+        """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
+        answers = position in self._answering
+        options = self._context.question.options if answers else DEFAULT_OPTIONS
+        planned = self.max_tokens[position]
+        if planned is None or (options.max_tokens is not None and options.max_tokens <= planned):
+            return options
+        return options.model_copy(update={"max_tokens": planned})
