@@ -36,6 +36,7 @@ from serve_clients import (
     without_pause,
 )
 
+from podium.trace.query import TraceFilters
 from podium.trace.store import TraceStore
 
 ANSWER = " ".join(["word"] * 8)
@@ -166,7 +167,7 @@ def kept(store: Path) -> int:
     if not store.exists():
         return 0
     with TraceStore(store) as traces:
-        return len(traces.list(status="ok"))
+        return len(traces.list(TraceFilters(status="ok")))
 
 
 async def main(given: argparse.Namespace) -> None:

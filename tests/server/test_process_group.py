@@ -25,6 +25,7 @@ from command_line import run_command
 from podium.server.keys.caller import Caller, KeyAllowance
 from podium.server.keys.keys import open_register
 from podium.server.keys.register import Secret, StoredKey
+from podium.trace.query import TraceFilters
 from podium.trace.store import TraceStore
 
 TWO = ("--processes", "2", "--planner", "single:ada")
@@ -124,7 +125,7 @@ def test_a_killed_process_is_replaced_and_a_signal_ends_all(
         assert server.ended() == (0, replaced)
         assert not any(Path(f"/proc/{process}").exists() for process in processes)
     with TraceStore(tmp_path / "traces.sqlite") as traces:
-        assert len(traces.list(status="ok")) == 9
+        assert len(traces.list(TraceFilters(status="ok"))) == 9
 
 
 def test_the_processes_of_a_killed_server_end_too_and_delete_their_folder(

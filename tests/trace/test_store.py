@@ -13,6 +13,7 @@ import pytest
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
 from podium.trace import Trace
+from podium.trace.query import TraceFilters
 from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
@@ -123,8 +124,8 @@ def test_filters_narrow_the_list_and_the_iteration(store, make_trace):
         ({"since": since, "planner": "random", "status": "ok"}, ["3"]),
         ({"status": "cancelled"}, []),
     ]:
-        assert [s.id for s in store.list(**filters)] == expected
-        assert [t.id for t in store.iterate(**filters)] == expected[::-1]
+        assert [s.id for s in store.list(TraceFilters(**filters))] == expected
+        assert [t.id for t in store.iterate(TraceFilters(**filters))] == expected[::-1]
 
 
 def test_a_batch_whose_source_breaks_is_not_kept_at_all(store, make_trace):

@@ -24,7 +24,7 @@ from podium.errors import UsageError
 from podium.sqlite_files import default_path
 from podium.trace import Outcome, Trace, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
-from podium.trace.query import OutcomeFilter, TraceSummary
+from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
 from podium.trace.store import TraceStore
 
@@ -60,7 +60,9 @@ def list_traces(
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or place.exists():
         with open_trace_store(store, create=False) as kept:
-            summaries = kept.list(limit=limit, status=status, planner=planner, since=after, outcome=outcome)
+            summaries = kept.list(
+                TraceFilters(status=status, planner=planner, since=after, outcome=outcome), limit=limit
+            )
             _tell_damaged(kept)
     if json:
         print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
@@ -125,7 +127,7 @@ def export(
     """
     after = _moment(since)
     with open_trace_store(_place(store), create=False) as kept:
-        traces = kept.iterate(status=status, planner=planner, since=after, outcome=outcome)
+        traces = kept.iterate(TraceFilters(status=status, planner=planner, since=after, outcome=outcome))
         if file is None or _is_stdio(file):
             write_jsonl(traces, sys.stdout)
             _tell_damaged(kept)

@@ -63,6 +63,10 @@ class TraceFilters:
     outcome: OutcomeFilter | None = None
 
 
+ALL_TRACES = TraceFilters()
+"""Filters that every trace passes."""
+
+
 @dataclass(frozen=True, slots=True)
 class TracePage:
     """One page of a list of traces."""
@@ -188,7 +192,7 @@ def documents_statement(
     return found if limit is None else found.limit(_count(limit))
 
 
-def newest_statement(count: int, filters: TraceFilters = TraceFilters()) -> Select[Any]:
+def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[Any]:
     """Rows of one document, newest first."""
     return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
 

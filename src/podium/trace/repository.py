@@ -21,6 +21,7 @@ from podium.trace.costs import Cost
 from podium.trace.database import Database
 from podium.trace.model import Trace, TraceStatus
 from podium.trace.query import (
+    ALL_TRACES,
     TraceFilters,
     TracePage,
     TraceSummary,
@@ -41,7 +42,6 @@ from podium.trace.spend import SpendQuery, SpendReport
 _BEYOND = 1e308
 _TOGETHER = 500
 """Rows that are written together."""
-_ALL = TraceFilters()
 _SUMMED = Cost._fields[1:]
 
 
@@ -198,7 +198,7 @@ class TraceRepository:
         """What was spent in the days of `query`."""
         return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.outcomes()))
 
-    def newest(self, count: int, filters: TraceFilters = _ALL) -> tuple[Trace, ...]:
+    def newest(self, count: int, filters: TraceFilters = ALL_TRACES) -> tuple[Trace, ...]:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
         traces = []
         for (document,) in self.database.read(newest_statement(count, filters)):

@@ -11,7 +11,6 @@ import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -20,8 +19,8 @@ from typing import BinaryIO, Self
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.model import Outcome, Trace, TraceStatus
-from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
+from podium.trace.model import Outcome, Trace
+from podium.trace.query import ALL_TRACES, TraceFilters, TraceSummary
 from podium.trace.repository import TraceRepository
 from podium.trace.schema import STORE, WAY_OUT
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
@@ -180,20 +179,10 @@ class TraceStore:
         return trace
 
     def list(
-        self,
-        *,
-        limit: int | None = None,
-        status: TraceStatus | None = None,
-        planner: str | None = None,
-        since: datetime | None = None,
-        outcome: OutcomeFilter | None = None,
+        self, filters: TraceFilters = ALL_TRACES, *, limit: int | None = None
     ) -> tuple[TraceSummary, ...]:
-        """Summaries, newest first, at most `limit`, that pass every filter given; without those of damaged rows.
-
-        `since` is inclusive.
-        """
+        """Summaries, newest first, at most `limit`, that pass the filters; without those of damaged rows."""
         self.flush()
-        filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
         found: list[TraceSummary] = []
         self.damaged = 0
         with closing(self._repository.summaries(filters)) as summaries:
@@ -206,18 +195,10 @@ class TraceStore:
                     found.append(summary)
         return tuple(found)
 
-    def iterate(
-        self,
-        *,
-        status: TraceStatus | None = None,
-        planner: str | None = None,
-        since: datetime | None = None,
-        outcome: OutcomeFilter | None = None,
-    ) -> Iterator[Trace]:
-        """Whole traces, oldest first, one in memory at a time; without those that are damaged."""
+    def iterate(self, filters: TraceFilters = ALL_TRACES) -> Iterator[Trace]:
+        """Whole traces that pass the filters, oldest first, one in memory at a time; without those that are damaged."""
         self.flush()
         self.damaged = 0
-        filters = TraceFilters(status=status, planner=planner, since=since, outcome=outcome)
         with closing(self._repository.documents(filters)) as documents:
             for document in documents:
                 try:
