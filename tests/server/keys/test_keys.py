@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import sqlite3
 import time
 import urllib.request
@@ -19,6 +20,7 @@ import openai
 import pytest
 from keys_place import Place
 from openai import OpenAI
+from openai_client import client
 from running_server import Serve
 
 from podium.server.keys import Keys
@@ -61,10 +63,6 @@ def start(serve: Serve, file: Place) -> Iterator[Start]:
     serve.stop_all()
     for register in registers:
         asyncio.run(register.close())
-
-
-def client(url: str, key: str) -> OpenAI:
-    return OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=0)
 
 
 def ask(url: str, key: str, model: str = "podium", **more: Any) -> Any:
@@ -129,31 +127,20 @@ def test_without_a_key_or_with_a_wrong_one_the_answer_is_the_same(start: Start, 
         ask(url, "sk-none")
 
 
-def test_only_the_viewer_and_the_health_checks_work_without_a_key(
-    start: Start, file: Place, tmp_path: Path
-) -> None:
+OPEN = {"/healthz", "/readyz", "/openapi.json", "/", "/viewer/{path}"}
+"""They hold nothing private."""
+
+
+def test_every_other_route_refuses_a_request_without_a_key(start: Start, file: Place, tmp_path: Path) -> None:
     file.add()
     url = start(store=tmp_path / "traces.sqlite")
-    for method, path in (
-        ("GET", "/v1/models"),
-        ("GET", "/v1/models/ada"),
-        ("POST", "/v1/chat/completions"),
-        ("POST", "/v1/responses"),
-        ("GET", "/api/traces"),
-        ("GET", "/api/traces/3f9a"),
-        ("GET", "/api/traces/3f9a/events"),
-        ("GET", "/api/traces/export"),
-        ("DELETE", "/api/traces/" + "0" * 32),
-        ("POST", "/api/ask"),
-        ("DELETE", "/api/ask/" + "0" * 32),
-        ("GET", "/api/pool"),
-        ("GET", "/api/runs"),
-        ("GET", "/api/runs/x"),
-        ("GET", "/api/runs/x/events"),
-        ("GET", "/metrics"),
-    ):
-        status, body, headers = answer(url + path, method=method)
-        assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key"), path
+    described = json.loads(answer(f"{url}/openapi.json")[1])["paths"]
+    routes = [(method, path) for path, methods in described.items() for method in methods if path not in OPEN]
+    assert len(routes) > 25
+    for method, path in [*routes, ("get", "/metrics")]:
+        address = url + re.sub(r"\{\w+(:path)?\}", "0" * 32, path)
+        status, body, headers = answer(address, method=method.upper())
+        assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key"), (method, path)
         assert headers["www-authenticate"] == "Bearer"
 
 
@@ -186,16 +173,27 @@ def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
 ) -> None:
     workers, key = (worker("ada"), worker("bob")), file.add(**may)
     url = start(*workers)
-    for wanted in (
-        {"model": "bob"},
-        {"model": "podium", "extra_body": {"podium": {"allow": ["ada", "bob"]}}},
-        {"model": "podium/single:bob"},
-        {"model": "podium", "extra_body": {"podium": {"planner": "single:bob"}}},
+    for model, options, param in (
+        ("bob", {}, "model"),
+        ("podium", {"allow": ["ada", "bob"]}, "podium.allow"),
+        ("podium", {"allow": ["bob"]}, "podium.allow"),
+        ("podium/single:bob", {}, "model"),
+        ("podium", {"planner": "single:bob"}, "podium.planner"),
+        ("ada", {"allow": ["ada", "bob"]}, "podium.allow"),
     ):
-        with pytest.raises(openai.PermissionDeniedError, match="This key may not use the worker 'bob'"):
-            ask(url, key, **wanted)
+        with pytest.raises(
+            openai.PermissionDeniedError, match="This key may not use the worker 'bob'"
+        ) as told:
+            ask(url, key, model, extra_body={"podium": options})
+        assert told.value.param == param
+    with pytest.raises(openai.BadRequestError, match="nosuch"):
+        ask(url, key, "ada", extra_body={"podium": {"deny": ["nosuch"]}})
     assert [len(each.requests) for each in workers] == [0, 0]
     assert ask(url, key).podium["steps"][0]["worker"] == "ada"
+    for seed in range(4):
+        assert {step["worker"] for step in ask(url, key, "podium/random", seed=seed).podium["plan"]} == {
+            "ada"
+        }
     with client(url, key) as asking:
         names = [model.id for model in asking.models.list()]
     assert "ada" in names
@@ -225,6 +223,20 @@ def test_another_keys_trace_is_not_there_and_an_admin_sees_all(
     assert listed == {"ada": ["ada"], "bob": [], "boss": ["ada"]}
     assert json.loads(answer(f"{url}/api/traces/{trace}", f"Bearer {boss}")[1])["owner"] == "ada"
     assert answer(f"{url}/api/traces/{trace}", f"Bearer {ada}", method="DELETE")[0] == 204
+
+
+def test_another_keys_response_is_not_there(start: Start, file: Place, tmp_path: Path) -> None:
+    keys = {name: file.add(name, admin=name == "boss") for name in ("ada", "bob", "boss")}
+    url = start(store=tmp_path / "traces.sqlite")
+    ada, bob, boss = (client(url, key).responses for key in keys.values())
+    made = ada.create(model="podium", input="What is 6 x 7?")
+    for more in (
+        {"response_id": made.id},
+        {"model": "podium", "input": "x", "previous_response_id": made.id},
+    ):
+        with pytest.raises(openai.NotFoundError):
+            (bob.create if "model" in more else bob.retrieve)(**more)
+    assert [one.retrieve(made.id).output_text for one in (ada, boss)] == [made.output_text] * 2
 
 
 def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place) -> None:
@@ -260,7 +272,10 @@ def test_a_budget_too_small_for_a_call_stops_it_and_says_what_is_left(
 
 def test_a_spent_budget_is_refused_at_once_and_no_client_tries_again(start: Start, file: Place) -> None:
     key, free, workers = file.add(budget="0.03"), file.add("free"), (worker("ada", most_tokens=3),)
-    url = start(*workers)
+    none, url = file.add("none", budget="0"), start(*workers)
+    with pytest.raises(openai.APIStatusError) as broke:
+        ask(url, none)
+    assert (broke.value.status_code, broke.value.type) == (402, "budget_exceeded")
     assert ask(url, key).choices[0].message.content == REPLY
     requests: list[Any] = []
     with OpenAI(base_url=f"{url}/v1", api_key=key, max_retries=3) as asking:

@@ -278,7 +278,12 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"model": "gpt-9"}, 404, "model"),
     ({"model": "podium/nobody"}, 404, "model"),
     ({"model": "podium/constant:/etc/passwd"}, 404, "model"),
-    ({"model": "podium/self-consistency:ada:1000000000"}, 404, "model"),
+    *(
+        ({"model": f"podium/self-consistency:ada:{samples}"}, 404, "model")
+        for samples in ("33", "1000000000", "000000001300", "-1", "x", "")
+    ),
+    ({"model": "podium/single:ada", "podium": {"deny": ["ada"]}}, 400, "model"),
+    ({"model": "podium/self-consistency:ada:3", "podium": {"deny": ["ada"]}}, 400, "model"),
     ({"model": 5}, 400, "model"),
     ({"messages": []}, 400, "messages"),
     ({"messages": "hello"}, 400, "messages"),
