@@ -15,14 +15,13 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, chat_model
+from keys_place import Place
 from running_server import Serve
 
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS
 from podium.server import approval
-from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Secret, StoredKey
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
@@ -281,25 +280,22 @@ def test_of_several_runs_of_one_plan_on_several_replicas_one_alone_happens(
 
 
 def test_a_key_runs_its_own_plans_alone_within_its_budget(serve: Serve, tmp_path: Path) -> None:
-    register = open_register(tmp_path / "traces.sqlite")
-    secrets = {name: Secret.new() for name in ("ada", "root")}
-    allowance = {"ada": KeyAllowance.read("1/day"), "root": None}
-    for name, secret in secrets.items():
-        caller = Caller(name=name, id=secret.id, admin=name == "root", allowance=allowance[name])
-        asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
+    place = Place(str(tmp_path / "traces.sqlite"))
+    key, caller = asyncio.run(place.added("ada", budget="1/day"))
     with approving_team() as (_, pool):
-        url = serve(pool, conductor=TEXT_PLANS, keys=Keys(register), store=tmp_path / "traces.sqlite")
-        headers = {name: {"authorization": f"Bearer {secret.text}"} for name, secret in secrets.items()}
-        ada, root = (httpx.Client(base_url=url, headers=headers[name]) for name in ("ada", "root"))
+        url = serve(pool, conductor=TEXT_PLANS, keys=place.keys(), store=tmp_path / "traces.sqlite")
+        ada, root = (
+            httpx.Client(base_url=url, headers={"authorization": f"Bearer {text}"})
+            for text in (key, place.add("root", admin=True))
+        )
         id_ = plan(ada)["plan_id"]
         assert chat(root, plan_id=id_).status_code == 404
         assert root.delete(f"/api/ask/{id_}").status_code == 404
         cost_usd = chat(ada, plan_id=id_).json()["podium"]["cost_usd"]
         ada.close(), root.close()
         serve.stop_all()
-    reopened = open_register(tmp_path / "traces.sqlite")
     today = KeyAllowance.read("1/day").period(datetime.now(UTC))
-    spending = asyncio.run(reopened.spending(secrets["ada"].id, today))
+    spending = asyncio.run(place.open().spending(caller.id or "", today))
     assert spending.spent == pytest.approx(cost_usd * 1e9)
 
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from keys_place import Place
 from running_server import Serve
-
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
 
 ASKED: list[Any] = [{"role": "user", "content": "Hello?"}]
 CHAT: dict[str, Any] = {"model": "podium", "messages": ASKED}
@@ -61,14 +58,12 @@ def test_an_error_has_the_form_of_its_api(url: str) -> None:
 
 @pytest.mark.parametrize("path", ["//v1/chat/completions", "/v1/v1/chat/completions", "/v1//models"])
 async def test_a_careless_path_needs_a_key_as_the_route_does(serve: Serve, tmp_path: Path, path: str) -> None:
-    register, secret = open_register(tmp_path / "keys.sqlite"), Secret.new()
-    assert await register.add(StoredKey(Caller(name="eve", id=secret.id), secret.digest, datetime.now(UTC)))
-    url = serve(keys=Keys(register))
+    place = Place(str(tmp_path / "traces.sqlite"))
+    key, _ = await place.added()
+    url = serve(keys=place.keys())
     async with httpx.AsyncClient(base_url=url, timeout=20) as client:
         method = "GET" if path.endswith("models") else "POST"
         sent = {} if method == "GET" else {"json": CHAT}
         refused = await client.request(method, url + path, **sent)
-        taken = await client.request(
-            method, url + path, headers={"authorization": f"Bearer {secret.text}"}, **sent
-        )
+        taken = await client.request(method, url + path, headers={"authorization": f"Bearer {key}"}, **sent)
     assert (refused.status_code, taken.status_code) == (401, 200)

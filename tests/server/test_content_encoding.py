@@ -8,7 +8,6 @@ import sys
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from keys_place import Place
 from running_server import Serve
 
 from podium.errors import APIError
 from podium.server.content_encoding import BodyDecoder
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -89,10 +87,10 @@ def test_data_that_is_not_what_it_says_is_refused(plain_url: str, encoding: str,
     assert (status, reply["error"]["code"]) == (400, "invalid_encoding"), reply
 
 
-async def test_a_key_is_checked_before_a_body_is_decoded(serve: Serve, tmp_path: Path) -> None:
-    register, secret = open_register(tmp_path / "keys.sqlite"), Secret.new()
-    assert await register.add(StoredKey(Caller(name="eve", id=secret.id), secret.digest, datetime.now(UTC)))
-    status, reply, _ = post(serve(keys=Keys(register)), HELLO, "gzip")
+def test_a_key_is_checked_before_a_body_is_decoded(serve: Serve, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "traces.sqlite"))
+    place.add()
+    status, reply, _ = post(serve(keys=place.keys()), HELLO, "gzip")
     assert (status, reply["error"]["type"]) == (401, "authentication_error")
 
 

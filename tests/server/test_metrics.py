@@ -1,15 +1,13 @@
 """The metrics that Prometheus reads, and the health checks."""
 
 import asyncio
-from datetime import UTC, datetime
 
 import httpx
 import pytest
+from keys_place import Place
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
 from podium.types import Price, Profile, Spent
 from podium.workers.pool import Pool, load_pool
 from podium.workers.scripted import ScriptedWorker
@@ -132,13 +130,10 @@ def test_two_applications_count_apart(serve):
 
 
 async def test_where_keys_are_needed_the_figures_are_for_admins(serve, tmp_path):
-    secrets = {"admin": Secret.new(), "plain": Secret.new()}
-    register = open_register(tmp_path / "traces.sqlite")
-    for name, secret in secrets.items():
-        caller = Caller(name=name, id=secret.id, admin=name == "admin")
-        assert await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
-    url = serve(keys=Keys(register))
-    sent = {name: {"authorization": f"Bearer {secret.text}"} for name, secret in secrets.items()}
+    place = Place(str(tmp_path / "traces.sqlite"))
+    keys = {name: (await place.added(name, admin=name == "admin"))[0] for name in ("admin", "plain")}
+    url = serve(keys=place.keys())
+    sent = {name: {"authorization": f"Bearer {key}"} for name, key in keys.items()}
     sent |= {"wrong": {"authorization": "Bearer pk-wrong"}, "none": {}}
     async with httpx.AsyncClient(base_url=url) as client:
         said = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import signal
@@ -12,19 +11,16 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
+from keys_place import Place
 from running_server import until
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 
 from command_line import run_command
-from podium.server.keys.caller import Caller, KeyAllowance
-from podium.server.keys.keys import open_register
-from podium.server.keys.register import Secret, StoredKey
 from podium.trace.query import TraceFilters
 from podium.trace.store import TraceStore
 
@@ -191,17 +187,7 @@ def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) 
 
 
 def test_rates_and_budgets_hold_for_all_processes_together(tmp_path: Path, model: ChatModel) -> None:
-    def add(name: str, rpm: int | None = None, budget: KeyAllowance | None = None) -> str:
-        secret = Secret.new()
-        caller = Caller(name=name, id=secret.id, rpm=rpm, allowance=budget)
-
-        async def put() -> None:
-            register = open_register(tmp_path / "traces.sqlite")
-            await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
-            await register.close()
-
-        asyncio.run(put())
-        return f"Bearer {secret.text}"
+    place = Place(str(tmp_path / "traces.sqlite"))
 
     def answered_until_refused(key: str) -> int:
         statuses: list[int] = []
@@ -210,9 +196,9 @@ def test_rates_and_budgets_hold_for_all_processes_together(tmp_path: Path, model
         assert set(statuses) == {200, 402}
         return statuses.count(200)
 
-    hurried = add("hurried", rpm=6)
-    poor = add("poor", budget=KeyAllowance.read(f"{5 * CALL_USD:.6f}/day"))
-    rich = add("rich")
+    hurried = f"Bearer {place.add('hurried', rpm=6)}"
+    poor = f"Bearer {place.add('poor', budget=f'{5 * CALL_USD:.6f}/day')}"
+    rich = f"Bearer {place.add('rich')}"
     pool = str(pool_file(tmp_path, model.url))
     start_budget = f"{40 * CALL_USD:.6f}"
     with served(tmp_path, "--pool", pool, *TWO, "--run-budget-usd", start_budget) as server:

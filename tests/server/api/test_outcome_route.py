@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from keys_place import Place
 from running_server import Serve
-
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
 
 
 def ask(client: httpx.Client) -> str:
@@ -69,15 +65,12 @@ def test_what_is_no_outcome_is_refused(
 
 
 def test_a_key_judges_its_own_traces_alone_and_an_admins_key_all(serve: Serve, tmp_path: Path) -> None:
-    register = open_register(tmp_path / "keys.sqlite")
-    secrets = {name: Secret.new() for name in ("ada", "bob", "root")}
-    for name, secret in secrets.items():
-        caller = Caller(name=name, id=secret.id, admin=name == "root")
-        asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
-    url = serve(keys=Keys(register), store=tmp_path / "traces.sqlite")
+    place = Place(str(tmp_path / "traces.sqlite"))
+    url = serve(keys=place.keys(), store=tmp_path / "traces.sqlite")
 
     def client(name: str) -> httpx.Client:
-        return httpx.Client(base_url=url, headers={"authorization": f"Bearer {secrets[name].text}"})
+        key = place.add(name, admin=name == "root")
+        return httpx.Client(base_url=url, headers={"authorization": f"Bearer {key}"})
 
     with client("ada") as ada, client("bob") as bob, client("root") as root:
         asked = ask(ada)

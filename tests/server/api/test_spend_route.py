@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
+from keys_place import Place
 from made_traces import keep, plain
 
 from podium.calls.spend_limits import SharedSpendLimit
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import Secret, StoredKey
 from podium.trace.spend import MAX_DAYS
 
 DAYS = {"since": "2026-03-01", "until": "2026-03-02"}
@@ -33,24 +31,21 @@ def store_of(path: Path, *owners: str | None) -> Path:
 
 
 def test_a_key_sees_its_own_sums_and_budget_and_an_admin_all(serve, tmp_path: Path) -> None:
-    place = store_of(tmp_path / "traces.sqlite", "shop", "lab")
-    secrets = {name: Secret.new() for name in ("shop", "lab", "boss")}
+    store = store_of(tmp_path / "traces.sqlite", "shop", "lab")
+    place = Place(str(store))
+    shop, caller = asyncio.run(place.added("shop", budget="5/day"))
+    keys = {"shop": shop, "lab": place.add("lab", budget="5/day"), "boss": place.add("boss", admin=True)}
 
-    async def prepare() -> None:
-        register = open_register(place)
-        for name, secret in secrets.items():
-            allowance = None if name == "boss" else KeyAllowance.read("5/day")
-            caller = Caller(name=name, id=secret.id, admin=name == "boss", allowance=allowance)
-            await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
-        today = datetime.now(UTC).strftime("%Y-%m-%d")
-        await register.settle(secrets["shop"].id, today, 2 * 10**9, 0)
+    async def spend() -> None:
+        register = place.open()
+        await register.settle(caller.id or "", datetime.now(UTC).strftime("%Y-%m-%d"), 2 * 10**9, 0)
         await register.close()
 
-    asyncio.run(prepare())
-    url = serve(store=place, keys=Keys(open_register(place)))
+    asyncio.run(spend())
+    url = serve(store=store, keys=place.keys())
 
     def asked(name: str) -> tuple[list[str], list[tuple[str, float]]]:
-        headers = {"Authorization": f"Bearer {secrets[name].text}"}
+        headers = {"Authorization": f"Bearer {keys[name]}"}
         reply = httpx.get(f"{url}/api/spend", params=DAYS | {"by": "key"}, headers=headers).json()
         assert reply["total"]["questions"] == len(reply["groups"])
         return sorted(group["name"] for group in reply["groups"]), [

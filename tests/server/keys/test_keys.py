@@ -200,31 +200,6 @@ def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
     assert "bob" not in names
 
 
-def test_another_keys_trace_is_not_there_and_an_admin_sees_all(
-    start: Start, file: Place, tmp_path: Path
-) -> None:
-    ada, bob, boss = file.add("ada"), file.add("bob"), file.add("boss", admin=True)
-    url = start(store=tmp_path / "traces.sqlite")
-    trace = ask(url, ada).podium["trace_id"]
-    for method, path in (
-        ("GET", f"/api/traces/{trace}"),
-        ("GET", f"/api/traces/{trace[:8]}"),
-        ("GET", f"/api/traces/{trace}/events"),
-        ("DELETE", f"/api/traces/{trace}"),
-    ):
-        status, body, _ = answer(url + path, f"Bearer {bob}", method=method)
-        none, like, _ = answer(url + path.replace(trace[:8], "0" * 8), f"Bearer {bob}", method=method)
-        assert (status, none) == (404, 404), "no more is told than of one that never was"
-        assert body.replace(trace[:8].encode(), b"0" * 8) == like
-    listed = {
-        name: [one["owner"] for one in json.loads(answer(f"{url}/api/traces", f"Bearer {key}")[1])["traces"]]
-        for name, key in {"ada": ada, "bob": bob, "boss": boss}.items()
-    }
-    assert listed == {"ada": ["ada"], "bob": [], "boss": ["ada"]}
-    assert json.loads(answer(f"{url}/api/traces/{trace}", f"Bearer {boss}")[1])["owner"] == "ada"
-    assert answer(f"{url}/api/traces/{trace}", f"Bearer {ada}", method="DELETE")[0] == 204
-
-
 def test_another_keys_response_is_not_there(start: Start, file: Place, tmp_path: Path) -> None:
     keys = {name: file.add(name, admin=name == "boss") for name in ("ada", "bob", "boss")}
     url = start(store=tmp_path / "traces.sqlite")

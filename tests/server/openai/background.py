@@ -8,17 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from chat_model import ChatModel, Say
 from openai import OpenAI
 from running_server import until
-
-from podium.server.keys.caller import Caller, KeyAllowance
-from podium.server.keys.keys import open_register
-from podium.server.keys.register import Secret, StoredKey
 
 STEPS = ("alpha", "beta", "gamma")
 """What the three steps are told; each answers with its word in capitals."""
@@ -70,16 +65,6 @@ def pool_file(folder: Path, url: str, *, name: str = "ada") -> Path:
         f"{price}\nlimits = {{ retries = 0, timeout = 90, max_tokens = 100 }}\n"
     )
     return path
-
-
-async def add_key(store: str, name: str) -> str:
-    """Make a key that may spend a dollar a day, and return its secret."""
-    secret = Secret.new()
-    caller = Caller(name=name, id=secret.id, allowance=KeyAllowance.read("1/day"))
-    register = open_register(store)
-    await register.add(StoredKey(caller, secret.digest, datetime.now(UTC)))
-    await register.close()
-    return secret.text
 
 
 def ended(asking: OpenAI, id: str, statuses: Sequence[str] = ("queued", "in_progress")) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import threading
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Any
 
 import openai
 import pytest
-from background import CALL_USD, QUESTION, Answers, add_key, calls, pool_file, pronounce_dead
+from background import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
 from chat_model import ChatModel
+from keys_place import Place
 from openai import OpenAI
 from openai_client import client
 from running_server import until
@@ -106,7 +106,7 @@ def test_another_server_on_the_store_reads_and_cancels_a_response(
     if database == "postgresql":
         postgres: PostgresServer = request.getfixturevalue("postgres_server")
         store = postgres.new_database()
-    key, stranger = (asyncio.run(add_key(store, name)) for name in ("ann", "eve"))
+    key, stranger = (Place(store).add(name, budget="1/day") for name in ("ann", "eve"))
     answers.waits = {"beta"}
     given = ("--pool", str(pool_file(tmp_path, model.url)), "--store", store)
     with served(tmp_path, *given) as one, served(tmp_path, *given) as two:

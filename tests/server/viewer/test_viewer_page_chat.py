@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
+from keys_place import Place
 
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
@@ -304,18 +303,12 @@ def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, 
 
 
 def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:
-    register = open_register(tmp_path / "kept.sqlite")
-    secret = Secret.new()
-    caller = Caller(name="ada", id=secret.id)
-    # Playwright's own event loop runs in this thread.
-    adding = threading.Thread(
-        target=lambda: asyncio.run(register.add(StoredKey(caller, secret.digest, datetime.now(UTC))))
-    )
-    adding.start()
-    adding.join()
+    place = Place(str(tmp_path / "kept.sqlite"))
+    with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
+        key = thread.submit(place.add).result()
     pool = Pool([ScriptedWorker("ada", ["42"] * 3)])
-    page = opened.go(kept_server(pool, planner="single:ada", keys=Keys(register)), "chat", "dialog[open]")
-    page.fill("#key", secret.text)
+    page = opened.go(kept_server(pool, planner="single:ada", keys=place.keys()), "chat", "dialog[open]")
+    page.fill("#key", key)
     page.keyboard.press("Enter")
     page.wait_for_selector("#chat-planner")
     send(page, "What is 6 x 7?")

@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 from pathlib import Path
 
-from podium.server.keys import Caller, Keys, open_register
-from podium.server.keys.register import Secret, StoredKey
+from keys_place import Place
 
 
-def keyed(serve, folder: Path, **allowed: object) -> tuple[str, Secret]:
-    secret = Secret.new()
-    kept = StoredKey(Caller(name="eve", id=secret.id, **allowed), secret.digest, datetime.now(UTC))
-
-    async def add() -> None:
-        register = open_register(folder / "traces.sqlite")
-        await register.add(kept)
-        await register.close()
-
+def keyed(serve, folder: Path, **allowed: object) -> tuple[str, str]:
+    place = Place(str(folder / "traces.sqlite"))
     with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.
-        thread.submit(asyncio.run, add()).result()
-    keys = Keys(open_register(folder / "traces.sqlite"))
-    return serve(keys=keys, store=folder / "traces.sqlite"), secret
+        key = thread.submit(lambda: place.add("eve", **allowed)).result()
+    return serve(keys=place.keys(), store=folder / "traces.sqlite"), key
 
 
 def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     serve, opened, tmp_path: Path
 ) -> None:
-    url, secret = keyed(serve, tmp_path, deny=("gus",))
+    url, key = keyed(serve, tmp_path, deny=("gus",))
     page = opened.go(url, "ask", "dialog[open]")
     page.fill("#key", "pk-wrong")
     page.click("text=Go on")
     page.wait_for_selector("dialog[open] p:has-text('key')")
-    page.fill("#key", secret.text)
+    page.fill("#key", key)
     page.click("text=Go on")
     page.wait_for_selector("dialog:not([open])", state="attached")
     page.fill("textarea", "What is 6 x 7?")
@@ -48,8 +37,8 @@ def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     assert page.locator(".worker:has-text('gus')").count() == 0
     page.goto(f"{url}/#/traces")
     page.wait_for_selector("text=1 trace")
-    assert secret.text not in page.content()
-    assert secret.text not in page.url
+    assert key not in page.content()
+    assert key not in page.url
     assert page.evaluate("Object.keys(localStorage)") == []
 
 

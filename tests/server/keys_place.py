@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from podium.server.keys import Caller, open_register
+from podium.server.keys import Caller, Keys, open_register
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.register import Register, Secret, StoredKey
 
@@ -22,6 +22,10 @@ class Place:
     def open(self, **options: Any) -> Register:
         """As one more replica."""
         return open_register(self.store, **options)
+
+    def keys(self) -> Keys:
+        """The keys of one more server."""
+        return Keys(self.open())
 
     def add(self, name: str = "web", *, budget: str | None = None, **may: Any) -> str:
         """Make a key; its text. Not for tests that are coroutines."""
