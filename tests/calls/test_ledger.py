@@ -100,3 +100,25 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
         ledger = Ledger(budget)
         assert await ledger.reserve(Reservation(1, 100, 1.0)) is None
         assert await asyncio.wait_for(ledger.reserve(Reservation(1, 151, 1.6)), 5) is not None
+
+
+def test_a_part_tells_what_is_spent_through_it_and_counts_in_the_whole():
+    ledger = Ledger(Budget(calls=3, usd=1.0))
+    part = ledger.part()
+    within = part.part()
+    spent = Spent(Usage(input_tokens=4, output_tokens=1), 0.25)
+    for account in (ledger, part, within):
+        assert account.try_reserve(Reservation(1, 10, 0.3), now=0.0) is None
+    assert part.try_reserve(Reservation(1, 10, 0.3), now=0.0) == "The budget of 3 calls is used up."
+    for account in (ledger, part, within):
+        account.settle(Reservation(1, 10, 0.3), spent)
+    assert (ledger.usd, ledger.tokens, ledger.calls) == (0.75, 15, 3)
+    assert (part.usd, part.spent, within.spent) == (0.75, spent + spent, spent)
+
+
+def test_what_a_reply_from_the_cache_saved_takes_nothing_of_the_budget():
+    ledger = Ledger(Budget(tokens=5))
+    part = ledger.part()
+    saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
+    part.note(saved)
+    assert (part.spent, ledger.tokens, ledger.usd, ledger.exhausted) == (saved, 0, 0.0, False)

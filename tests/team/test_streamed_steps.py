@@ -16,7 +16,7 @@ from plan_texts import workflows
 from podium.calls import Dispatcher
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
-from podium.errors import WorkerError
+from podium.errors import UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
 from podium.planner import PlanRequest
 from podium.team import Event, PlanReady, Runner
@@ -69,7 +69,7 @@ class SlowPlanner:
     """Tells the first steps of drafts while it writes, with pauses, and then decides."""
 
     drafts: Sequence[tuple[Step, ...]]
-    decision: Workflow | Acceptance | PlanError | WorkerError
+    decision: Workflow | Acceptance | PlanError | Exception
     pause_s: float = 0.001
     usd: float = 0.01
     name: str = "slow"
@@ -83,7 +83,7 @@ class SlowPlanner:
                 self.told.append(len(draft))
             await asyncio.sleep(self.pause_s)
         request.ledger.record(Spent(Usage(input_tokens=1), self.usd))
-        if isinstance(self.decision, WorkerError):
+        if isinstance(self.decision, Exception):
             raise self.decision
         return Plan("written", self.decision, Spent(Usage(input_tokens=1), self.usd))
 
@@ -202,6 +202,16 @@ async def test_a_step_that_the_plan_does_not_keep_is_in_the_trace() -> None:
         place for place, event in enumerate(events) if isinstance(event, StepStarted | StepEnded)
     )
     assert isinstance(events[first_step - 1], PlanReady)
+
+
+@pytest.mark.parametrize("overlap", [True, False])
+async def test_what_a_planner_raises_comes_alone_and_its_steps_are_stopped(overlap: bool) -> None:
+    workers = pool(10.0)
+    planner = SlowPlanner([(Step(0, "Draft."),)], UsageError("The prompt is too long."))
+    with pytest.raises(UsageError, match="too long"):
+        await Runner(planner, workers, overlap=overlap).answer(QUESTION)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert [worker.running for worker in workers if isinstance(worker, Metered)] == [0]
 
 
 async def test_a_step_that_nothing_reads_is_cancelled_in_its_place() -> None:

@@ -143,8 +143,8 @@ class InputBound:
 
     def first_call_bound(self, size: InputSize) -> int:
         """The bound while the worker's counts are not known: `most`, with at least `_AT_FIRST` tokens a character."""
-        more = 0 if self.proven else _AT_FIRST * size.characters - size.text
-        return self.most(size) + max(0, more)
+        beyond_text = 0 if self.proven else _AT_FIRST * size.characters - size.text
+        return self.most(size) + max(0, beyond_text)
 
     def least(self, size: InputSize) -> int:
         """A rough count of the same input where ASCII has four characters a token, and other text is at its bound."""
@@ -168,5 +168,5 @@ def _bytes_of(text: str) -> tuple[int, tuple[int, ...]]:
     if len(data) == len(text):
         words = len(data) - len(data.translate(None, _WORDS))
         return len(data), (words, len(data) - words, *_NO_OTHERS)
-    found = data.translate(_KINDS, _CONTINUATION)
-    return len(data), tuple([width * found.count(kind) for kind, width in enumerate(_WIDTHS)])
+    first_bytes = data.translate(_KINDS, _CONTINUATION)
+    return len(data), tuple([width * first_bytes.count(kind) for kind, width in enumerate(_WIDTHS)])

@@ -270,7 +270,7 @@ class SharedSpendLimit:
             return self._file.execute(statement, values).fetchall()
 
         try:
-            found = run() if on_event_loop else retry_while_busy(run, _RETRY_S)
+            rows = run() if on_event_loop else retry_while_busy(run, _RETRY_S)
         except sqlite3.Error as error:
             now = time.monotonic()
             self._busy_since = (self._busy_since or now) if on_event_loop and is_busy(error) else None
@@ -280,7 +280,7 @@ class SharedSpendLimit:
                 raise StoreError(sentence) from error
             raise _BusyError(sentence) from error
         self._busy_since = None
-        return found[0] if found else None
+        return rows[0] if rows else None
 
     def _sentence(self, usd: float) -> str:
         way_out = (
@@ -325,15 +325,15 @@ def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:
     Raises:
         UsageError: it is not an amount of dollars.
     """
-    given = environ.get(DAY_BUDGET, "").strip()
-    if not given:
+    amount = environ.get(DAY_BUDGET, "").strip()
+    if not amount:
         return None
     try:
-        limit_usd = float(given)
+        limit_usd = float(amount)
     except ValueError:
         limit_usd = math.nan
     if not 0 <= limit_usd <= UNLIMITED_USD:
-        raise UsageError(f"{DAY_BUDGET}={given}: give dollars from 0 on.")
+        raise UsageError(f"{DAY_BUDGET}={amount}: give dollars from 0 on.")
     return limit_usd
 
 

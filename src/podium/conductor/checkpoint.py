@@ -329,14 +329,14 @@ def _unrated(pool: Pool) -> str | None:
 def _lacking(path: Path) -> list[str]:
     """The files that a folder lacks to be a checkpoint, in words."""
     tokenizers = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json")
-    found = {
+    presence = {
         "config.json": (path / "config.json").is_file(),
         "weights (model.safetensors)": any(
             any(path.glob(form)) for form in ("*.safetensors", "pytorch_model*.bin")
         ),
         "tokenizer (tokenizer.json)": any((path / name).is_file() for name in tokenizers),
     }
-    return [what for what, is_there in found.items() if not is_there]
+    return [what for what, is_there in presence.items() if not is_there]
 
 
 _AGAIN = "save the checkpoint again"

@@ -191,7 +191,7 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
 
 async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
     """Try the formats in order; None: a failure that says nothing of formats, such as a timeout, came in between."""
-    more = _THINKING_TOKENS
+    thinking_tokens = _THINKING_TOKENS
     for format in FORMATS_STRICTEST_FIRST:
         key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))
         question, options = _question(format, key, word, url)
@@ -200,9 +200,9 @@ async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
         except WorkerError as error:
             if error.retryable or error.kind not in ("status", "protocol", "refused"):
                 return None
-            if not more or "max_tokens" not in str(error):
+            if not thinking_tokens or "max_tokens" not in str(error):
                 continue
-            more, most = 0, more
+            thinking_tokens, most = 0, thinking_tokens
             try:
                 reply = await ask(question, options.model_copy(update={"max_tokens": most}))
             except WorkerError:

@@ -279,20 +279,20 @@ class LocalPolicy:
         if self._engine.sharing is not None:
             if len(self._following) >= _CACHED_NGRAMS:
                 self._following.clear()
-            said = [*text.prompt[-_NGRAM_TOKENS:], *text.tokens]
-            for end in range(_NGRAM_TOKENS, len(said)):
-                ngram = tuple(said[end - _NGRAM_TOKENS : end])
-                token, right, seen = self._following.get(ngram, (said[end], 0, 0))
-                if token != said[end] and 2 * right < seen:
-                    token, right, seen = said[end], 0, 0
-                self._following[ngram] = token, right + (token == said[end]), seen + 1
+            tokens = [*text.prompt[-_NGRAM_TOKENS:], *text.tokens]
+            for end in range(_NGRAM_TOKENS, len(tokens)):
+                ngram = tuple(tokens[end - _NGRAM_TOKENS : end])
+                token, right, seen = self._following.get(ngram, (tokens[end], 0, 0))
+                if token != tokens[end] and 2 * right < seen:
+                    token, right, seen = tokens[end], 0, 0
+                self._following[ngram] = token, right + (token == tokens[end]), seen + 1
             self._prompts.append((text.prompt, text.cache))
 
     def _written(self, text: _Text) -> tuple[str, bool]:
         """The text so far, and whether a stop text ended it."""
         written = self._engine.decode([token for token in text.tokens if token not in self._engine.ends])
-        found = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
-        return written[: min(found, default=len(written))], bool(found)
+        stops = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
+        return written[: min(stops, default=len(written))], bool(stops)
 
     def _show(self, text: _Text, *, last: bool = False) -> None:
         """Call `on_text` with what is new; what may be half a character or half a stop text waits."""

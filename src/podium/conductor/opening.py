@@ -100,8 +100,8 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
         ConfigError: its key is not in the environment, or its URL is not valid.
     """
     keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
-    given = {key: getattr(settings, key) for key in keys}
-    spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **given)
+    fields = {key: getattr(settings, key) for key in keys}
+    spec = OpenAISpec(kind="openai", name=settings.model or "", price=settings.price or Price(), **fields)
     try:
         return build_worker(spec, BuildContext(Connections(pool.secrets)))
     except ConfigError as error:

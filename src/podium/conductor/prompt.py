@@ -177,8 +177,8 @@ def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -
     )
     if thought is None:
         return messages
-    said = Message(role="assistant", content=thought.strip() or "(no text)")
-    return (*messages, said, Message(role="user", content="Now write the plan."))
+    answer = Message(role="assistant", content=thought.strip() or "(no text)")
+    return (*messages, answer, Message(role="user", content="Now write the plan."))
 
 
 def _brief(request: PlanRequest, settings: PromptSettings) -> str:

@@ -81,7 +81,8 @@ def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float
 
 
 class QuarantinePlanner:
-    """Runs no plan of `planner` that calls a worker which it has left.
+    """Runs no plan of `planner` that calls a worker which it has left. It changes while it serves, so it is no
+    `PlannerWrapper`, which is a value, and it streams no steps, since it may reject the plan that they belong to.
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
     when the first one is left, the others begin anew. A call that failed says who is to blame: four in a row of a

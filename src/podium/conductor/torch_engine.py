@@ -96,8 +96,10 @@ class TorchEngine:
         cache = passage.cache
         if len(passage.tokens) != 1 or not self._places_tokens or cache.length == 0:
             return False
-        found = self._batch if cache.key_values is None else cache.key_values
-        return type(found) is DynamicCache and all(type(layer) is DynamicLayer for layer in found.layers)
+        key_values = self._batch if cache.key_values is None else cache.key_values
+        return type(key_values) is DynamicCache and all(
+            type(layer) is DynamicLayer for layer in key_values.layers
+        )
 
     def _read_rows(self, passages: Sequence[TokenChunk]) -> list[Logits]:
         """Read the next token of several texts in one pass."""
@@ -135,9 +137,11 @@ class TorchEngine:
         self._rows, self._batch = rows, DynamicCache()
         caches = [row.key_values.layers for row in rows]
         for place, layers in enumerate(zip(*caches, strict=True)):
-            missing = [(0, 0, width - row.length, 0) for row in rows]
-            keys = torch.cat([pad(one.keys, more) for one, more in zip(layers, missing, strict=True)])
-            values = torch.cat([pad(one.values, more) for one, more in zip(layers, missing, strict=True)])
+            paddings = [(0, 0, width - row.length, 0) for row in rows]
+            keys = torch.cat([pad(row.keys, padding) for row, padding in zip(layers, paddings, strict=True)])
+            values = torch.cat(
+                [pad(row.values, padding) for row, padding in zip(layers, paddings, strict=True)]
+            )
             self._batch.update(keys, values, place)
         for row in rows:
             row.key_values = None

@@ -82,11 +82,11 @@ def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozen
     Args:
         workers: the workers of the steps, by position.
     """
-    found = {len(workflow.steps) - 1}
+    answering = {len(workflow.steps) - 1}
     for position in reversed(range(len(workflow.steps))):
-        if position in found and traits_of(workers[position]).is_certain is not None:
-            found.update(workflow.reads(position))
-    return frozenset(found)
+        if position in answering and traits_of(workers[position]).is_certain is not None:
+            answering.update(workflow.reads(position))
+    return frozenset(answering)
 
 
 def find_early_stops(

@@ -50,11 +50,11 @@ class Range:
     @classmethod
     def sum(cls, parts: Iterable[Range]) -> Range:
         """All of them together, all low, all likely and all high."""
-        found = tuple(parts)
+        ranges = tuple(parts)
         return cls(
-            sum(part.low for part in found),
-            sum(part.likely for part in found),
-            sum(part.high for part in found),
+            sum(part.low for part in ranges),
+            sum(part.likely for part in ranges),
+            sum(part.high for part in ranges),
         )
 
     def times(self, factor: float) -> Range:
@@ -243,17 +243,17 @@ def _guesses(
 def _loads(workers: Mapping[int, Worker]) -> set[int]:
     """The steps before which a machine loads a model, if it has none at first and the steps take turns."""
     loaded: dict[str, list[str]] = {}
-    found = set()
+    loads = set()
     for position, worker in workers.items():
         if worker.limits.machine is not None:
             models, model = loaded.setdefault(worker.limits.machine, []), model_of(worker)
             if model in models:
                 models.remove(model)
             else:
-                found.add(position)
+                loads.add(position)
             models.append(model)
             del models[: -worker.limits.loaded_at_once]
-    return found
+    return loads
 
 
 def _sent(

@@ -87,15 +87,20 @@ def known_baselines() -> Mapping[str, BaselineSpec]:
     for name in installed:
         if name in _PLACES or name == "conductor":
             raise _INSTALLED.refusal(name, "has a name that is taken")
-    return {**own_baselines(), **{name: found for name, found in installed.items() if found is not None}}
+    return {
+        **own_baselines(),
+        **{name: baseline for name, baseline in installed.items() if baseline is not None},
+    }
 
 
 def _installed(name: str) -> BaselineSpec | None:
     """The baseline of another package; None: there is none. Its module alone is imported."""
-    found = _INSTALLED.find(name)
-    if found is not None and found.name != name:
-        raise _INSTALLED.refusal(name, f"is the planner {found.name!r} and needs an entry point of that name")
-    return found
+    baseline = _INSTALLED.find(name)
+    if baseline is not None and baseline.name != name:
+        raise _INSTALLED.refusal(
+            name, f"is the planner {baseline.name!r} and needs an entry point of that name"
+        )
+    return baseline
 
 
 def baseline_forms() -> tuple[str, ...]:
@@ -124,13 +129,13 @@ def open_baseline(
         ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
             planner needs what is missing here.
     """
-    found = find_baseline(name)
-    if found is None:
+    named = find_baseline(name)
+    if named is None:
         forms = {form.partition(":")[0]: form for form in baseline_forms()}
         meant = closest_name(name.partition(":")[0], forms)
         remedy = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
         raise ConfigError(f"There is no baseline {name!r}; {remedy}")
-    baseline, argument = found
+    baseline, argument = named
     if baseline.learns and scored is None:
         raise ConfigError(
             f"The planner {name!r} learns from workers' answers to other questions, and there are none here: "

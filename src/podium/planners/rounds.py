@@ -122,8 +122,8 @@ def first_json_object(response: str | None) -> dict[str, Any] | None:
     text = response or ""
     for start in islice((match.start() for match in re.finditer("{", text)), _MAX_STARTS):
         try:
-            found, _ = json.JSONDecoder().raw_decode(text, start)
+            value, _ = json.JSONDecoder().raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        return found if isinstance(found, dict) else None
+        return value if isinstance(value, dict) else None
     return None

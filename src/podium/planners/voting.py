@@ -194,7 +194,9 @@ def _open_weighted_vote(argument: str, context: BaselineContext) -> Committee:
     assert context.scored is not None
     named = read_members(argument)
     members = tuple(read_worker(member, context, "weighted-vote") for member in named)
-    members = members or tuple(one.name for one in context.pool if one.name in context.scored.workers)
+    members = members or tuple(
+        profile.name for profile in context.pool if profile.name in context.scored.workers
+    )
     return Committee(members, tuple(vote_weight(context.scored, member) for member in members))
 
 

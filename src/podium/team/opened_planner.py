@@ -169,8 +169,8 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
     planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
-    found = find_baseline(name)
-    if found is not None and VOTE in found[0].needs(found[1]):
+    baseline = find_baseline(name)
+    if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
         refuse_without_vote(pool.profiles)
     trained = TrainedPlanLimits(rounds=rounds_of(planner))
     return OpenedPlanner(planner, f"the baseline {planner.name}", trained=trained)

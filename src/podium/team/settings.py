@@ -46,11 +46,11 @@ class PlannerSettings(Settings):
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> Self:
         if not self.conducts:
-            given = {
+            options = {
                 "cost_sensitivity": self.cost_sensitivity is not None,
                 "quarantine_failing": self.quarantine_failing,
             }
-            for key in (key for key, is_given in given.items() if is_given):
+            for key in (key for key, is_given in options.items() if is_given):
                 raise ValueError(f"{key} is for a Conductor, and {self.planner} plans without; leave it out.")
         elif self.cost_sensitivity is not None and self.conducting_worker is not None:
             raise ValueError("cost_sensitivity is for a trained Conductor; leave it out.")
@@ -95,10 +95,10 @@ class TeamBudget(Budget):
 
 
 def _check_origin(text: str) -> str:
-    given = text.strip().rstrip("/")
-    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s@]+", given):
+    origin = text.strip().rstrip("/")
+    if not re.fullmatch(r"[a-zA-Z][a-zA-Z0-9+.-]*://[^/?#\s@]+", origin):
         raise ValueError(f"{text!r} is no origin; write one, as https://chat.example.com.")
-    return given.lower()
+    return origin.lower()
 
 
 class ServeSettings(Settings):

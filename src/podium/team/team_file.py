@@ -101,12 +101,12 @@ def read_tables(
         ConfigError: as `TeamFile.read`.
     """
     tables, base = _resolved(tables, folder), None
-    given = {text.partition("=")[0].strip(): text for text in overrides}
-    if "pool" in given:
+    override_of = {text.partition("=")[0].strip(): text for text in overrides}
+    if "pool" in override_of:
         tables = {key: value for key, value in tables.items() if key not in _OF_WORKERS}
-        tables["pool"], files = SettingsSource.of({}, [given["pool"]], name).tables["pool"], None
+        tables["pool"], files = SettingsSource.of({}, [override_of["pool"]], name).tables["pool"], None
     conductor = tables.get("conductor", {})
-    replaced = any(f"conductor.{key}" in given for key in SOURCES)
+    replaced = any(f"conductor.{key}" in override_of for key in SOURCES)
     if replaced and isinstance(conductor, Mapping):
         tables["conductor"] = {key: value for key, value in conductor.items() if key == "fallback"}
     pool = tables.get("pool")
@@ -132,11 +132,11 @@ def _joined(own: Mapping[str, Any], theirs: Mapping[str, Any], replaced: bool) -
     """The tables of a file with what it takes from the file of its workers."""
     tables = {**own, **{key: theirs[key] for key in ("worker", "ratings") if key in theirs}}
     for key in ("conductor", "plan"):
-        mine, given = own.get(key, {}), theirs.get(key, {})
-        if isinstance(mine, Mapping) and isinstance(given, Mapping) and given:
+        mine, shared = own.get(key, {}), theirs.get(key, {})
+        if isinstance(mine, Mapping) and isinstance(shared, Mapping) and shared:
             if key == "conductor" and (replaced or not mine.keys().isdisjoint(SOURCES)):
-                given = {name: value for name, value in given.items() if name == "fallback"}
-            tables[key] = {**given, **mine}
+                shared = {name: value for name, value in shared.items() if name == "fallback"}
+            tables[key] = {**shared, **mine}
     return tables
 
 
@@ -160,9 +160,9 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     plan = resolved.get("plan")
     planner = plan.get("planner") if isinstance(plan, dict) else None
     if isinstance(plan, dict) and isinstance(planner, str) and planner.partition(":")[0] != "conductor":
-        found = find_baseline(planner)
-        if found is not None and found[0].reads_files and found[1]:
-            plan["planner"] = f"{found[0].name}:{folder / found[1]}"
+        baseline = find_baseline(planner)
+        if baseline is not None and baseline[0].reads_files and baseline[1]:
+            plan["planner"] = f"{baseline[0].name}:{folder / baseline[1]}"
     return resolved
 
 

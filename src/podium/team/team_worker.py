@@ -115,12 +115,12 @@ class TeamWorker:
         """A copy of the team that calls no worker of these names, nor do the teams in it; None: nobody is left."""
         if self.names.isdisjoint(names):
             return self
-        kept = pool_without(self.runner.pool, names)
-        if kept is None:
+        pool = pool_without(self.runner.pool, names)
+        if pool is None:
             return None
         return TeamWorker(
             self.profile,
-            replace(self.runner, pool=kept),
+            replace(self.runner, pool=pool),
             opened_planner=self.opened_planner,
             limits=self.limits,
             fallback=self.fallback,
@@ -146,12 +146,12 @@ def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
         for number, worker in enumerate(pool)
         if worker.profile.name not in names
     }
-    kept = {number: worker for number, worker in left.items() if worker is not None}
-    if not kept:
+    remaining = {number: worker for number, worker in left.items() if worker is not None}
+    if not remaining:
         return None
-    if all(kept.get(number) is worker for number, worker in enumerate(pool)):
+    if all(remaining.get(number) is worker for number, worker in enumerate(pool)):
         return pool
-    return pool.subset([*kept]).replaced({worker.profile.name: worker for worker in kept.values()})
+    return pool.subset([*remaining]).replaced({worker.profile.name: worker for worker in remaining.values()})
 
 
 def share_limits(pool: Pool, number: int, process_count: int) -> None:
