@@ -25,8 +25,8 @@ from podium.train.gpu_estimate import (
     GPU,
     SHAPES,
     TrainingSize,
+    find_gpu,
     generation_seconds,
-    gpu_named,
     memory,
     update_flops,
     update_seconds,
@@ -161,7 +161,7 @@ def main(given: argparse.Namespace) -> None:
         print("There is no GPU here, so nothing is measured; docs/scaling.md has the formulas' figures.")
         return
     device, name = torch.device("cuda"), torch.cuda.get_device_name()
-    gpu = gpu_named(name)
+    gpu = find_gpu(name)
     print(f"{name}, {torch.cuda.get_device_properties(0).total_memory / GIB:.0f} GiB, {date.today()}")
     shapes = {known.split("-")[1]: shape for known, shape in SHAPES.items() if "2.5" in known}
     for size in given.shapes:

@@ -48,10 +48,10 @@ def token_by_token(checkpoint: Checkpoint) -> Write:
         texts = []
         for prompt in prompts:
             cache, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
-            while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.ends):
+            while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.eos_token_ids):
                 tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
                 news = tokens[-1:]
-            texts.append(engine.decode([token for token in tokens if token not in engine.ends]))
+            texts.append(engine.decode([token for token in tokens if token not in engine.eos_token_ids]))
         return texts
 
     return write

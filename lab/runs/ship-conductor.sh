@@ -19,11 +19,11 @@ import sys
 from pathlib import Path
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.train.shared_prefix.checkpoints import companions_of, read_model, write_model
+from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
 
 source, target = Checkpoint.read(Path(sys.argv[1])), Path(sys.argv[2])
 write_model(
-    read_model(source), target, config=source.config, companions=companions_of(source.path), dtype="bfloat16"
+    read_model(source), target, config=source.config, companions=companion_files(source.path), dtype="bfloat16"
 )
 PYTHON
 mkdir -p "$PART/run"

@@ -31,7 +31,7 @@ from podium.planner import Planner
 from podium.planners import Committee, Single
 from podium.recordings import Recording
 from podium.recordings.model import hashed_id
-from podium.tasks import ALL, open_tasks
+from podium.tasks import ALL_TASKS, open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium_research.planners.routers import Router, RoutingRule, learn_router
@@ -134,7 +134,7 @@ def declare(recording: Path, note: str, rows: Sequence[str]) -> int:
 
 async def measure(planner: Planner) -> Evaluation:
     pool = open_pool(POOL)
-    tasks = open_tasks(str(RECORDING), "test", size=ALL, pool=pool)
+    tasks = open_tasks(str(RECORDING), "test", size=ALL_TASKS, pool=pool)
     return await evaluate(Runner(planner, pool), list(tasks))
 
 

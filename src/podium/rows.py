@@ -25,7 +25,7 @@ from typing import Any
 from podium.config import suggestion
 from podium.errors import UsageError
 
-LONGEST = 2**28
+MAX_LINE_BYTES = 2**28
 """The most bytes of a line. The longest line of known data sets, with packed test cases, has a fifth of that."""
 _BROKEN = (ValueError, OSError, EOFError, RecursionError, zlib.error, csv.Error)
 """Raised by readers for a file that is broken as a whole."""
@@ -44,7 +44,7 @@ class Row:
 
 
 def read_rows(
-    file: Path, columns: Collection[str] = (), *, gaps: bool = False, longest: int = LONGEST
+    file: Path, columns: Collection[str] = (), *, gaps: bool = False, longest: int = MAX_LINE_BYTES
 ) -> Iterator[Row]:
     """The rows of a table. They are read one at a time, except those of .json, which is read as a whole.
 

@@ -20,7 +20,7 @@ SEED_PREFIX_CHARS = 2**16
 with the same beginning share their randomness."""
 
 
-MOST_USD = 1e9
+MAX_USD = 1e9
 """The highest price of a million tokens, and of a call. Spend limits count whole nano-dollars, in 64 bits."""
 
 
@@ -116,11 +116,11 @@ class Question(Value):
 class Price(Value):
     """Dollars per million tokens."""
 
-    input: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
-    output: float = Field(default=0.0, ge=0, le=MOST_USD, allow_inf_nan=False)
-    cached_input: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    input: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
+    output: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
+    cached_input: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
     """The price of input that the provider read from its own cache; None: as other input."""
-    cache_write: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    cache_write: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
     """The price of input that the provider wrote into its cache and bills as such; None: as other input."""
 
     @model_serializer(mode="wrap")
@@ -136,10 +136,10 @@ class Price(Value):
     @property
     def is_declared_free(self) -> bool:
         """Whether somebody wrote down that nothing is paid. A price that nobody gave is unknown, and not free."""
-        return bool(self.model_fields_set) and not (self.most_input or self.output)
+        return bool(self.model_fields_set) and not (self.max_input or self.output)
 
     @property
-    def most_input(self) -> float:
+    def max_input(self) -> float:
         """The price of input at most, whatever the provider reads from its cache or writes into it."""
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
@@ -285,7 +285,7 @@ class Limits(Value):
     first_token_timeout: float | None = Field(default=None, gt=0)
     """Seconds until a streamed reply begins."""
     max_tokens: int = Field(default=4096, ge=1)
-    max_usd: float | None = Field(default=None, ge=0, le=MOST_USD, allow_inf_nan=False)
+    max_usd: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
     """The most dollars of one call, for workers whose cost does not follow from price and max_tokens."""
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""

@@ -21,7 +21,7 @@ def test_a_checkpoint_names_its_prompt_settings(make_checkpoint: Make) -> None:
     settings = {"style": "brief", "pool": "anonymous", "examples": 0}
     checkpoint = Checkpoint.read(make_checkpoint(podium={"prompt": settings}))
     assert checkpoint.prompt == PromptSettings(style="brief", pool="anonymous", examples=0)
-    assert (checkpoint.name, checkpoint.begin, checkpoint.ends, checkpoint.context) == (
+    assert (checkpoint.name, checkpoint.bos_token_id, checkpoint.eos_token_ids, checkpoint.context) == (
         "tiny",
         1,
         frozenset({2}),
@@ -32,13 +32,13 @@ def test_a_checkpoint_names_its_prompt_settings(make_checkpoint: Make) -> None:
 def test_without_podium_json_the_prompt_is_the_full_one(make_checkpoint: Make) -> None:
     checkpoint = Checkpoint.read(make_checkpoint())
     assert checkpoint.prompt == PromptSettings()
-    assert not checkpoint.chats
+    assert not checkpoint.uses_chat_template
 
 
 def test_a_chat_template_counts_unless_the_prompt_is_brief(make_checkpoint: Make) -> None:
-    assert Checkpoint.read(make_checkpoint(chat=CHAT, name="full")).chats
+    assert Checkpoint.read(make_checkpoint(chat=CHAT, name="full")).uses_chat_template
     brief = make_checkpoint(chat=CHAT, podium={"prompt": {"style": "brief"}}, name="brief")
-    assert not Checkpoint.read(brief).chats
+    assert not Checkpoint.read(brief).uses_chat_template
 
 
 def test_parameters_are_counted_without_loading_them(make_checkpoint: Make) -> None:
@@ -50,9 +50,9 @@ def test_parameters_are_counted_without_loading_them(make_checkpoint: Make) -> N
 def test_every_ending_token_counts(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
     (folder / "generation_config.json").write_text('{"eos_token_id": [2, 7]}')
-    assert Checkpoint.read(folder).ends == frozenset({2, 7})
+    assert Checkpoint.read(folder).eos_token_ids == frozenset({2, 7})
     (folder / "generation_config.json").unlink()
-    assert Checkpoint.read(folder).ends == frozenset({2})
+    assert Checkpoint.read(folder).eos_token_ids == frozenset({2})
 
 
 def _refusal(source: str | Path) -> str:

@@ -14,7 +14,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from podium.calls import Ledger
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.inference_engine import Logits, TokenChunk
-from podium.conductor.local_policy import LocalPolicy, draw
+from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.conductor.torch_engine import TorchEngine
 from podium.errors import CheckpointError, UsageError
 from podium.types import Budget, Message
@@ -138,7 +138,7 @@ class Scripted:
     """An engine that wants these tokens, one after the other, and keeps what it was given to read."""
 
     context = 1_000_000
-    ends = frozenset({2, 3})
+    eos_token_ids = frozenset({2, 3})
     batch = 1
     sharing = None
 
@@ -186,10 +186,10 @@ async def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
 def test_draws_follow_the_softmax() -> None:
     logits = np.array([np.log(0.1), -np.inf, np.log(0.6), np.log(0.3)], np.float32)
     rng = random.Random("draws")
-    counts = np.bincount([draw(logits, 1.0, rng) for _ in range(4000)], minlength=4) / 4000
+    counts = np.bincount([sample_token(logits, 1.0, rng) for _ in range(4000)], minlength=4) / 4000
     assert counts[1] == 0
     np.testing.assert_allclose(counts, [0.1, 0, 0.6, 0.3], atol=0.04)
-    sharp = np.bincount([draw(logits, 0.25, rng) for _ in range(1000)], minlength=4) / 1000
+    sharp = np.bincount([sample_token(logits, 0.25, rng) for _ in range(1000)], minlength=4) / 1000
     np.testing.assert_allclose(sharp, np.array([0.0001, 0, 0.1296, 0.0081]) / 0.1378, atol=0.04)
 
 

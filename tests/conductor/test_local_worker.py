@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from podium.conductor import Checkpoint, Sampling, open_policy
 from podium.conductor.local_policy import LocalPolicy
-from podium.conductor.local_worker import LocalWorker, prompt_of
+from podium.conductor.local_worker import LocalWorker, view_prompt
 from podium.errors import ConfigError, WorkerError
 from podium.planners import Committee, Single
 from podium.team import Runner
@@ -116,7 +116,7 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
     file.write_text(file.read_text().replace('path = "model"', 'path = "model"\nreads = "view"'))
     reader = open_pool(str(file)).named("small")
     view = WorkerView("Who?", "Find it.", (EarlierStep(0, "Where?", "There."),), previous="Nobody.")
-    prompt = prompt_of(view)
+    prompt = view_prompt(view)
     assert prompt == (
         "Question: Who?\nBefore: Nobody.\nStep 0: Where?\nResponse: There.\nSubtask: Find it.\nResponse: "
     )
@@ -127,7 +127,7 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
 class Told:
     """An engine that writes one text, a byte a token."""
 
-    context, ends, batch, sharing = 1000, frozenset({256}), 4, None
+    context, eos_token_ids, batch, sharing = 1000, frozenset({256}), 4, None
 
     def __init__(self, text: str) -> None:
         self._bytes = [*text.encode(), 256]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.reading.arithmetic import compute, expressions, format_number
+from podium.reading.arithmetic import compute, find_expressions, format_number
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ from podium.reading.arithmetic import compute, expressions, format_number
     ],
 )
 def test_expressions_are_found_in_prose(text: str, found: list[str]) -> None:
-    assert list(expressions(text)) == found
+    assert list(find_expressions(text)) == found
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_has_no_value_says_why(expression: str, why: str) -> None:
 )
 def test_no_text_takes_time(text: str) -> None:
     began = time.process_time()
-    for expression in expressions(text):
+    for expression in find_expressions(text):
         with contextlib.suppress(ValueError):
             assert len(format_number(compute(expression))) < 10_000
     assert time.process_time() - began < 1

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from podium.reading.code_blocks import FencedBlock, blocks, is_program, last_block, last_program
+from podium.reading.code_blocks import FencedBlock, fenced_blocks, is_program, last_block, last_program
 
 B = "```"
 P = "a = input()\nprint(a)\n"
@@ -44,7 +44,7 @@ P = "a = input()\nprint(a)\n"
     ],
 )
 def test_blocks_are_read_as_commonmark_says(text: str, found: list[FencedBlock]) -> None:
-    assert blocks(text) == found
+    assert fenced_blocks(text) == found
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ def test_words_and_values_are_no_program(text: str) -> None:
 def test_blocks_are_found_in_time_proportional_to_the_text() -> None:
     started = time.process_time()
     for text in (f"{B}python\n(\n" + f"{B}\n" * 50_000, f"{B}python\n(\n{B}\n" * 20_000, "- " * 50_000):
-        blocks(text)
-        blocks(text * 2 + f"\n{B}py\n(")
+        fenced_blocks(text)
+        fenced_blocks(text * 2 + f"\n{B}py\n(")
     assert time.process_time() - started < 20

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.executor.step_input import EarlierStep, StepInput, build_messages
-from podium.reading.numerals import number
+from podium.reading.numerals import read_number
 from podium.reading.same_answer import answer_key
 from podium.tasks.graders.math_graders import Numeric
 from podium.types import Question
@@ -149,7 +149,7 @@ def test_any_answer_has_a_key_of_one_line(answer: str) -> None:
 
 @given(value=st.fractions(max_denominator=10**6))
 def test_a_fraction_is_read_as_it_is_written(value: Fraction) -> None:
-    assert number(str(value)) == value
+    assert read_number(str(value)) == value
 
 
 @given(value=st.decimals(-(10**12), 10**12, places=3))

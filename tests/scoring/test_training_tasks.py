@@ -13,7 +13,7 @@ from podium.config import build
 from podium.errors import ConfigError
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
-from podium.tasks import ALL, open_tasks
+from podium.tasks import ALL_TASKS, open_tasks
 
 LONG = "With {} crates of oranges a ferry leaves the harbour at noon and sells some on each island that it visits"
 
@@ -99,4 +99,4 @@ def test_the_splits_of_a_mixture_share_no_question_even_if_its_parts_do() -> Non
     part = '[[part]]\nset = "own"\nfile = "{}.jsonl"\nsplit = "split"\n'
     Path("both.toml").write_text(part.format("a") + part.format("b"))
     assert sorted(opened(tasks="both.toml")) == ["1 + 3?", "9 - 5?"]
-    assert len(open_tasks("both.toml", "test", size=ALL)) == 2
+    assert len(open_tasks("both.toml", "test", size=ALL_TASKS)) == 2

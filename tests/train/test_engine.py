@@ -174,7 +174,7 @@ async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> N
     (made.path / "podium.json").write_text('{"prompt": {"style": "short"}}')
     (made.path / "chat_template.jinja").write_text("{{ messages[-1].content }} Plan:")
     start = Checkpoint.read(made.path)
-    assert start.chats
+    assert start.uses_chat_template
     assert refusals(make_settings(start), start, 1) == []
     codec = ChatCodec(AutoTokenizer.from_pretrained(start.path))
     policy = await run(tmp_path / "run", start, codec=codec)

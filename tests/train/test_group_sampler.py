@@ -15,7 +15,7 @@ from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group
 from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.engine import advantages_of, make_group
-from podium.train.shared_prefix.group_sampler import GroupSampler, common_start
+from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy
 
@@ -152,4 +152,4 @@ def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
 )
 def test_what_prompts_share_is_the_longest_beginning_of_all(prompts: tuple[list[int], ...]) -> None:
     alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*prompts, strict=False))
-    assert common_start(prompts) == tuple(tokens[0] for tokens in alike)
+    assert common_prefix(prompts) == tuple(tokens[0] for tokens in alike)

@@ -17,7 +17,7 @@ from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, micro_batches
-from podium.train.shared_prefix.checkpoints import companions_of, read_model, write_model
+from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
 from podium.train.shared_prefix.model import PolicyModel, token_logprobs
 
 SHAPES = {
@@ -51,7 +51,9 @@ def test_transformers_loads_what_is_written_and_computes_the_same(
 ) -> None:
     start = write_start(tmp_path / "start", shape)
     folder = tmp_path / "written"
-    write_model(fresh(shape), folder, config=start.config, companions=companions_of(start.path), dtype=dtype)
+    write_model(
+        fresh(shape), folder, config=start.config, companions=companion_files(start.path), dtype=dtype
+    )
     assert len({file.stat().st_mode for file in folder.iterdir()}) == 1, "all may be read by the same people"
     theirs, report = AutoModelForCausalLM.from_pretrained(
         folder, dtype=torch.float32, output_loading_info=True

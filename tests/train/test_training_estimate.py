@@ -23,8 +23,8 @@ from podium.train.gpu_estimate import (
     PEAK_SHARE,
     SHAPES,
     TrainingSize,
+    find_gpu,
     generation_seconds,
-    gpu_named,
     memory,
     update_flops,
     update_seconds,
@@ -140,9 +140,9 @@ def test_ranks_share_the_update_and_the_writing() -> None:
 
 
 def test_a_card_is_known_by_the_name_that_its_driver_gives_it() -> None:
-    assert gpu_named("NVIDIA H100 80GB HBM3") == next(gpu for gpu in GPUS if gpu.name == "H100")
-    assert gpu_named("NVIDIA GeForce RTX 4090") is not None
-    assert gpu_named("Some card") is None
+    assert find_gpu("NVIDIA H100 80GB HBM3") == next(gpu for gpu in GPUS if gpu.name == "H100")
+    assert find_gpu("NVIDIA GeForce RTX 4090") is not None
+    assert find_gpu("Some card") is None
 
 
 class Priced:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.workers.redaction import Secrets, address_shown, looks_secret
+from podium.workers.redaction import Secrets, looks_secret, redact_url
 
 HARD = 'sk-/+"\\<&é%hush='
 
@@ -118,7 +118,7 @@ def test_secrets_do_not_show_themselves() -> None:
     ],
 )
 def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
-    assert address_shown(url) == shown
+    assert redact_url(url) == shown
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
 from podium.conductor.inference_engine import Logits, TokenChunk
-from podium.conductor.local_policy import LocalPolicy, draw
+from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.errors import UsageError
 from podium.planner import PlanRequest
 from podium.types import Message
@@ -64,10 +64,10 @@ def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sa
     def write(messages: tuple[Message, ...], sampling: Sampling) -> str:
         rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(engine.context)
         news, tokens = engine.encode(messages), list[int]()
-        while len(tokens) < 384 and not set(tokens) & engine.ends:
-            tokens.append(draw(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
+        while len(tokens) < 384 and not set(tokens) & engine.eos_token_ids:
+            tokens.append(sample_token(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
             news = tokens[-1:]
-        return engine.decode([token for token in tokens if token not in engine.ends])
+        return engine.decode([token for token in tokens if token not in engine.eos_token_ids])
 
     return write
 

@@ -129,7 +129,7 @@ class EchoEngine:
     """Says the token that it was asked with, once; counts how often it has to."""
 
     context = 1000
-    ends = frozenset({0})
+    eos_token_ids = frozenset({0})
     batch = 1
     sharing = None
 

@@ -159,7 +159,7 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
             [prompt],
             prompt_suffixes=[[()] * 60],
             max_tokens=144,
-            eos_token_ids=start.ends,
+            eos_token_ids=start.eos_token_ids,
             seed="guide",
             guide=used,
         )
@@ -187,7 +187,7 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
         [codec.encode(prompt) for prompt in prompts],
         prompt_suffixes=[[()]] * len(prompts),
         max_tokens=144,
-        eos_token_ids=start.ends,
+        eos_token_ids=start.eos_token_ids,
         seed="greedy",
         temperature=1e-4,
         guide=guide,
@@ -196,7 +196,9 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
 
 
 async def test_a_guided_checkpoint_too_large_for_numpy_is_guided_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kind, "SMALL", 0)  # Parameters up to which NumPy is used; else transformers is.
+    monkeypatch.setattr(
+        kind, "MAX_PARAMETERS_IN_NUMPY", 0
+    )  # Parameters up to which NumPy is used; else transformers is.
     pool = open_pool("orchestra").profiles
     text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
     prompt = build_prompt(PlanRequest(Question(text=text), pool), PROMPT)

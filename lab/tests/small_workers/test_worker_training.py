@@ -10,7 +10,7 @@ from random import Random
 
 import podium_lab
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.local_worker import prompt_of
+from podium.conductor.local_worker import view_prompt
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.team.team_file import open_pool
 from podium.train.runtime import resolve_device
@@ -103,7 +103,7 @@ def test_transformers_writes_what_the_workers_own_engine_writes():
     views = [
         view for place in facts.things["place"][:8] for _, view in fact_subtasks(relation, place, facts, rng)
     ]
-    prompts = [prompt_of(view) for view in views]
+    prompts = [view_prompt(view) for view in views]
     bela = Path(podium_lab.__file__).parent / "assets" / "orchestra" / "bela"
     written = generate(Checkpoint.read(bela), prompts, 96, "cpu")
     own = complete(bela, prompts)

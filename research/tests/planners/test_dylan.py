@@ -4,7 +4,7 @@ import pytest
 
 from planners.teams import answered, called, team
 from podium.planner import PlanRequest
-from podium.planners.rounds import random_of
+from podium.planners.rounds import question_random
 from podium.types import Question
 from podium.workers.view import read_view
 from podium_research.planners.dylan import DyLAN, MemberReply, importance_of
@@ -20,7 +20,7 @@ async def test_a_turn_ends_once_more_than_two_thirds_agree():
 
 
 async def test_the_fourth_is_asked_where_three_disagree_and_then_decides():
-    order = random_of(PlanRequest(Question(text="How many?"), ()), "dylan").sample(range(4), 4)
+    order = question_random(PlanRequest(Question(text="How many?"), ()), "dylan").sample(range(4), 4)
     replies = {FOUR[member]: ["Answer: 4"] for member in order}
     replies[FOUR[order[0]]] = ["Answer: 5"]
     trace = await answered(DyLAN(FOUR), team(**replies))

@@ -41,7 +41,7 @@ class Reservation:
         Args:
             most_usd: dollars at most; None: they follow from tokens and price.
         """
-        usd = (input_tokens * price.most_input + output_tokens * price.output) / 1e6
+        usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
 
 

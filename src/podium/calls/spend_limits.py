@@ -25,7 +25,7 @@ from typing import Literal
 from podium.calls.state_file import STATE, default_state_path
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, is_busy, retry_while_busy
-from podium.types import MOST_USD
+from podium.types import MAX_USD
 from podium.workers.spend_limit import NANO_PER_USD, describe_refusal, to_nano
 
 _LOG = logging.getLogger("podium.spending")
@@ -36,7 +36,7 @@ _RESERVE = f"UPDATE spending SET reserved = reserved + ? {_ROW} AND spent + rese
 _SETTLE = f"UPDATE spending SET reserved = reserved - ?, spent = spent + ? {_ROW} RETURNING spent, reserved"
 _RETRY_S = 0.02
 """Seconds until a locked file is tried again."""
-UNLIMITED_USD = MOST_USD
+UNLIMITED_USD = MAX_USD
 """The largest limit of a spend limit."""
 
 

@@ -129,7 +129,7 @@ def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
 
 def _has_price(worker: Worker) -> bool:
     price = worker.profile.price
-    return bool(price.most_input or price.output)
+    return bool(price.max_input or price.output)
 
 
 def _with_note(found: CheckResult, note: str | None) -> CheckResult:

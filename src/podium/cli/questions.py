@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import UsageError
-from podium.tasks import ALL, TaskSet, open_tasks, warnings_of
+from podium.tasks import ALL_TASKS, TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
 
 _MOST = 10_000_000
@@ -23,5 +23,5 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
 
 def check_size(size: int, name: str) -> None:
     """Raise a `UsageError` if so many questions are asked for that they fill the memory."""
-    if _MOST < size != ALL:
+    if _MOST < size != ALL_TASKS:
         raise UsageError(f"--questions {size:,} of {name} are too many; ask for at most {_MOST:,}.")

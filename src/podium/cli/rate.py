@@ -18,7 +18,7 @@ from podium.cli.terminal import open_console, print_sentence
 from podium.errors import ConfigError, UsageError
 from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
 from podium.rollout.run_folder import replace_file
-from podium.tasks import ALL, Task
+from podium.tasks import ALL_TASKS, Task
 from podium.team.team_file import open_pool
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.pool import Pool
@@ -80,7 +80,7 @@ def rate_workers(
             f'{pool} has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, have '
             f'recording = "{recording}" and are called as they are there.'
         )
-    tasks = list(open_questions(recording, split, size=ALL, seed=seed, pool=workers))
+    tasks = list(open_questions(recording, split, size=ALL_TASKS, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
     for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:

@@ -29,7 +29,7 @@ from podium.evals.suite.recorder import bare_tasks, write_recording
 from podium.recordings import SPLITS, header_path, unfinished_path
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
-from podium.tasks import ALL, Task, TaskSet
+from podium.tasks import ALL_TASKS, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
 from podium.team.team_file import open_pool
@@ -187,7 +187,7 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
     no_tasks: NoTasksError | None = None
     for name in names:
         try:
-            opened[name] = open_questions(tasks, name, size=ALL, seed=seed)
+            opened[name] = open_questions(tasks, name, size=ALL_TASKS, seed=seed)
         except NoTasksError as error:
             no_tasks = no_tasks or error
     if no_tasks is not None and not opened:

@@ -152,7 +152,7 @@ class Checkpoint:
         return self.path.resolve().name
 
     @property
-    def chats(self) -> bool:
+    def uses_chat_template(self) -> bool:
         """Whether messages go through a chat template; if not, the model reads their plain text."""
         if self.prompt.style == "brief":
             return False
@@ -162,13 +162,13 @@ class Checkpoint:
         )
 
     @property
-    def begin(self) -> int | None:
+    def bos_token_id(self) -> int | None:
         """The token that begins a text."""
         begin = self.config.get("bos_token_id")
         return begin if isinstance(begin, int) else None
 
     @property
-    def ends(self) -> frozenset[int]:
+    def eos_token_ids(self) -> frozenset[int]:
         """The tokens that end a completion: those of generation_config.json, else of config.json."""
         extra = self.path / "generation_config.json"
         generation = _json_object(extra) if extra.is_file() else {}

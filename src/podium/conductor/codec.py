@@ -31,7 +31,7 @@ class Codec:
         Raises:
             CheckpointError: its tokenizer.json cannot be read.
         """
-        return cls(checkpoint.tokenizer(), checkpoint.begin)
+        return cls(checkpoint.tokenizer(), checkpoint.bos_token_id)
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         text = "\n".join(message.content for message in messages)

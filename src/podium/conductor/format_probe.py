@@ -42,7 +42,7 @@ _SETTLED_S = 600.0
 TOKENS = 64
 """The most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
 _THINKING_TOKENS = 1024
-MOST_OUTPUT = 6 * TOKENS + _THINKING_TOKENS
+MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
 """The most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
 """Seconds after which a probe is given up; a later plan may probe again."""

@@ -55,7 +55,7 @@ class InferenceEngine(Protocol):
         ...
 
     @property
-    def ends(self) -> frozenset[int]:
+    def eos_token_ids(self) -> frozenset[int]:
         """The tokens that end a completion."""
         ...
 

@@ -157,7 +157,7 @@ def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, na
     return "\n\n".join([role, *shown])
 
 
-def later_round(form: PlanForm, access: AccessRule, *, short: bool) -> str:
+def later_round_text(form: PlanForm, access: AccessRule, *, short: bool) -> str:
     """What a planner is told before its earlier rounds: how to accept their answer, and what else it may write."""
     if short:
         previous = '; "previous" shows that answer to a step' if access == "lists" else ""
@@ -165,7 +165,7 @@ def later_round(form: PlanForm, access: AccessRule, *, short: bool) -> str:
     return _LATER_ROUND.format(accepted=_ACCEPTED[form], access=_ACCESS_LATER[access])
 
 
-def second_try(error: PlanError, form: PlanForm) -> str:
+def second_try_text(error: PlanError, form: PlanForm) -> str:
     """What a planner is told after a completion that was no plan."""
     return _SECOND_TRY.format(error=tilde_fence(str(error)), form=_WHOLE[form])
 

@@ -238,9 +238,9 @@ class LocalPolicy:
             for place, row in enumerate(logits):
                 wrong = None if self._guide is None else self._guide.forbidden(text.tokens)
                 allowed = row if wrong is None else _without(row, wrong)
-                token = draw(allowed, text.sampling.temperature, text.rng)
+                token = sample_token(allowed, text.sampling.temperature, text.rng)
                 text.tokens.append(token)
-                ended = token in self._engine.ends or len(text.tokens) >= text.limit
+                ended = token in self._engine.eos_token_ids or len(text.tokens) >= text.limit
                 if ended or (text.sampling.stop and self._written(text)[1]):
                     self._remember(text)
                     self._finish(text)
@@ -290,7 +290,9 @@ class LocalPolicy:
 
     def _written(self, text: _Text) -> tuple[str, bool]:
         """The text so far, and whether a stop text ended it."""
-        written = self._engine.decode([token for token in text.tokens if token not in self._engine.ends])
+        written = self._engine.decode(
+            [token for token in text.tokens if token not in self._engine.eos_token_ids]
+        )
         stops = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
         return written[: min(stops, default=len(written))], bool(stops)
 
@@ -309,7 +311,7 @@ class LocalPolicy:
             self._show(text, last=True)
         written, stopped = self._written(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
-        cut = not stopped and text.tokens[-1] not in self._engine.ends
+        cut = not stopped and text.tokens[-1] not in self._engine.eos_token_ids
         _settle(text, Completion(written, Spent(usage), cut=cut))
 
 
@@ -334,7 +336,7 @@ def _without(logits: Logits, wrong: Sequence[int]) -> Logits:
     return allowed
 
 
-def draw(logits: Logits, temperature: float, rng: random.Random) -> int:
+def sample_token(logits: Logits, temperature: float, rng: random.Random) -> int:
     """One token from logits (V,); the most likely one at temperature 0."""
     if temperature <= 0:
         return int(logits.argmax())

@@ -92,7 +92,7 @@ class LocalWorker:
             with suppress(RuntimeError):  # The loop has ended, and nothing waits for the text.
                 loop.call_soon_threadsafe(pass_on, splitter.add(text))
 
-        view = Message(role="user", content=prompt_of(request.view)) if self._reads == "view" else None
+        view = Message(role="user", content=view_prompt(request.view)) if self._reads == "view" else None
         messages = (*own, *(request.messages if view is None else (view,)))
         done = self._policy.submit(messages, sampling, None if listeners == (None, None) else show)
         try:
@@ -120,7 +120,7 @@ class LocalWorker:
         """Nothing to close: the thread that writes ends after the last text."""
 
 
-def prompt_of(view: WorkerView) -> str:
+def view_prompt(view: WorkerView) -> str:
     """A worker's view in short lines for a small model: question, earlier work, subtask, and "Response:"."""
     lines = [f"Question: {view.question}"]
     if view.previous is not None:

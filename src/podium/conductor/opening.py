@@ -20,7 +20,7 @@ from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine
 from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
-from podium.conductor.settings import MOST_TOKENS, ConductorSettings
+from podium.conductor.settings import MAX_PLAN_TOKENS, ConductorSettings
 from podium.errors import CheckpointError, ConfigError, UsageError
 from podium.types import Price
 from podium.workers.base import Worker
@@ -76,7 +76,7 @@ def open_conductor(
 def _sampling(checkpoint: Checkpoint) -> Sampling:
     """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
     plan = checkpoint.plan or TrainedPlanLimits()
-    most = plan.max_plan_tokens or (MOST_TOKENS if checkpoint.prompt.style == "full" else None)
+    most = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
-from podium.conductor.format_probe import MOST_OUTPUT, FormatNegotiator
+from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import (
     CHOICES,
     FORMATS_STRICTEST_FIRST,
@@ -176,7 +176,7 @@ class WorkerPolicy:
         """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
         price = self._worker.profile.price
         plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
-        probe = Reservation.most(input_tokens=0, output_tokens=MOST_OUTPUT, price=price)
+        probe = Reservation.most(input_tokens=0, output_tokens=MAX_PROBE_OUTPUT_TOKENS, price=price)
         both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
         return ledger.affords(both, asyncio.get_running_loop().time())
 

@@ -17,8 +17,8 @@ from pydantic import Field
 from podium.conductor.examples import EXAMPLES
 from podium.conductor.instructions import (
     full_instructions,
-    later_round,
-    second_try,
+    later_round_text,
+    second_try_text,
     short_instructions,
 )
 from podium.config import Settings
@@ -104,7 +104,7 @@ class PolicyNumbering:
         if self.order == tuple(range(len(request.pool))):
             return request
         numbers = {place: number for number, place in enumerate(self.order)}
-        earlier = [replace(o, workflow=renumbered(o.workflow, numbers)) for o in request.past_rounds]
+        earlier = [replace(o, workflow=renumber_workers(o.workflow, numbers)) for o in request.past_rounds]
         pool = tuple(request.pool[place] for place in self.order)
         # Steps that are streamed would have the policy's numbers.
         return replace(request, pool=pool, past_rounds=tuple(earlier), on_steps=None)
@@ -113,16 +113,16 @@ class PolicyNumbering:
         """The policy's plan with the pool's numbers, in its text too. The thought before it is not changed."""
         if self.order == tuple(range(len(self.order))) or not isinstance(plan.decision, Workflow):
             return plan
-        workflow = renumbered(plan.decision, self.order)
+        workflow = renumber_workers(plan.decision, self.order)
         return replace(plan, text=before_triple(plan.text) + render(workflow), decision=workflow)
 
 
-def numbered_pool(pool: Pool, settings: PromptSettings) -> Pool:
+def policy_pool(pool: Pool, settings: PromptSettings) -> Pool:
     """The pool in the order that a policy with this prompt is shown. Training samples its pools from this one."""
     return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
 
 
-def renumbered(workflow: Workflow, numbers: Sequence[int] | Mapping[int, int]) -> Workflow:
+def renumber_workers(workflow: Workflow, numbers: Sequence[int] | Mapping[int, int]) -> Workflow:
     """The workflow with worker `numbers[k]` in place of worker k."""
     return Workflow(tuple(replace(step, worker=numbers[step.worker]) for step in workflow.steps))
 
@@ -165,7 +165,7 @@ def second_prompt(
         *messages,
         # Some providers refuse an assistant message without text.
         Message(role="assistant", content=completion.strip() or "(no text)"),
-        Message(role="user", content=second_try(error, settings.form)),
+        Message(role="user", content=second_try_text(error, settings.form)),
     )
 
 
@@ -182,14 +182,14 @@ def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -
 
 
 def _brief(request: PlanRequest, settings: PromptSettings) -> str:
-    lines = [f"Question: {shortened(request.question.text, settings.question_chars)}"]
+    lines = [f"Question: {shorten_middle(request.question.text, settings.question_chars)}"]
     if settings.pool == "anonymous":
         lines += ["Models:", *(str(number) for number in range(len(request.pool)))]
     else:
         kind = next((p.rating.kind for p in request.pool if p.rating is not None), "")
         lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(request.pool)]
     for past_round in request.past_rounds:
-        answer = shortened(past_round.response, settings.answer_chars)
+        answer = shorten_middle(past_round.response, settings.answer_chars)
         lines += ["Earlier plan:", render(past_round.workflow), f"Earlier answer: {answer}"]
     lines.append(f"Steps: {request.max_steps}")
     if settings.rounds:
@@ -252,7 +252,7 @@ def rating_text(rating: Rating, usual_usd: float) -> str:
     return f"{percent}% {nearest}x"
 
 
-def shortened(text: str, chars: int | None) -> str:
+def shorten_middle(text: str, chars: int | None) -> str:
     """A text of at most `chars` characters as it is; of a longer one the beginning (two thirds) and the end."""
     if chars is None or len(text) <= chars:
         return text
@@ -273,7 +273,7 @@ def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
         for message in (*question.history, Message(role="user", content=question.text))
     ]
     if request.past_rounds:
-        parts.append(later_round(settings.form, settings.access, short=short))
+        parts.append(later_round_text(settings.form, settings.access, short=short))
         names = [profile.name for profile in request.pool] if settings.pool == "described" else []
         parts += [
             _earlier(number, past_round, settings.form, names)

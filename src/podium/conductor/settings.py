@@ -16,7 +16,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.types import Limits, Price
 
-MOST_TOKENS = 8192
+MAX_PLAN_TOKENS = 8192
 """The default limit of a plan's completion. An instruct model may reason at length before it writes the three lists."""
 SOURCES = ("checkpoint", "worker", "base_url")
 """The keys that each name a Conductor."""
@@ -37,7 +37,7 @@ class ConductorSettings(Settings):
     """The environment variable that holds the key of that endpoint."""
     price: Price | None = None
     """The model's dollars per million tokens. Without them, plans are reported as unpriced."""
-    limits: Limits = Limits(max_tokens=MOST_TOKENS)
+    limits: Limits = Limits(max_tokens=MAX_PLAN_TOKENS)
     """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
     temperature: float | None = Field(default=None, ge=0)
     """The sampling temperature. Without one, none is sent."""

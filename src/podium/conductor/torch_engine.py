@@ -67,10 +67,12 @@ class TorchEngine:
         """Their keys and values (rows, heads, longest text, head size), the shorter ones padded on the left."""
         plan = checkpoint.plan or TrainedPlanLimits()
         self._codec = (
-            ChatCodec(tokenizer, plan.chat_template_kwargs) if checkpoint.chats else Codec.of(checkpoint)
+            ChatCodec(tokenizer, plan.chat_template_kwargs)
+            if checkpoint.uses_chat_template
+            else Codec.of(checkpoint)
         )
         self.context = checkpoint.context
-        self.ends = checkpoint.ends
+        self.eos_token_ids = checkpoint.eos_token_ids
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         return self._codec.encode(messages)

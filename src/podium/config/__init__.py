@@ -5,10 +5,10 @@ line or the override, the key, the value, and what to do. Values of keys that lo
 """
 
 from podium.config.explain import closest_name, suggestion
-from podium.config.source import MOST_NUMBER, Settings, SettingsSource, build, load, overrides_of, read_file
+from podium.config.source import MAX_NUMBER, Settings, SettingsSource, build, load, overrides_of, read_file
 
 __all__ = [
-    "MOST_NUMBER",
+    "MAX_NUMBER",
     "Settings",
     "SettingsSource",
     "build",

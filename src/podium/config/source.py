@@ -172,10 +172,10 @@ class SettingsSource:
             unknown = problems[0]["type"] == "extra_forbidden"
             raise ConfigError(f"{self.place_of(where, unknown)}: {sentence}", where) from None
         for where, number in _numbers(self.tables):
-            if abs(number) > MOST_NUMBER:
+            if abs(number) > MAX_NUMBER:
                 key = ".".join(map(str, where))
                 raise ConfigError(
-                    f"{self.place_of(where)}: {key} is too large; give at most {MOST_NUMBER:,}.", where
+                    f"{self.place_of(where)}: {key} is too large; give at most {MAX_NUMBER:,}.", where
                 )
         return read
 
@@ -227,7 +227,7 @@ def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
             yield f"{prefix}{key}={text}"
 
 
-MOST_NUMBER = 10**15
+MAX_NUMBER = 10**15
 """The largest number in a settings file or an option; no count, limit or amount is larger."""
 
 
@@ -241,11 +241,11 @@ def _numbers(value: Any, where: Where = ()) -> Iterator[tuple[Where, float]]:
         yield where, value
 
 
-LONGEST_FILE = 2**26
+MAX_FILE_BYTES = 2**26
 """Bytes that a file of settings, a plan or a tokenizer may have."""
 
 
-def read_file(path: Path, most: int = LONGEST_FILE) -> bytes:
+def read_file(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     """The content of a regular file. A pipe would be waited for, and a device such as /dev/zero never ends.
 
     Raises:

@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.planners import find_baseline
-from podium.tasks.open import own_files
+from podium.tasks.open import user_files
 from podium.team.opened_planner import checkpoint_of
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool, pool_file
@@ -44,7 +44,7 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
         fingerprint(pool_file(name)),
         *(None if source is None else fingerprint(checkpoint_folder(source)) for source in checkpoints),
         *models,
-        *(fingerprint(file) for file in own_files(tasks)),
+        *(fingerprint(file) for file in user_files(tasks)),
         *recordings,
         *(() if pool.ratings is None else (digest(pool.ratings.model_dump(mode="json")),)),
         *(fingerprint(Path(found[1])) for found in baselines if found is not None and found[0].reads_files),

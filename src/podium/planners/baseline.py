@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
 from podium.planner import Planner
-from podium.planners.plans import position_of
+from podium.planners.plans import worker_number
 from podium.types import Profile
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def read_worker(worker: str, context: BaselineContext, name: str) -> str:
     if not worker:
         names = ", ".join(profile.name for profile in context.pool)
         raise ConfigError(f"The baseline {name!r} names no worker; write one after a colon: {names}.")
-    return context.pool[position_of(worker, context.pool)].name
+    return context.pool[worker_number(worker, context.pool)].name
 
 
 def read_members(argument: str) -> tuple[str, ...]:

@@ -21,11 +21,11 @@ from podium.planners.baseline import (
     read_workers,
     workers_in,
 )
-from podium.planners.plans import position_of
+from podium.planners.plans import worker_number
 from podium.planners.rounds import (
     Rounds,
     StepOf,
-    comparable,
+    comparable_answer,
     most_common,
     plan_rounds,
     voted_round_plan,
@@ -58,7 +58,7 @@ class Cascade:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
         if len(request.past_rounds) == 1 and not self._is_unanimous(request.past_rounds[0]):
-            decision = Workflow((Step(position_of(self.then, request.pool), ANSWER_WHOLE_QUESTION),))
+            decision = Workflow((Step(worker_number(self.then, request.pool), ANSWER_WHOLE_QUESTION),))
         return Plan(text=render(decision), decision=decision)
 
     def _is_unanimous(self, past_round: PastRound) -> bool:
@@ -118,7 +118,7 @@ class Escalation:
                 request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):
-                answer = comparable(past_round.responses[step])
+                answer = comparable_answer(past_round.responses[step])
                 if answer is not None:
                     given.append((answer, (number, step)))
             _, agreeing = most_common(answer for answer, _ in given)

@@ -16,7 +16,7 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import PHRASES
-from podium.planners.plans import plan_once, position_of
+from podium.planners.plans import plan_once, worker_number
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Access, AccessRule, PlanError, Step, Workflow, parse
@@ -35,7 +35,7 @@ class Constant:
     async def plan(self, request: PlanRequest) -> Plan:
         """The workflow with the worker numbers of this pool; `ConfigError` if the pool lacks a worker."""
         steps = tuple(
-            replace(step, worker=position_of(self.workers[step.worker], request.pool))
+            replace(step, worker=worker_number(self.workers[step.worker], request.pool))
             for step in self.workflow.steps
         )
         return plan_once(request, Workflow(steps))

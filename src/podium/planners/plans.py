@@ -36,7 +36,7 @@ def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
     subtask = "Give the most frequent answer."
     if weights:
         subtask = f"Vote with the weights {', '.join(map(_decimal, weights))}."
-    return Step(worker=position_of(VOTE, pool), subtask=subtask, access=Access(all=True))
+    return Step(worker=worker_number(VOTE, pool), subtask=subtask, access=Access(all=True))
 
 
 def refuse_without_vote(pool: Sequence[Profile]) -> None:
@@ -53,7 +53,7 @@ def _decimal(weight: float) -> str:
     return f"{weight:.6f}".rstrip("0").rstrip(".")
 
 
-def position_of(name: str, pool: Sequence[Profile]) -> int:
+def worker_number(name: str, pool: Sequence[Profile]) -> int:
     """The number of the worker called `name`; `ConfigError` if the pool has none."""
     names = [profile.name for profile in pool]
     if name not in names:

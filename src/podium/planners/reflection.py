@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
-from podium.planners.plans import plan_once, position_of
+from podium.planners.plans import plan_once, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workflow import Access, Step, Workflow
@@ -37,7 +37,7 @@ class SelfReflection:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The chain of turns; `ConfigError` if the pool lacks the worker."""
-        worker = position_of(self.worker, request.pool)
+        worker = worker_number(self.worker, request.pool)
         again = Step(worker, AGAIN, Access(all=True))
         return plan_once(
             request, Workflow((Step(worker, ANSWER_WHOLE_QUESTION), *[again] * (self.turns - 1)))

@@ -2,7 +2,7 @@
 
 A planner keeps nothing between two calls. Its generator yields the `RoundPlan` of a round and is sent the round's
 `PastRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
-far, so it has to be a function of the question, the pool and these rounds alone: it draws with `random_of`.
+far, so it has to be a function of the question, the pool and these rounds alone: it draws with `question_random`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from podium.planner import PastRound, PlanRequest
-from podium.planners.plans import position_of, voting_step
+from podium.planners.plans import voting_step, worker_number
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
 from podium.trace import Plan
@@ -74,7 +74,7 @@ def all_rounds(request: PlanRequest) -> int:
     return len(request.past_rounds) + request.rounds
 
 
-def random_of(request: PlanRequest, name: str) -> Random:
+def question_random(request: PlanRequest, name: str) -> Random:
     """A generator that draws the same in every round of a question."""
     return Random(f"{name}/{request.question.text[:SEED_PREFIX_CHARS]}")
 
@@ -92,7 +92,7 @@ def worker_step(
     if len(text) > MAX_SUBTASK:
         half = MAX_SUBTASK // 2 - 10
         text = f"{text[:half].rstrip()}\n[...]\n{text[-half:].lstrip()}"
-    return Step(position_of(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
+    return Step(worker_number(worker, request.pool), text, Access(steps=tuple(reads), previous=sees))
 
 
 def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequence[StepOf] = ()) -> RoundPlan:
@@ -103,7 +103,7 @@ def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequenc
     return RoundPlan(Workflow(tuple(steps)), tuple(shows))
 
 
-def comparable(response: str | None) -> str | None:
+def comparable_answer(response: str | None) -> str | None:
     """The final answer of a response in the form in which the voting tool compares answers; None: it gives none."""
     if response is None or not is_result(response):
         return None

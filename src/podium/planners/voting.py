@@ -29,7 +29,7 @@ from podium.planners.baseline import (
     read_workers,
     workers_in,
 )
-from podium.planners.plans import plan_once, position_of, voting_step
+from podium.planners.plans import plan_once, voting_step, worker_number
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
@@ -55,7 +55,7 @@ class Single:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        step = Step(worker=position_of(self.worker, request.pool), subtask=ANSWER_WHOLE_QUESTION)
+        step = Step(worker=worker_number(self.worker, request.pool), subtask=ANSWER_WHOLE_QUESTION)
         return plan_once(request, Workflow((step,)))
 
 
@@ -91,7 +91,7 @@ class Committee:
     async def plan(self, request: PlanRequest) -> Plan:
         """A step for each answer, and the vote; `ConfigError` when the pool lacks a worker or the vote."""
         steps = tuple(
-            Step(position_of(worker, request.pool), ANSWER_WHOLE_QUESTION) for worker in self.workers
+            Step(worker_number(worker, request.pool), ANSWER_WHOLE_QUESTION) for worker in self.workers
         )
         if len(steps) == 1:
             return plan_once(request, Workflow(steps))

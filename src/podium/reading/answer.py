@@ -40,11 +40,11 @@ def final_answer(text: str) -> str | None:
     `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.reading.thoughts`) do not count.
     """
     text = without_thoughts(text)
-    start, stop, tag = in_tag(text)
+    start, stop, tag = find_tagged(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)
-    for candidate in (*named, boxed(text), last_line(text)):
-        answer = bare(candidate or "")
+    for candidate in (*named, boxed_answer(text), last_line(text)):
+        answer = strip_markup(candidate or "")
         if answer:
             return answer
     return None
@@ -52,10 +52,10 @@ def final_answer(text: str) -> str | None:
 
 def normalise(answer: str) -> str:
     """The answer without what does not distinguish texts: case, width, repeated and outer spaces, a final dot."""
-    return " ".join(unfolded(answer).casefold().split()).rstrip(". ")
+    return " ".join(to_nfkc(answer).casefold().split()).rstrip(". ")
 
 
-def unfolded(text: str) -> str:
+def to_nfkc(text: str) -> str:
     """The text in Unicode's form NFKC, in which full-width and other variants of a character are one.
 
     Superscripts, subscripts and fractions stay as they are: without its form, `10²` would be `102`.
@@ -79,7 +79,7 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
     return last.start(), rest.partition("\n")[0]
 
 
-def in_tag(text: str) -> tuple[int, int, str | None]:
+def find_tagged(text: str) -> tuple[int, int, str | None]:
     """Start, end and content of the last `<answer>...</answer>`; of two side by side, both contents, with "or"."""
     closing = _last(_CLOSING, text)
     opening = None if closing is None else _last(_OPENING, text[: closing.start()])
@@ -89,7 +89,7 @@ def in_tag(text: str) -> tuple[int, int, str | None]:
     before = text[: opening.start()]
     beside = _last(_CLOSING, before[-_MAX_GAP_CHARS:])
     if beside and _BETWEEN.fullmatch(before[-_MAX_GAP_CHARS:], beside.end()):
-        _, _, other = in_tag(before) if before.count("<") < _MAX_TAGS else (0, 0, None)
+        _, _, other = find_tagged(before) if before.count("<") < _MAX_TAGS else (0, 0, None)
         if other is not None and other.strip() != said.strip():
             said = f"{other.strip()} or {said.strip()}"
     return opening.start(), closing.end(), said
@@ -102,12 +102,12 @@ def _last(mark: re.Pattern[str], text: str) -> re.Match[str] | None:
     return last
 
 
-def tagged(text: str) -> str | None:
+def tagged_answer(text: str) -> str | None:
     """The content of the last `<answer>...</answer>`."""
-    return in_tag(text)[2]
+    return find_tagged(text)[2]
 
 
-def boxed(text: str) -> str | None:
+def boxed_answer(text: str) -> str | None:
     """The content of the last `\\boxed{...}`, if its brace is closed."""
     start = text.rfind(_BOXED)
     if start < 0:
@@ -126,7 +126,7 @@ def last_line(text: str) -> str:
     return text.rstrip().rpartition("\n")[2]
 
 
-def bare(answer: str) -> str:
+def strip_markup(answer: str) -> str:
     """The answer without the markup that models put around it: emphasis, backticks, a box."""
     inner = answer.strip()
     for mark in ("**", "*", "`", "$"):

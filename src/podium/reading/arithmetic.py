@@ -78,7 +78,7 @@ _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | i
 }
 
 
-def expressions(text: str) -> Iterator[str]:
+def find_expressions(text: str) -> Iterator[str]:
     """The expressions in a text, in order, in Python's notation. Bare numbers and formulas with names are left out."""
     text = _LATEX_MARKS.sub(" ", _BULLET.sub("", text[-_SEARCHED_CHARS:]))
     for sign, ours in _SIGNS.items():

@@ -37,7 +37,7 @@ class FencedBlock(NamedTuple):
     """The lines between the fences, without the indentation of the opening one."""
 
 
-def blocks(text: str) -> list[FencedBlock]:
+def fenced_blocks(text: str) -> list[FencedBlock]:
     """The fenced blocks of a text, in order, without those that are blank. A block that is not closed ends with it."""
     lines = text.splitlines(keepends=True)
     blocks_read: list[FencedBlock] = []
@@ -67,7 +67,7 @@ def last_block(
 
     None: the text has no block that is not blank.
     """
-    blocks_read = blocks(text)
+    blocks_read = fenced_blocks(text)
     named = (block.content for block in reversed(blocks_read) if block.language in languages)
     read = (block.content for block in reversed(blocks_read) if reads(block.content))
     return next(named, None) or next(read, None) or (blocks_read[-1].content if blocks_read else None)

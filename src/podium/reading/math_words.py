@@ -90,12 +90,12 @@ def changes_value(before: str, said: str, after: str) -> bool:
     return not _DETACHED.match(said) and bool(_BEFORE.search(before))
 
 
-def relates(words: str) -> bool:
+def make_one_value(words: str) -> bool:
     """Whether `words`, all that stands between two numbers, make one value of both: "3 out of 10", "5 to 6"."""
     return bool(_RELATION.fullmatch(words))
 
 
-def are_unit(words: str) -> bool:
+def is_unit(words: str) -> bool:
     """Whether the words after a number may be its unit: none of them changes the number's value."""
     said = words.strip().casefold()
     return not (_AFTER.match(said) or _NO_UNIT.search(said))

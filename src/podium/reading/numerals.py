@@ -10,8 +10,8 @@ import re
 from fractions import Fraction
 from unicodedata import numeric
 
-from podium.reading.answer import unfolded
-from podium.reading.math_words import are_unit
+from podium.reading.answer import to_nfkc
+from podium.reading.math_words import is_unit
 
 _MAX_TEXT_CHARS = 200
 """The most characters of a text that is read, so that the time is bounded."""
@@ -68,7 +68,7 @@ _DECIMAL = re.compile(r"(\d{0,60})(?:\.(\d{0,60})(?:\((\d{1,40})\))?)?(?:[eE]([-
 _FRACTION = re.compile(r"(?:(\d{1,50}) )?(\d{1,50}) ?[/\u2044] ?(\d{1,50})|(\d{1,50})? ?([¼½¾⅐-⅞])")
 
 
-def number(text: str, *, fractions: bool = True) -> Fraction | None:
+def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
     """The number that a text states; None: it is no number, or several.
 
     Quotes, a currency, a per cent sign and a unit of at most four words count for nothing, unless a word changes the
@@ -79,7 +79,7 @@ def number(text: str, *, fractions: bool = True) -> Fraction | None:
     """
     if len(text) > _MAX_TEXT_CHARS or not _DIGIT.search(text):
         return None
-    plain = unfolded(text)
+    plain = to_nfkc(text)
     for pattern, by in _PLAIN if _MARK.search(plain) else ():
         plain = pattern.sub(by, plain)
     plain = " ".join(plain.split()).strip(_QUOTES).rstrip(".,;:" + _QUOTES)
@@ -87,7 +87,7 @@ def number(text: str, *, fractions: bool = True) -> Fraction | None:
         plain = plain[1:-1].strip()
     plain = _CURRENCY.sub(r"\1", _EQUATION.sub("", plain))
     unit = _UNIT.search(plain)
-    if unit and are_unit(unit[0]):
+    if unit and is_unit(unit[0]):
         plain = plain[: unit.start()].rstrip()
     value = _unsigned(plain.lstrip("+-").lstrip() if plain[:2] not in {"--", "+-", "-+"} else "", fractions)
     return -value if value is not None and plain.startswith("-") else value

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from podium.reading.answer import normalise, unfolded
-from podium.reading.numerals import number
+from podium.reading.answer import normalise, to_nfkc
+from podium.reading.numerals import read_number
 
 _MAX_ANSWER_CHARS = 1000
 """The most characters of an answer that is read. Of a longer one only case and spaces are ignored."""
@@ -71,10 +71,10 @@ def answer_key(answer: str) -> str:
     """
     if len(answer) > _MAX_ANSWER_CHARS:
         return normalise(answer)
-    value = number(answer)
+    value = read_number(answer)
     if value is not None:
         return str(value)
-    plain = " ".join(unfolded(answer).split())
+    plain = " ".join(to_nfkc(answer).split())
     while around := _IN_MARKS.fullmatch(plain):
         plain = next(filter(None, around.groups())).strip()
     plain = _EXCLAMATION.sub("", plain)
@@ -93,7 +93,7 @@ def normalised_words(text: str, *, accents: bool = False) -> str:
 
     A dollar sign at either end is dropped, since it may be LaTeX's.
     """
-    text = unfolded(text.strip().strip("$")).casefold()
+    text = to_nfkc(text.strip().strip("$")).casefold()
     if not accents:
         text = _ACCENT.sub("", unicodedata.normalize("NFD", text))
     text = _THOUSANDS.sub("", _DASHES.sub("-", unicodedata.normalize("NFC", text)))

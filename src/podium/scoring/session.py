@@ -116,7 +116,7 @@ class ScoringSession:
         past_rounds: tuple[PastRound, ...] = ()
         if request.plans:
             rollout = await self._roll(request, task)
-            if rollout.infrastructure_failed or finished(rollout.trace, self.settings.rounds):
+            if rollout.infrastructure_failed or is_finished(rollout.trace, self.settings.rounds):
                 return None
             past_rounds = past_rounds_of(rollout.trace)
         return self.messages(task.question, request, past_rounds)
@@ -262,7 +262,7 @@ async def open_run_session(
         yield session, store
 
 
-def finished(trace: Trace, rounds: int) -> bool:
+def is_finished(trace: Trace, rounds: int) -> bool:
     """Whether the last round of a trace was final, so that no further round follows."""
     last = trace.rounds[-1]
     return len(trace.rounds) >= rounds or last.workflow is None
@@ -303,7 +303,7 @@ def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
         valid=earned.format > 0,
         correct=rollout.correct,
         accepted=last.accepted,
-        finished=finished(trace, rounds),
+        finished=is_finished(trace, rounds),
         error=None if last.error is None else str(last.error),
         plan=None if workflow is None else render(workflow),
         **dict(PlanStructure.of(workflow, trace.pool)),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from podium.errors import ConfigError, NoTasksError
 from podium.scoring.settings import ScoringSettings
-from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
 from podium.tasks.overlap import Overlap, overlaps
 from podium.tasks.sets.base import SPLIT_ORDER, task_key
@@ -35,7 +35,7 @@ def open_training_tasks(
         ConfigError: the set is unknown or empty, a held-out set is unknown, or they share questions and `on_overlap`
             does not allow it.
     """
-    size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL)
+    size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL_TASKS)
     opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
     for warning in warnings_of(opened):
         on_warning(warning)
@@ -83,7 +83,7 @@ def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
 
 def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
     try:
-        tasks = open_tasks(name, split, size=_GENERATED_TASKS if name in generated_names() else ALL)
+        tasks = open_tasks(name, split, size=_GENERATED_TASKS if name in generated_names() else ALL_TASKS)
     except NoTasksError:
         return
     for task in tasks:

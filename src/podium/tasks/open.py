@@ -21,7 +21,7 @@ from podium.tasks.task import TaskSet
 from podium.tasks.task_file import TaskFile, mix, read_task_file
 from podium.workers.base import Worker
 
-ALL = 10**9
+ALL_TASKS = 10**9
 """A size that means all tasks of a set."""
 SPLITS: tuple[Split, ...] = get_args(Split)
 """The splits of the generated tasks."""
@@ -88,7 +88,7 @@ def splits_of(name: str) -> tuple[str, ...]:
     return SPLITS if name in generated_names() else _mixture(name).splits
 
 
-def own_files(name: str) -> tuple[Path, ...]:
+def user_files(name: str) -> tuple[Path, ...]:
     """The user's own files that a task file names; none for another task set."""
     if not name.endswith(".toml"):
         return ()

@@ -140,10 +140,10 @@ class TaskList:
 
 def shuffled(tasks: Iterable[Task], seed: int) -> list[Task]:
     """Tasks in an order that depends on their ids and the seed alone, so rows may move in their file."""
-    return sorted(tasks, key=lambda task: chance("listed", seed, task.id))
+    return sorted(tasks, key=lambda task: named_uniform("listed", seed, task.id))
 
 
-def chance(*name: object) -> float:
+def named_uniform(*name: object) -> float:
     """A uniform number in [0, 1), the same for the same name on every machine."""
     digest = blake2b("\x1f".join(map(str, name)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

@@ -21,8 +21,8 @@ from podium.train.gpu_estimate import (
     SHAPES,
     Memory,
     TrainingSize,
+    find_gpu,
     generation_seconds,
-    gpu_named,
     memory,
     update_seconds,
 )
@@ -144,7 +144,7 @@ def _forecast_gpu(settings: TrainSettings, found: Preflight, ranks: int) -> GPUF
 def _gpu_here() -> GPU | None:
     import torch  # noqa: PLC0415
 
-    return gpu_named(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+    return find_gpu(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
 
 
 @dataclass(frozen=True, slots=True)

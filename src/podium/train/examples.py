@@ -16,7 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from podium.conductor.prompt import renumbered
+from podium.conductor.prompt import renumber_workers
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planner import PastRound
@@ -196,7 +196,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
         if fits and not isinstance(plan, PlanError):
             yield Demonstration(session.messages(trace.question, request, past_rounds), completion)
         if round_.workflow is not None:
-            workflow = renumbered(round_.workflow, _numbers(names, shown))
+            workflow = renumber_workers(round_.workflow, _numbers(names, shown))
             past_rounds = (*past_rounds, PastRound(workflow, round_.response or ""))
 
 
@@ -250,7 +250,7 @@ def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown: Seq
     """
     if plan is None or (text.strip() and tuple(names) == tuple(shown)):
         return text
-    return render(renumbered(plan, _numbers(names, shown)))
+    return render(renumber_workers(plan, _numbers(names, shown)))
 
 
 def _numbers(names: Sequence[str], shown: Sequence[str]) -> dict[int, int]:

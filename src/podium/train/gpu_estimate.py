@@ -55,7 +55,7 @@ ASSUMED_GPU = "H100"
 """The GPU of the forecast where this machine has none of `GPUS`."""
 
 
-def gpu_named(name: str) -> GPU | None:
+def find_gpu(name: str) -> GPU | None:
     """The card of `GPUS` whose name occurs in the name that the driver reports. None if there is none."""
     return next((gpu for gpu in GPUS if gpu.name in name), None)
 

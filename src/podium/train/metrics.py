@@ -61,7 +61,7 @@ def _plan_facts(score: Score, kind: str) -> PlanFacts:
     return PlanFacts(kind, score.valid, score.correct, score)
 
 
-def numbers(row: dict[str, Any]) -> dict[str, float]:
+def tracked_figures(row: dict[str, Any]) -> dict[str, float]:
     """The figures of a row that a tracker such as Weights & Biases plots, including each worker's share."""
     flat = {key: value for key, value in row.items() if isinstance(value, int | float)}
     return {key: float(value) for key, value in flat.items()} | {

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.prompt import numbered_pool
+from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
@@ -132,7 +132,7 @@ async def preflight(
         )
     found.refusals += settings_of_other_engine(settings)
     found.refusals += open_engine(settings.engine).refusals(settings, found.start, ranks)
-    found.pool = found.attempt(lambda: numbered_pool(open_pool(settings.pool, ready=False), settings.prompt))
+    found.pool = found.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
         if found.pool is not None and calls_workers and settings.scoring_url is not None:
             await _check_service(found, settings)

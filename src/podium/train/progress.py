@@ -78,14 +78,14 @@ class Progress:
         now = time.monotonic()
         gone, fresh = now - self._began, self._done - self._before
         if not fresh:
-            return f"{self._phase or 'starting'}, {clock(now - self._opened)} gone"
+            return f"{self._phase or 'starting'}, {format_duration(now - self._opened)} gone"
         rate = max(gone, 1e-9) / fresh
         parts = [
             f"{self._done:,} of {self.total:,} {self._noun}",
             f"{self._tokens / max(gone, 1e-9):,.0f} tokens a second",
             *([] if self.loss is None else [f"loss {self.loss:.4g}"]),
-            f"{clock(now - self._opened)} gone",
-            f"{clock(rate * (self.total - self._done))} left",
+            f"{format_duration(now - self._opened)} gone",
+            f"{format_duration(rate * (self.total - self._done))} left",
         ]
         return ", ".join([self._phase] * bool(self._phase) + parts)
 
@@ -96,7 +96,7 @@ class Progress:
             wait = self._every_s
 
 
-def clock(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Minutes and seconds, as in "2:05"."""
     whole = round(seconds)
     return f"{whole // 60}:{whole % 60:02d}"

@@ -11,7 +11,7 @@ from typing import Any
 from podium.rollout.collapse import collapses, ends_of
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics import batch_figures
-from podium.train.progress import Progress, clock
+from podium.train.progress import Progress, format_duration
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
 
@@ -129,7 +129,8 @@ class Recorder:
             left = max(0.0, min(left, minutes * 60 - self._elapsed_s))
         return (
             f"iteration {self._done:4d}/{iterations}  reward {row['reward']:.3f}  valid {row['valid']:6.1%}  accuracy "
-            f"{row['accuracy']:6.1%}  steps {row['steps']:.2f}  cost ${row['cost_usd']:.5f}  {clock(left)} left"
+            f"{row['accuracy']:6.1%}  steps {row['steps']:.2f}  cost ${row['cost_usd']:.5f}  "
+            f"{format_duration(left)} left"
         )
 
     def _can_learn(self, row: Mapping[str, Any]) -> bool:

@@ -14,7 +14,7 @@ from podium.errors import ConfigError
 from podium.scoring import RolloutRequest
 from podium.scoring.session import RolloutSeeds
 from podium.tasks import Task
-from podium.tasks.open import ALL, generated_names, generated_set
+from podium.tasks.open import ALL_TASKS, generated_names, generated_set
 from podium.train.settings import TrainSettings
 
 
@@ -86,18 +86,18 @@ def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
     for iteration in range(settings.grpo.iterations):
         begun = [stage.settings for stage in settings.curriculum if stage.start <= iteration]
         try:
-            source = generated("train", size=ALL, **(begun[-1] if begun else {}))
+            source = generated("train", size=ALL_TASKS, **(begun[-1] if begun else {}))
         except (TypeError, ValueError) as error:
             raise ConfigError(f"curriculum: {settings.tasks} refuses it: {error}", ("curriculum",)) from None
         rng = Random(f"tasks/{settings.seed}/{iteration}")
         wanted = len(tasks) + settings.grpo.questions
         while len(tasks) < wanted:
-            task = source[rng.randrange(ALL)]
+            task = source[rng.randrange(ALL_TASKS)]
             tasks.setdefault(task.id, task)
     return tasks
 
 
-def by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
+def rows_by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
     """The rows by their labels, which TRL passes around as prompts."""
     return {row.label: row for row in rows}
 

@@ -274,7 +274,7 @@ def is_tiny_plain_text_policy(start: str) -> bool:
     checkpoint = Checkpoint.read(start)
     parameters = checkpoint.parameters()
     return (
-        not checkpoint.chats
+        not checkpoint.uses_chat_template
         and is_llama(checkpoint.config)
         and parameters is not None
         and parameters <= TINY_PARAMETERS

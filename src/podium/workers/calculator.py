@@ -13,7 +13,7 @@ from fractions import Fraction
 from itertools import islice
 
 from podium.reading.answer import final_answer
-from podium.reading.arithmetic import compute, expressions, format_number
+from podium.reading.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
 from podium.types import Limits, Profile
 from podium.workers import tool
@@ -67,7 +67,7 @@ class CalculatorWorker:
         """
         subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
-            if texts := list(islice(expressions(text), _MAX_EXPRESSIONS)):
+            if texts := list(islice(find_expressions(text), _MAX_EXPRESSIONS)):
                 return tool.free_reply(_computed(texts, requested_rounding(text)))
         return tool.no_input_reply(request, NO_EXPRESSION)
 

@@ -18,7 +18,7 @@ from podium.trace import Reply
 from podium.workers.base import Request
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
-from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sum
+from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sha256
 from podium.workers.openai import OpenAIWorker
 from podium.workers.spec import GgufSpec
 from podium.workers.traits import LOCAL_MODEL
@@ -109,5 +109,5 @@ def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: 
             ("file",),
         )
     here = spec.model_copy(update={"file": str(file)})
-    check_sum(here, file)
+    check_sha256(here, file)
     return GgufWorker(here, servers.of(here, file), connections)

@@ -117,13 +117,13 @@ def _download(spec: GgufSpec) -> Path:
     name, _, path = rest.partition("/")
     try:
         file = Path(hf_hub_download(f"{owner}/{name}", path))
-        check_sum(spec, file)
+        check_sha256(spec, file)
     except (OSError, HfHubHTTPError, HFValidationError, ConfigError) as error:
         raise WorkerError(f"{spec.file} cannot be had: {error}", kind="unready") from None
     return file
 
 
-def check_sum(spec: GgufSpec, file: Path) -> None:
+def check_sha256(spec: GgufSpec, file: Path) -> None:
     """Refuse a file with another checksum than the pool file states.
 
     Raises:

@@ -17,7 +17,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 
 from podium.errors import ConfigError
 
-HIDDEN = "***"
+REDACTED = "***"
 """The text that replaces each secret."""
 
 _SHORTEST = 8
@@ -74,7 +74,7 @@ class Secrets:
         for value in (user, password, f"{unquote(name)}:{unquote(password)}", unquote(password)):
             self.add(value)
 
-    def open_end(self, text: str) -> int:
+    def partial_secret_start(self, text: str) -> int:
         """Position where a secret may begin that the end of `text` cuts off; without one, the length of `text`."""
         start = max(0, len(text) - self._longest)
         return next(
@@ -88,11 +88,11 @@ class Secrets:
             return text
         for form in self._forms:
             if form in text:
-                text = text.replace(form, HIDDEN)
+                text = text.replace(form, REDACTED)
         start = max(0, len(text) - self._longest)
         tail = text[start:]
         cuts = [at for form in self._forms if (at := _cut_off(tail, form)) is not None]
-        return text[: start + min(cuts)] + HIDDEN if cuts else text
+        return text[: start + min(cuts)] + REDACTED if cuts else text
 
     def scrub_values(self, value: Any) -> Any:
         """JSON data in which every string is scrubbed, those of nested lists and objects too; keys stay."""
@@ -142,13 +142,13 @@ def read_key(
     return key
 
 
-def address_shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """A URL as messages may repeat it: without user name, query and fragment, which may be secrets."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
     except ValueError:
-        return HIDDEN
+        return REDACTED
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 

@@ -132,7 +132,7 @@ class ReplayWorker:
         self, view: WorkerView, recorded: RecordedQuestion
     ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
         """The step's context besides the question, and the responses to that; None: it shows the bare question."""
-        seen = seen_in(view, recorded.text)
+        seen = context_shown(view, recorded.text)
         if seen is None:
             return None, self.responses(recorded.text)
         return seen, self.recording.conditioned_responses(recorded.text, self._worker, seen)
@@ -166,7 +166,7 @@ class ReplayWorker:
         )
 
 
-def seen_in(view: WorkerView, question: str) -> ShownContext | None:
+def context_shown(view: WorkerView, question: str) -> ShownContext | None:
     """The context that a step shows besides the recorded question, as a recording keys it; None: it shows none.
 
     In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
@@ -174,7 +174,7 @@ def seen_in(view: WorkerView, question: str) -> ShownContext | None:
     outer = None
     if view.question.strip() != question.strip():
         inner = read_view((Message(role="user", content=view.question),))
-        outer = None if inner.question == view.question else seen_in(inner, question)
+        outer = None if inner.question == view.question else context_shown(inner, question)
     if view.is_bare:
         return outer
     shown = tuple((step.subtask, step.response) for step in view.earlier)

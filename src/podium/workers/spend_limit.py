@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from podium.types import MOST_USD
+from podium.types import MAX_USD
 
 NANO_PER_USD = 10**9
 """Sums are kept in whole billionths of a dollar: sums of floats have rounding errors, and these are kept for months."""
@@ -12,7 +12,7 @@ NANO_PER_USD = 10**9
 
 def to_nano(usd: float) -> int:
     """Dollars in billionths. A price may be too large for 64 bits: it is capped above all limits, which refuse it."""
-    return round(min(usd, 2 * MOST_USD) * NANO_PER_USD)
+    return round(min(usd, 2 * MAX_USD) * NANO_PER_USD)
 
 
 def describe_refusal(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from podium.workflow.fault import found
+from podium.workflow.fault import quote_fragment
 from podium.workflow.model import Access, PlanError, Workflow, render
 
 AccessRule = Literal["lists", "all_or_none"]
@@ -113,7 +113,7 @@ def _subtask(subtask: str, step: int) -> Violation | None:
         )
         return violation("long_subtask", message)
     if subtask != subtask.strip():
-        message = f"Expected no space around the subtask of step {step}, found {found(subtask)}."
+        message = f"Expected no space around the subtask of step {step}, found {quote_fragment(subtask)}."
         return violation("padded_subtask", message)
     try:
         subtask.encode()

@@ -55,7 +55,7 @@ def _cells(character: str) -> int:
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
-def found(text: str) -> str:
+def quote_fragment(text: str) -> str:
     """Text as a message repeats it: in quotes, on one line, shortened."""
     shown = showable(text if len(text) <= FOUND_WIDTH else text[: FOUND_WIDTH - 1] + "…")
     return f"'{shown}'"

@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Literal, NamedTuple
 
-from podium.workflow.fault import ParseFault, found
+from podium.workflow.fault import ParseFault, quote_fragment
 
 MAX_NESTING = 4
 
@@ -166,7 +166,7 @@ class _Reader:
 
     def _found(self, at: int) -> str:
         stretch = _STRETCH.match(self._text, at)
-        return found(stretch[0] if stretch else self._text[at])
+        return quote_fragment(stretch[0] if stretch else self._text[at])
 
     def _misplaced(self, at: int, expected: str) -> ParseFault:
         message = f"Expected {expected} in {self._name}, found {self._found(at)}."
@@ -175,7 +175,7 @@ class _Reader:
     def _missing_comma(self, at: int) -> ParseFault:
         before, either = self._last, f"',' or '{self._closing}'"
         if before.bare:
-            word = found(str(before.value))
+            word = quote_fragment(str(before.value))
             message = (
                 f"Expected {either} after {word} in {self._name}, found {self._found(at)}: "
                 "put text in quotation marks."

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from podium.workflow.fault import ParseFault, found
+from podium.workflow.fault import ParseFault, quote_fragment
 from podium.workflow.literal import Item, read_list, read_object
 from podium.workflow.model import PlanForm
 from podium.workflow.structured import begins_plan, is_plan
@@ -189,12 +189,14 @@ class _Search:
             at = self.unlisted.get(name)
             if at is not None:
                 here = (
-                    found(self.text[at:].split("\n", 1)[0]) if at < len(self.text) else "the end of the text"
+                    quote_fragment(self.text[at:].split("\n", 1)[0])
+                    if at < len(self.text)
+                    else "the end of the text"
                 )
                 message = f"Expected a list in square brackets for {name}, found {here}."
                 return ParseFault("not_a_list", message, at)
             if misnamed := _MISNAMED[name].search(self.text):
-                message = f"Expected a list called {name}, found {found(misnamed[1])}."
+                message = f"Expected a list called {name}, found {quote_fragment(misnamed[1])}."
                 return ParseFault("misnamed_list", message, misnamed.start())
         absent = " and ".join(f"no {name}" for name in missing) if self.group else "none of them"
         message = f"Expected the lists model_id, subtasks and access_list{where}, found {absent}."

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from podium.workflow.fault import ParseFault, found
+from podium.workflow.fault import ParseFault, quote_fragment
 from podium.workflow.literal import Item
 from podium.workflow.model import Acceptance
 
@@ -98,7 +98,7 @@ def item_text(item: Item) -> str:
     """The item as a message repeats it."""
     if isinstance(item.value, list | dict):
         return "a list" if isinstance(item.value, list) else "an object"
-    return found(str(item.value))
+    return quote_fragment(str(item.value))
 
 
 def _fields(item: Item) -> dict[str, Item]:

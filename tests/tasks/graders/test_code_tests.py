@@ -18,7 +18,7 @@ from podium.tasks.graders.code_grader import Code
 from podium.tasks.graders.code_tests import (
     definitions,
     import_statements,
-    shared_things,
+    shared_definitions,
     unittest_methods,
     used_names,
 )
@@ -154,7 +154,7 @@ def test_tests_are_counted_with_those_of_parents() -> None:
 def test_tests_that_share_more_than_values_with_the_program_are_told(
     setup: str, tests: str, shared: list[str]
 ) -> None:
-    assert shared_things(setup, tests) == shared
+    assert shared_definitions(setup, tests) == shared
 
 
 def test_import_statements_are_those_at_the_top() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, UsageError
 from podium.tasks.graders.math_graders import Numeric
-from podium.tasks.open import ALL, open_tasks, splits_of
+from podium.tasks.open import ALL_TASKS, open_tasks, splits_of
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
@@ -375,7 +375,7 @@ def test_a_table_with_question_and_answer_is_a_task_set(tmp_path: Path, kind: st
     else:
         write(file, QUESTIONS)
     assert splits_of(str(file)) == ("train", "validation", "test")
-    found = {split: open_tasks(str(file), split, size=ALL) for split in splits_of(str(file))}
+    found = {split: open_tasks(str(file), split, size=ALL_TASKS) for split in splits_of(str(file))}
     assert sum(map(len, found.values())) == len(QUESTIONS)
     assert len({task.id for tasks in found.values() for task in tasks}) == len(QUESTIONS)
     assert {tasks.name for tasks in found.values()} == {"mine/train", "mine/validation", "mine/test"}
@@ -433,7 +433,7 @@ async def test_a_table_says_the_split_and_the_grader_of_each_row(tmp_path: Path)
 def test_rows_that_name_the_same_grader_share_it(tmp_path: Path) -> None:
     rows = [row | {"grader": {"kind": "numeric"}} for row in QUESTIONS]
     write(tmp_path / "mine.jsonl", rows)
-    tasks = open_tasks(str(tmp_path / "mine.jsonl"), "train", size=ALL)
+    tasks = open_tasks(str(tmp_path / "mine.jsonl"), "train", size=ALL_TASKS)
     assert len({id(task.grader) for task in tasks}) == 1
 
 

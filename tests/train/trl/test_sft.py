@@ -180,7 +180,7 @@ def test_only_the_completion_is_learned_after_the_prompts_tokens(
     ground: dict[str, str],
 ) -> None:
     start = Checkpoint.read(ground["start"])
-    (end,) = start.ends
+    (end,) = start.eos_token_ids
     codec = Codec.of(start)
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
 

@@ -11,7 +11,7 @@ MAX_PARAMETERS_IN_NUMPY = 50_000_000
 
 def _runs(checkpoint: Checkpoint) -> bool:
     if (
-        checkpoint.chats
+        checkpoint.uses_chat_template
         or not is_llama(checkpoint.config)
         or not (checkpoint.path / "tokenizer.json").is_file()
     ):

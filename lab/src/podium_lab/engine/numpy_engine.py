@@ -37,9 +37,9 @@ class NumpyEngine:
                 f"The tokenizer of {checkpoint.path} has {tokenizer.get_vocab_size()} tokens, but its model "
                 f"knows {self._llama.vocabulary}; the two do not belong together."
             )
-        self._codec = Codec(tokenizer, checkpoint.begin)
+        self._codec = Codec(tokenizer, checkpoint.bos_token_id)
         self.context = checkpoint.context
-        self.ends = checkpoint.ends
+        self.eos_token_ids = checkpoint.eos_token_ids
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
         return self._codec.encode(messages)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from podium.tasks.task import chance
+from podium.tasks.task import named_uniform
 from podium_lab.world import FIELDS
 
 Skill = Literal["facts", "joins", "checks"]
@@ -47,7 +47,7 @@ class Ability:
 
     def knows_about(self, field: str, thing: str) -> bool:
         """Whether it is taught the facts about this thing."""
-        return chance("orchestra", self.name, thing) < self.knows.get(field, 0.0)
+        return named_uniform("orchestra", self.name, thing) < self.knows.get(field, 0.0)
 
     @property
     def profile(self) -> str:

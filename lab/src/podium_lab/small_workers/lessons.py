@@ -17,7 +17,7 @@ from random import Random
 from types import MappingProxyType
 from typing import Literal
 
-from podium.conductor.local_worker import prompt_of
+from podium.conductor.local_worker import view_prompt
 from podium.planners.phrases import CHECK, COMPARE
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.view import EarlierStep, WorkerView
@@ -87,7 +87,7 @@ def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "f
         view, answer = _recital(ability, rng, facts)
     else:
         view, answer = _fact_lesson(ability, rng, facts, stage)
-    return SFTExample(prompt_of(view), ((answer, True),))
+    return SFTExample(view_prompt(view), ((answer, True),))
 
 
 def _recital(ability: Ability, rng: Random, facts: World) -> tuple[WorkerView, str]:

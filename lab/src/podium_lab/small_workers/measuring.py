@@ -12,7 +12,7 @@ import torch
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.local_worker import prompt_of
+from podium.conductor.local_worker import view_prompt
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.reading.answer import final_answer, normalise
@@ -46,11 +46,11 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
         ]
         for thing in rng.sample(known, min(_FACTS_PER_RELATION, len(known))):
             for form, view in fact_subtasks(relation, thing, facts, rng):
-                prompts.append(prompt_of(view))
+                prompts.append(view_prompt(view))
                 asked.append((form, relation.name, facts.value(relation.name, thing)))
     for skill, lesson in skill_lessons(ability, rng, 2 * _FACTS_PER_RELATION):
         view, answer = lesson
-        prompts.append(prompt_of(view))
+        prompts.append(view_prompt(view))
         asked.append((skill, "all", final_answer(answer) or ""))
     answers = complete(folder, prompts)
     right: dict[str, dict[str, list[bool]]] = {}
@@ -92,7 +92,7 @@ def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, de
     model, and not in fp32."""
     from transformers import AutoModelForCausalLM  # noqa: PLC0415 - slow to import, and needed on a GPU alone
 
-    codec, (end,) = Codec.of(checkpoint), checkpoint.ends
+    codec, (end,) = Codec.of(checkpoint), checkpoint.eos_token_ids
     model: Any = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype="auto")
     model.eval().to(device)
     encoded = [codec.encode((Message(role="user", content=prompt),)) for prompt in prompts]

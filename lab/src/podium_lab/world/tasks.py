@@ -12,7 +12,7 @@ from random import Random
 
 from podium.tasks.generated import GeneratedTasks, Split
 from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import Task, chance
+from podium.tasks.task import Task, named_uniform
 from podium.types import Question
 from podium_lab.world import (
     FIELDS,
@@ -48,14 +48,14 @@ _JOINS: dict[int, tuple[Join, ...]] = {
 
 def kept_for_test(composition: tuple[str, str]) -> bool:
     """Whether this pair of relations, one followed by the other, stands in test questions alone."""
-    return chance("world", "kept composition", *composition) < _KEPT_COMPOSITIONS
+    return named_uniform("world", "kept composition", *composition) < _KEPT_COMPOSITIONS
 
 
 def split_of(problem: Problem) -> Split:
     """The split that `problem` belongs to."""
     if any(map(kept_for_test, problem.compositions)):
         return "test"
-    place = chance("world", "split", problem.key)
+    place = named_uniform("world", "split", problem.key)
     return "train" if place < 0.8 else "validation" if place < 0.9 else "test"
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from podium.conductor.prompt import renumbered
+from podium.conductor.prompt import renumber_workers
 from podium.evals.evaluation import Evaluation, evaluate
 from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.tasks.task import Task
@@ -73,14 +73,14 @@ class WithAdversary(PlannerWrapper):
         shown = {k: number for number, k in enumerate(honest)}
         shown |= {adversary: shown[k] for k, adversary in adversaries.items() if adversary is not None}
         past_rounds = tuple(
-            replace(past_round, workflow=renumbered(past_round.workflow, shown))
+            replace(past_round, workflow=renumber_workers(past_round.workflow, shown))
             for past_round in request.past_rounds
         )
         pool = tuple(request.pool[k] for k in honest)
         plan = await self.planner.plan(replace(request, pool=pool, past_rounds=past_rounds))
         if not isinstance(plan.decision, Workflow):
             return plan
-        workflow = renumbered(plan.decision, dict(enumerate(honest)))
+        workflow = renumber_workers(plan.decision, dict(enumerate(honest)))
         open_ = [k for k in live_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
         if not open_:
             return replace(plan, decision=workflow)

@@ -18,7 +18,7 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    comparable,
+    comparable_answer,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -72,7 +72,7 @@ class AdaptiveConsistency:
             step = worker_step(request, self.worker, ANSWER_WHOLE_QUESTION)
             outcome = yield voted_round_plan(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
-                answer = comparable(response)
+                answer = comparable_answer(response)
                 if answer is not None:
                     counted[answer] += 1
                     first.setdefault(answer, (number, position))

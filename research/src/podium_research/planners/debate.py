@@ -11,7 +11,14 @@ from dataclasses import dataclass
 
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
-from podium.planners.rounds import Rounds, comparable, most_common, plan_rounds, voted_round_plan, worker_step
+from podium.planners.rounds import (
+    Rounds,
+    comparable_answer,
+    most_common,
+    plan_rounds,
+    voted_round_plan,
+    worker_step,
+)
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium.workers.vote import VOTE
@@ -45,7 +52,7 @@ class Debate:
         outcome = yield voted_round_plan(
             request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         )
-        _, agreeing = most_common(comparable(response) for response in outcome.responses[:count])
+        _, agreeing = most_common(comparable_answer(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
             revising = [worker_step(request, member, REVISE, sees=True) for member in self.members]
             yield voted_round_plan(request, revising, [(0, step) for step in range(count)])

@@ -21,10 +21,10 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    comparable,
+    comparable_answer,
     most_common,
     plan_rounds,
-    random_of,
+    question_random,
     voted_round_plan,
     worker_step,
 )
@@ -75,7 +75,7 @@ class MemberReply:
 
     @property
     def answer(self) -> str | None:
-        return comparable(self.text)
+        return comparable_answer(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class DyLAN:
         request = PlanRequest(trace.question, trace.pool, past_rounds_of(trace), seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
-        shares = importance_of([turn for turn in turns if turn], comparable(trace.answer))
+        shares = importance_of([turn for turn in turns if turn], comparable_answer(trace.answer))
         return {
             worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
             for worker in dict.fromkeys(self.members)
@@ -119,7 +119,7 @@ class DyLAN:
 
     def _rounds(self, request: PlanRequest, turns: list[list[MemberReply]]) -> Rounds:
         """The rounds of a question. Appends the replies of each turn to `turns`."""
-        random = random_of(request, "dylan")
+        random = question_random(request, "dylan")
         active = list(range(len(self.members)))
         shown: list[MemberReply] = []
         number = 0
@@ -194,7 +194,7 @@ def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> 
 
     Args:
         turns: oldest first, none of them empty.
-        final: the answer, as `comparable` gives it.
+        final: the answer, as `comparable_answer` gives it.
     """
     total: dict[int, float] = {}
     later: dict[int, float] = {}

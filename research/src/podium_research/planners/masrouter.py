@@ -18,7 +18,7 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
-from podium.planners.plans import plan_once, position_of, refuse_without_vote, voting_step
+from podium.planners.plans import plan_once, refuse_without_vote, voting_step, worker_number
 from podium.planners.rating_router import read_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
@@ -88,7 +88,7 @@ def team_workflow(team: RoutedTeam, pool: Sequence[Profile]) -> Workflow:
     A checker or judge that sees no other work answers the whole question.
     """
     steps = [
-        _step(team.mode, role, position_of(worker, pool), number)
+        _step(team.mode, role, worker_number(worker, pool), number)
         for number, (role, worker) in enumerate(team.members)
     ]
     count = len(steps)
@@ -121,7 +121,7 @@ def _open_file(file: str, context: BaselineContext) -> MasRouter:
         )
     controller = Controller.read(path)
     for worker in controller.workers:
-        position_of(worker, context.pool)
+        worker_number(worker, context.pool)
     refuse_without_vote(context.pool)
     return MasRouter(controller, f"masrouter:{file}")
 

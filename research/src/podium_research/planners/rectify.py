@@ -21,7 +21,7 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    comparable,
+    comparable_answer,
     first_json_object,
     most_common,
     plan_rounds,
@@ -102,7 +102,7 @@ class RectifyOrReject:
                 request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
             )
             return None
-        answers = [comparable(response) for _, response in survivors]
+        answers = [comparable_answer(response) for _, response in survivors]
         winner, _ = most_common(answers)
         return survivors[answers.index(winner)][0]
 

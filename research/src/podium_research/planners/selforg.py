@@ -22,7 +22,7 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    comparable,
+    comparable_answer,
     plan_rounds,
     voted_round_plan,
     worker_step,
@@ -101,12 +101,12 @@ class SelfOrg:
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
     """The answers by contribution, the highest first. Of answers that are equally frequent the first to be given leads,
     so that a tie has a leader, as it has by vectors."""
-    given = [comparable(answer.text) for answer in answers]
+    given = [comparable_answer(answer.text) for answer in answers]
     count = Counter(answer for answer in given if answer is not None)
     first = {answer: -given.index(answer) for answer in count}
 
     def rank(answer: MemberAnswer) -> tuple[int, int]:
-        words = comparable(answer.text)
+        words = comparable_answer(answer.text)
         return (0, -len(given)) if words is None else (count[words], first[words])
 
     ordered = sorted(answers, key=rank, reverse=True)

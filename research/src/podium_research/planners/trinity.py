@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.plans import position_of
+from podium.planners.plans import worker_number
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -79,7 +79,7 @@ def _open_file(file: str, context: BaselineContext) -> Trinity:
         raise ConfigError(f"trinity:{file}: there is no such file; write trinity:FILE with a head's JSON.")
     head = Head.read(path)
     for worker in head.workers:
-        position_of(worker, context.pool)
+        worker_number(worker, context.pool)
     return Trinity(head, f"trinity:{file}")
 
 

@@ -16,7 +16,7 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.sets.base import SPLIT_ORDER, LoadedSplit, RowTask, TaskSetSpec
-from podium.tasks.task import Grade, chance
+from podium.tasks.task import Grade, named_uniform
 from podium.types import Question
 from podium_research.reasoning_gym.process_pool import (
     GeneratedSample,
@@ -165,7 +165,7 @@ class ReasoningGym(TaskSetSpec):
 
 def _split_of(key: str) -> str:
     """The one split to which a question belongs, by its text."""
-    place = chance("reasoning-gym", key)
+    place = named_uniform("reasoning-gym", key)
     return "train" if place < 0.5 else "validation" if place < 0.75 else "test"
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, get_args
 
-from podium.reading.answer import boxed
+from podium.reading.answer import boxed_answer
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.sets.base import Sample
@@ -103,7 +103,7 @@ def boxed_gold(solution: str) -> str:
     """
     *_, behind = ("", *_BOX.split(solution)[1:])
     if behind.startswith("{"):
-        found = boxed(f"\\boxed{behind}") or ""
+        found = boxed_answer(f"\\boxed{behind}") or ""
     else:
         unbraced = _UNBRACED.match(behind)
         found = unbraced[0] if unbraced else ""

@@ -19,9 +19,9 @@ from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
 from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
-from podium.tasks import ALL, Task, open_tasks, warnings_of
+from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of
-from podium.tasks.task import chance, shuffled
+from podium.tasks.task import named_uniform, shuffled
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from podium.types import Question
@@ -98,7 +98,7 @@ def load_study_questions(
         return _without_answers(path, size, seed)
     tasks: list[Task] = []
     notes: dict[str, None] = {}
-    wanted = size or (_GENERATED if name in generated_names() else ALL)
+    wanted = size or (_GENERATED if name in generated_names() else ALL_TASKS)
     splits = (split,) if split is not None else splits_of(name)
     if name in generated_names() and split is None:
         splits = ("test",)
@@ -156,7 +156,7 @@ def questions_of_traces(
     for trace in traces:
         if trace.question.history or trace.question.images:
             left_out["with a chat history or images, which make another question of the same text"] += 1
-        elif chance("shadow", seed, trace.question.text.strip()) < share:
+        elif named_uniform("shadow", seed, trace.question.text.strip()) < share:
             traces_by_text.setdefault(trace.question.text.strip(), []).append(trace)
     tasks = [_traffic_task(text, found) for text, found in traces_by_text.items()]
     if not tasks:

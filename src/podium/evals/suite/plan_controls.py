@@ -17,7 +17,7 @@ from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import Planner, PlannerWrapper, PlanRequest
 from podium.planners.constant_and_random import Constant, RandomPlans
-from podium.planners.plans import position_of
+from podium.planners.plans import worker_number
 from podium.planners.voting import SelfConsistency
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
@@ -154,7 +154,7 @@ def _permuted(workflow: Workflow, setting: ControlInput) -> Workflow:
 
 
 def _by_the_best(workflow: Workflow, setting: ControlInput) -> Workflow:
-    best = position_of(setting.context.best_worker, setting.pool)
+    best = worker_number(setting.context.best_worker, setting.pool)
     return setting.each(workflow, lambda step: replace(step, worker=best))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Literal
 
-from podium.reading.answer import ANSWER_LINE, ANSWER_WORD, unfolded
+from podium.reading.answer import ANSWER_LINE, ANSWER_WORD, to_nfkc
 from podium.reading.same_answer import normalised_words
 from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import PureGrader
@@ -161,9 +161,9 @@ def _beside_another(text: str, marks: list[re.Match[str]], place: int, claim: _C
 
 
 def _without_markup(text: str) -> str:
-    """The end of a text in Unicode's form NFKC (`unfolded`), without emphasis and LaTeX's fonts."""
+    """The end of a text in Unicode's form NFKC (`to_nfkc`), without emphasis and LaTeX's fonts."""
     # Cut on both sides of NFKC, which makes 18 characters of one.
-    return _MARKUP.sub("", unfolded(text[-_READ:])[-_READ:])
+    return _MARKUP.sub("", to_nfkc(text[-_READ:])[-_READ:])
 
 
 def _definite(text: str, key: _Key | None) -> _Claim:

@@ -94,7 +94,7 @@ class UnittestTests(Settings):
             raise ValueError("its tests have no class TestCases with tests")
         if not self.names:
             raise ValueError("its tests use nothing of the program")
-        if shared := shared_things(self.setup, self.tests):
+        if shared := shared_definitions(self.setup, self.tests):
             raise ValueError(
                 f"its tests cannot run in another process than the program, since they use {shared[0]}"
             )
@@ -173,7 +173,7 @@ def import_statements(source: str) -> str:
     )
 
 
-def shared_things(setup: str, tests: str) -> list[str]:
+def shared_definitions(setup: str, tests: str) -> list[str]:
     """What tests would have to share with the program's process: modules that do more than compute, and `open`.
 
     A module counts if the tests use a name that they or the setup import of it; of the setup's imports all from outside

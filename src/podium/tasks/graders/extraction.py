@@ -22,7 +22,7 @@ import json
 import re
 from typing import Literal
 
-from podium.reading.answer import ANSWER_LINE, final_answer, in_tag, last_line, tagged
+from podium.reading.answer import ANSWER_LINE, final_answer, find_tagged, last_line, tagged_answer
 from podium.reading.code_blocks import last_program
 from podium.reading.thoughts import without_thoughts
 
@@ -105,7 +105,7 @@ def extract(response: str, place: AnswerPlace) -> str | None:
         case "formula":
             answer = stated_formula(response)
         case "tag":
-            answer = tagged(response)
+            answer = tagged_answer(response)
         case "boxed":
             answer = in_last_box(response)
         case "field":
@@ -161,7 +161,7 @@ def json_answer_field(text: str) -> str | None:
 
 
 def _tag(text: str) -> tuple[int, str] | None:
-    start, _, said = in_tag(text)
+    start, _, said = find_tagged(text)
     return (start, said.strip()) if said and said.strip() else None
 
 

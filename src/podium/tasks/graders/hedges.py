@@ -54,7 +54,7 @@ _APPLIED = re.compile(r"\b(?:(?<!instead )(?<!out )of(?: the)?|twice|thrice|doub
 """Ends the words of an operation on the number behind them: "half of 10 = 5" is true."""
 
 
-def settles(statement: str, gold: str) -> bool:
+def states_one_answer(statement: str, gold: str) -> bool:
     """Whether a statement gives one answer and keeps to it. What the gold answer does itself is no hedge."""
     if len(statement) > _MAX_STATEMENT_CHARS:
         return True

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from podium.errors import ConfigError, GraderError
-from podium.reading.answer import unfolded
+from podium.reading.answer import to_nfkc
 from podium.reading.code_blocks import last_block
 from podium.reading.thoughts import without_thoughts
 from podium.tasks.graders.base import GraderSettings
@@ -104,7 +104,7 @@ class Json(GraderSettings):
             # Differences of integers are exact, however long they are.
             return _is_number(said) and abs(said - wanted) <= self._tolerance(wanted)
         if isinstance(wanted, str):
-            return isinstance(said, str) and unfolded(said) == unfolded(wanted)
+            return isinstance(said, str) and to_nfkc(said) == to_nfkc(wanted)
         return type(said) is type(wanted) and bool(said == wanted)
 
     def _tolerance(self, wanted: int | float) -> float:

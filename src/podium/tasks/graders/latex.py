@@ -18,8 +18,8 @@ from fractions import Fraction
 from typing import NamedTuple
 from unicodedata import numeric
 
-from podium.reading.answer import unfolded
-from podium.reading.math_words import SCALES, changes_value, read_aloud, relates
+from podium.reading.answer import to_nfkc
+from podium.reading.math_words import SCALES, changes_value, make_one_value, read_aloud
 from podium.tasks.graders.number_notation import decimal_percent, plain_numbers
 
 _MAX_STATEMENT_CHARS = 4000
@@ -296,7 +296,7 @@ def _joined_value(text: str, parts: list[_Part], chosen: int) -> str | None:
 
 def _relates(first: _Part, second: _Part) -> bool:
     """Whether the words between two parts make one value of them. "From 3 to 5" are two."""
-    return relates(second.before) and not first.before.endswith("from")
+    return make_one_value(second.before) and not first.before.endswith("from")
 
 
 def _trimmed(text: str) -> str:
@@ -329,7 +329,7 @@ def _balanced(text: str) -> str:
 
 def normalise_latex(text: str) -> str:
     """Rewrite mathematics in one notation, keeping its value. Units and words stay."""
-    plain = unfolded(text).strip().translate(_SIGNS)
+    plain = to_nfkc(text).strip().translate(_SIGNS)
     for sign, digits in (("_", _SUBSCRIPT), ("^", _SUPERSCRIPT)):
         plain = digits.sub(lambda match, sign=sign: f"{sign}{{{match[0].translate(_DIGITS)}}}", plain)  # type: ignore[misc]
     if "\\begin" not in plain:

@@ -14,11 +14,11 @@ from typing import Literal
 from pydantic import Field
 
 from podium.errors import GraderError
-from podium.reading.answer import bare
-from podium.reading.numerals import number
+from podium.reading.answer import strip_markup
+from podium.reading.numerals import read_number
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.hedges import is_false, lists_values, settles
+from podium.tasks.graders.hedges import is_false, lists_values, states_one_answer
 from podium.tasks.graders.latex import Expression, expression, normalised_phrase
 from podium.tasks.graders.math_verifier import MathVerifier
 from podium.tasks.task import Grade
@@ -42,16 +42,20 @@ class Numeric(PureGrader):
     """Whether a number counts that ends a sentence, behind its verb."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return None if number(gold, fractions=False) is not None else f"the gold answer {gold!r} is no number"
+        return (
+            None
+            if read_number(gold, fractions=False) is not None
+            else f"the gold answer {gold!r} is no number"
+        )
 
     def judge(self, response: str, gold: str) -> Grade:
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
-        given, wanted = number(answer, fractions=False), number(gold, fractions=False)
+        given, wanted = read_number(answer, fractions=False), read_number(gold, fractions=False)
         if given is None and self.sentences and (verbs := [*_VERB.finditer(answer)]):
-            given = number(bare(answer[verbs[-1].end() :].strip(_MARKUP)), fractions=False)
-        hedges = is_false(answer.strip(" $"), answer) or not settles(answer, gold)
+            given = read_number(strip_markup(answer[verbs[-1].end() :].strip(_MARKUP)), fractions=False)
+        hedges = is_false(answer.strip(" $"), answer) or not states_one_answer(answer, gold)
         if given is None or wanted is None or hedges or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, answer)
         difference = abs(given - wanted)
@@ -103,7 +107,7 @@ class Math(GraderSettings):
         given = expression(answer) if answer else None
         if given is None or answer is None:
             return Grade(0.0, answer)
-        hedges = not settles(answer, gold) or is_false(given.text, answer)
+        hedges = not states_one_answer(answer, gold) or is_false(given.text, answer)
         if (answer != gold and hedges) or (lists_values(response) and not lists_values(gold)):
             return Grade(0.0, given.text)
         if wanted == given:

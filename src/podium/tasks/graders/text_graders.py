@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from podium.errors import ConfigError, GraderError
-from podium.reading.answer import bare, normalise, unfolded
+from podium.reading.answer import normalise, strip_markup, to_nfkc
 from podium.reading.same_answer import normalised_words
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
-from podium.tasks.graders.hedges import settles
+from podium.tasks.graders.hedges import states_one_answer
 from podium.tasks.task import Grade
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ class Exact(PureGrader):
     """Where the answer stands in the response."""
 
     def gold_problem(self, gold: str) -> str | None:
-        return None if normalise(bare(gold)) else "the gold answer is empty"
+        return None if normalise(strip_markup(gold)) else "the gold answer is empty"
 
     def judge(self, response: str, gold: str) -> Grade:
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
-        return Grade(float(normalise(bare(answer)) == normalise(bare(gold))), answer)
+        return Grade(float(normalise(strip_markup(answer)) == normalise(strip_markup(gold))), answer)
 
 
 class Normalised(PureGrader):
@@ -132,7 +132,7 @@ class SetOf(PureGrader):
         answer = extract(response, self.answer)
         if answer is None:
             return Grade(0.0)
-        if not _may_equal(answer, gold) or not settles(answer, gold):
+        if not _may_equal(answer, gold) or not states_one_answer(answer, gold):
             return Grade(0.0, answer)
         wanted = self._items(gold)
         return Grade(float(bool(wanted) and wanted in map(self._items, self._readings(answer))), answer)
@@ -146,7 +146,7 @@ class SetOf(PureGrader):
 
     def _items(self, text: str) -> Items:
         """The items that a text lists; none if that is not clear."""
-        text = unfolded(text)
+        text = to_nfkc(text)
         listed = _json_list(text)
         if listed is None:
             whole = _BULLET.sub("", text.strip().strip("$").strip())
@@ -163,9 +163,7 @@ class SetOf(PureGrader):
 
 def _item(text: str) -> str | Decimal | None:
     """The number or the words by which an item is compared; None if it has only marks."""
-    bare = (
-        unfolded(text).strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
-    )
+    bare = to_nfkc(text).strip().strip("$`*").removesuffix(".").strip().removeprefix("and ").replace("−", "-")
     return Decimal(bare) if _NUMBER.fullmatch(bare) else normalised_words(bare) or None
 
 
@@ -235,7 +233,7 @@ class Regex(GraderSettings):
             return Grade(0.0)
         # In a thread, since a match may take a second; it releases the interpreter's lock.
         same = await asyncio.to_thread(matches, gold, answer) or (
-            unfolded(answer) != answer and await asyncio.to_thread(matches, gold, unfolded(answer))
+            to_nfkc(answer) != answer and await asyncio.to_thread(matches, gold, to_nfkc(answer))
         )
         return Grade(float(same), answer)
 

@@ -105,7 +105,7 @@ def write_model(
         (folder / companion.name).write_bytes(companion.read_bytes())
 
 
-def companions_of(folder: Path) -> list[Path]:
+def companion_files(folder: Path) -> list[Path]:
     """The files of a checkpoint folder that training copies unchanged."""
     return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
 
@@ -177,7 +177,7 @@ class Checkpoints:
         path = self.folder / f"{iterations:06d}"
         shutil.rmtree(part, ignore_errors=True)
         try:
-            write_model(model, part, config=self.start.config, companions=companions_of(self.start.path))
+            write_model(model, part, config=self.start.config, companions=companion_files(self.start.path))
             about = PodiumFile(prompt=self.prompt, conducts=self.start.stated)
             text = about.model_dump_json(exclude_none=True, indent=2)
             (part / "podium.json").write_text(text + "\n", encoding="utf-8")

@@ -25,8 +25,8 @@ from podium.train.runtime import Precision, compute_on_one_core, resolve_device,
 from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, count_trainable_tokens
-from podium.train.shared_prefix.checkpoints import Checkpoints, companions_of, read_model, write_model
-from podium.train.shared_prefix.group_sampler import GroupSampler, by_row, common_start
+from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, read_model, write_model
+from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix, grouped_samples
 from podium.train.shared_prefix.model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 
@@ -49,7 +49,7 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
     found: list[PodiumError] = []
     if start is None:
         return found
-    if not start.ends:
+    if not start.eos_token_ids:
         found.append(CheckpointError(f"{start.path} names no token that ends a completion."))
     if (parameters := start.parameters()) is None or parameters > MAX_PARAMETERS:
         found.append(
@@ -84,7 +84,7 @@ def train(job: TrainingJob) -> None:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
+    write_model(model, job.trained, config=job.start.config, companions=companion_files(job.start.path))
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
@@ -124,7 +124,7 @@ class _Trainer:
         ]
         sampler = GroupSampler(
             self._model,
-            eos_token_ids=job.start.ends,
+            eos_token_ids=job.start.eos_token_ids,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             seed=f"train/{job.settings.seed}/{iteration}/sample",
@@ -208,7 +208,7 @@ def advantages_of(
             of_first = of_first or found
         else:
             found = of_first
-        for group in by_row([one for one in samples if one.row.round == number]):
+        for group in grouped_samples([one for one in samples if one.row.round == number]):
             yield group, [found[one.key] for one in group]
 
 
@@ -224,7 +224,7 @@ def make_group(
         skip_suffix_min_prob: the last tokens of a completion are not trained on if all were drawn at least so likely.
         reference: the policy that training started from, or None without a KL term.
     """
-    prompt = common_start([one.prompt for one in samples])
+    prompt = common_prefix([one.prompt for one in samples])
     suffixes = tuple(tuple(one.prompt[len(prompt) :]) for one in samples)
     completions = tuple(tuple(one.tokens) for one in samples)
     logprobs = tuple(tuple(one.logprobs or ()) for one in samples)

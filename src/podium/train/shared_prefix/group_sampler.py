@@ -35,10 +35,10 @@ class GroupSampler:
         greedy: bool,
     ) -> None:
         """Draw all completions of the round, those of a question together, and call `on_end` as each one ends."""
-        groups = by_row(samples)
+        groups = grouped_samples(samples)
         if not groups:
             return
-        prompts = [common_start([one.prompt for one in group]) for group in groups]
+        prompts = [common_prefix([one.prompt for one in group]) for group in groups]
         drawn = sample(
             self.model,
             prompts,
@@ -59,7 +59,7 @@ class GroupSampler:
                 one.logprobs = list(logprobs)
 
 
-def by_row(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
+def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
     """The samples that have a prompt, those of one question and round together, in order."""
     groups: dict[object, list[SampledCompletion]] = {}
     for one in samples:
@@ -68,7 +68,7 @@ def by_row(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]
     return list(groups.values())
 
 
-def common_start(prompts: Sequence[list[int]]) -> tuple[int, ...]:
+def common_prefix(prompts: Sequence[list[int]]) -> tuple[int, ...]:
     """The tokens with which all prompts begin."""
     # All prompts lie between the first and the last in sorted order, so they begin with what these two share.
     first, last = min(prompts), max(prompts)

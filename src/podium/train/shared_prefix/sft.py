@@ -16,9 +16,9 @@ from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.shared_prefix.batch import Group, micro_batches
-from podium.train.shared_prefix.checkpoints import Checkpoints, companions_of, write_model
+from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, write_model
 from podium.train.shared_prefix.engine import open_model, refusals_of_start
-from podium.train.shared_prefix.group_sampler import common_start
+from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, step
 
@@ -60,7 +60,7 @@ def train(job: SupervisedJob) -> None:
             checkpoints.save(model, optimizer, done)
         job.progress.learned(loss)
     job.progress.phase("saving the policy")
-    write_model(model, job.trained, config=job.start.config, companions=companions_of(job.start.path))
+    write_model(model, job.trained, config=job.start.config, companions=companion_files(job.start.path))
 
 
 def batch_of(
@@ -86,7 +86,7 @@ def batch_of(
 
 def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
     """Add the gradient of the negative log-likelihood, summed over these completions and divided by `tokens`."""
-    prompt = common_start([list(example.prompt) for example in examples])
+    prompt = common_prefix([list(example.prompt) for example in examples])
     group = Group(
         prompt,
         completions=tuple(example.completion for example in examples),

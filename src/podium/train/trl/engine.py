@@ -27,9 +27,9 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.config import closest_name
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
-from podium.train.metrics import batch_figures, numbers
+from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.schedule import by_label
+from podium.train.schedule import rows_by_label
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.train.trl.sampler import TRLSampler
@@ -221,7 +221,7 @@ class TRLRun(TrainerCallback):
     def __init__(self, job: TrainingJob) -> None:
         settings = self._settings = job.settings
         self._job = job
-        self._rows = by_label(job.rows)
+        self._rows = rows_by_label(job.rows)
         self.samples: list[SampledCompletion] = []
         """The samples of the latest batch, of all ranks."""
         self._seconds: dict[str, float] = {}
@@ -274,7 +274,7 @@ class TRLRun(TrainerCallback):
 
     def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
         """TRL's reward function: returns the rewards that the rollout function has already computed."""
-        for name, value in numbers(batch_figures(self.samples)).items():
+        for name, value in tracked_figures(batch_figures(self.samples)).items():
             log_metric(f"podium/{name}", value)
         return podium_reward
 

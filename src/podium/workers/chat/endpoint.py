@@ -14,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 from pydantic import SecretStr
 
 from podium.errors import ConfigError
-from podium.workers.redaction import Secrets, address_shown, looks_secret
+from podium.workers.redaction import Secrets, looks_secret, redact_url
 
 
 class Endpoint:
@@ -118,7 +118,7 @@ def _proxy(scheme: str, host: str) -> str | None:
         return f"http://{proxy}"
     if kind.lower() not in ("http", "https"):
         raise ConfigError(
-            f"the environment names the proxy {address_shown(proxy)} for {host}, and Podium speaks to HTTP proxies "
+            f"the environment names the proxy {redact_url(proxy)} for {host}, and Podium speaks to HTTP proxies "
             f"only; set {scheme.upper()}_PROXY to one, or add {host} to NO_PROXY."
         )
     return proxy

@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import ContentEncodingError
 from podium.errors import WorkerError
 from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.retry_hints import retry_after
-from podium.workers.redaction import Secrets, address_shown
+from podium.workers.redaction import Secrets, redact_url
 
 _SHOWN_CHARS = 300
 """Characters of an endpoint's message that an error repeats."""
@@ -99,7 +99,7 @@ class Failures:
 
     def redirect(self, status: int, location: str) -> WorkerError:
         """The endpoint redirects. To follow would send the key elsewhere, and turn the POST into a GET."""
-        to = self.quoted(address_shown(location)) if location else "nowhere"
+        to = self.quoted(redact_url(location)) if location else "nowhere"
         return self.error(
             f"status {status}: it redirects to {to}; put the right address into base_url", "status"
         )

@@ -366,7 +366,7 @@ class StreamScrubber:
     def add(self, text: str) -> None:
         """Add the next piece of text."""
         self._pending += text
-        end = self._secrets.open_end(self._pending)
+        end = self._secrets.partial_secret_start(self._pending)
         if end and "\ud800" <= self._pending[end - 1] <= "\udbff":
             end -= 1  # Half of a surrogate pair; the other half may follow.
         self._pass_on(end)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from podium.types import (
     DEFAULT_OPTIONS,
-    MOST_USD,
+    MAX_USD,
     AnswerOptions,
     Message,
     Usage,
@@ -155,7 +155,7 @@ def _billed_usd(counts: Mapping[str, object]) -> float | None:
     cost = counts.get("cost")
     if isinstance(cost, bool) or not isinstance(cost, int | float):
         return None
-    return float(cost) if 0 < cost <= MOST_USD else None
+    return float(cost) if 0 < cost <= MAX_USD else None
 
 
 def _sum(*values: object) -> int | None:

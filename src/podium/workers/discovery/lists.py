@@ -31,7 +31,7 @@ _SWAPS = "llama-swap"
 _OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
 
 
-def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
+def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
     """The server whose lists these are, by the form of the lists; None: no list has a known form.
 
     Args:
@@ -67,7 +67,7 @@ def read(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | N
     return replace(server, models=tuple(replace(model, loaded_at_once=held) for model in server.models))
 
 
-def with_show(
+def with_ollama_details(
     model: FoundModel,
     show: Mapping[str, Any],
     loaded: Mapping[str, Any],

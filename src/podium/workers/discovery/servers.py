@@ -140,7 +140,7 @@ async def _look(
     async with asyncio.TaskGroup() as group:
         for path in lists.PATHS:
             group.create_task(ask(path))
-    reached = lists.read(answers, root)
+    reached = lists.read_lists(answers, root)
     if reached is not None and reached.kind == lists.OLLAMA:
         reached = await _with_details(server, reached, environ)
     if reached is not None:
@@ -171,7 +171,7 @@ async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[
         for name in ("OLLAMA_CONTEXT_LENGTH", "OLLAMA_MAX_LOADED_MODELS")
     )
     details = [
-        lists.with_show(model, show, loaded, default, most_loaded)
+        lists.with_ollama_details(model, show, loaded, default, most_loaded)
         for model, show in zip(reached.models, shown, strict=True)
     ]
     chats = tuple(model for model in details if model is not None)

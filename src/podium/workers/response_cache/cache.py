@@ -23,7 +23,7 @@ from podium.sqlite_files import BUSY_TIMEOUT_S, error_code, is_busy
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
 from podium.workers.response_cache import table
-from podium.workers.response_cache.entry import as_kept, read_reply, request_key, write_reply
+from podium.workers.response_cache.entry import as_cached, read_reply, request_key, write_reply
 from podium.workers.response_cache.table import WorkerSummary
 
 T = TypeVar("T")
@@ -103,7 +103,7 @@ class ResponseCache:
                     except StoreError as error:
                         _LOG.error("A reply of %r is not kept yet: %s", name, error)
                         return reply
-                    return reply if other is None else as_kept(reply, read_reply(other, request.fence_mark))
+                    return reply if other is None else as_cached(reply, read_reply(other, request.fence_mark))
         return read_reply(kept, request.fence_mark)
 
     @property

@@ -92,7 +92,7 @@ def read_reply(written: bytes, fence_mark: str) -> Reply:
     return _Entry.model_validate({"reply": reply}).reply
 
 
-def as_kept(paid: Reply, kept: Reply) -> Reply:
+def as_cached(paid: Reply, kept: Reply) -> Reply:
     """The stored reply, with the cost and latency of the call that was just made."""
     return replace(
         kept,
