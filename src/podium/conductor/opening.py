@@ -123,16 +123,16 @@ def make_worker_conductor(
     untrained model is told of the caller's tools, and asked for a structured plan if it is an endpoint, unless
     `settings` say otherwise.
     """
-    prompt, formats = settings.prompt, None
+    prompt, negotiator = settings.prompt, None
     if settings.settings is None:
         update: dict[str, Any] = {} if prompt.tools is not None else {"tools": True}
         if "style" not in prompt.model_fields_set:
             update["style"] = UNTRAINED_STYLE
         if settings.plans != "text" and endpoint_of(worker) is not None and prompt.style != "brief":
-            formats = FormatNegotiator(worker, settings.plans)
+            negotiator = FormatNegotiator(worker, settings.plans)
             update["form"] = "structured"
         prompt = prompt.model_copy(update=update)
-    policy = WorkerPolicy(worker, dispatcher, priced=priced, formats=formats)
+    policy = WorkerPolicy(worker, dispatcher, priced=priced, negotiator=negotiator)
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

@@ -112,7 +112,7 @@ class WorkerPolicy:
         worker: writes the plans. The caller closes it.
         dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
         priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
-        formats: how its endpoint is asked for structured plans; None: it is asked by text.
+        negotiator: how its endpoint is asked for structured plans; None: it is asked by text.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class WorkerPolicy:
         dispatcher: Dispatcher | None = None,
         *,
         priced: bool = True,
-        formats: FormatNegotiator | None = None,
+        negotiator: FormatNegotiator | None = None,
     ) -> None:
         self._worker = worker
         self._dispatcher = dispatcher or Dispatcher()
         self._priced = priced
-        self._formats = formats
+        self._negotiator = negotiator
 
     @property
     def name(self) -> str:
@@ -135,12 +135,12 @@ class WorkerPolicy:
     @property
     def takes_schema(self) -> bool:
         """Whether its endpoint may take a schema of the plan."""
-        return self._formats is not None
+        return self._negotiator is not None
 
     @property
     def plan_format(self) -> PlanFormat | None:
         """See `Policy`."""
-        return None if self._formats is None else self._formats.known_format
+        return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
@@ -151,15 +151,17 @@ class WorkerPolicy:
         plan.
         """
         ledger, shape = (ledger or Ledger(Budget())).part(), sampling.shape
-        if shape is None or self._formats is None:
+        if shape is None or self._negotiator is None:
             _, completion = await self._call(ledger, messages, sampling)
         else:
-            format, certain = await self._format(self._formats, ledger, messages, sampling)
-            completion = await self._formatted(ledger, messages, sampling, shape, format, certain=certain)
+            format, is_proven = await self._choose_format(self._negotiator, ledger, messages, sampling)
+            completion = await self._complete_in_format(
+                ledger, messages, sampling, shape, format, is_proven=is_proven
+            )
         return replace(completion, spent=ledger.spent)
 
-    async def _format(
-        self, formats: FormatNegotiator, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+    async def _choose_format(
+        self, negotiator: FormatNegotiator, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> tuple[PlanFormat, bool]:
         """How the endpoint is asked for this plan, and whether it is known to obey."""
 
@@ -167,10 +169,10 @@ class WorkerPolicy:
             seeded = replace(sampling, seed="probe")
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
-        format, certain = FORMATS_STRICTEST_FIRST[-1], False
-        if formats.known_format is not None or self._affords_probe(ledger, messages):
-            format, certain = await formats.choose(ask)
-        return formats.after(format) if sampling.attempt else format, certain
+        format, is_proven = FORMATS_STRICTEST_FIRST[-1], False
+        if negotiator.known_format is not None or self._affords_probe(ledger, messages):
+            format, is_proven = await negotiator.choose(ask)
+        return negotiator.after(format) if sampling.attempt else format, is_proven
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
@@ -180,7 +182,7 @@ class WorkerPolicy:
         both = Reservation(0, plan.tokens + probe.tokens, plan.usd + probe.usd)
         return ledger.affords(both, asyncio.get_running_loop().time())
 
-    async def _formatted(
+    async def _complete_in_format(
         self,
         ledger: Ledger,
         messages: tuple[Message, ...],
@@ -188,31 +190,33 @@ class WorkerPolicy:
         shape: PlanShape,
         format: PlanFormat,
         *,
-        certain: bool,
+        is_proven: bool,
     ) -> Completion:
         """A plan by one format; as text if the endpoint, which obeyed the format before, now refuses it."""
-        assert self._formats is not None
+        assert self._negotiator is not None
         limit = self._worker.limits.max_tokens
         exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
-        options = format_options(format, exact, shape.schema("portable"), url=self._formats.url)
+        options = format_options(format, exact, shape.schema("portable"), url=self._negotiator.url)
         try:
-            listener = sampling.listener if certain and format in CHOICES["schema"] else None
+            listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
             reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)
         except WorkerError as error:
             if (
                 format == FORMATS_STRICTEST_FIRST[-1]
-                or not certain
+                or not is_proven
                 or error.retryable
                 or error.kind != "status"
             ):
                 raise
-            self._formats.forget()
+            self._negotiator.forget()
             return (await self._call(ledger, messages, sampling))[1]
         disobeyed = (
             format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.cut
         )
-        if certain and (disobeyed or (not reply.cached and self._formats.is_outdated(reply.fingerprint))):
-            self._formats.forget()  # The server may obey another format, as after an update.
+        if is_proven and (
+            disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
+        ):
+            self._negotiator.forget()  # The server may obey another format, as after an update.
         return completion
 
     async def _call(
