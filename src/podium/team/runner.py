@@ -163,6 +163,7 @@ class _Round:
 
     number: int
     past_rounds: tuple[PastRound, ...]
+    """The rounds before it, as the planner sees them."""
     started_s: float
     planning: LedgerPart
     """Counts what its plan takes."""
@@ -224,6 +225,7 @@ class _QuestionRun:
             WorkerError: `strict`, and the planner's model did not answer, or the budget refuses the plan.
         """
         context, planner, ledger = self._context, self._runner.planner, round_.planning
+        tells_unloaded = self._runner.shows_unloaded_models
         request = PlanRequest(
             question=context.question,
             pool=context.profiles,
@@ -231,9 +233,7 @@ class _QuestionRun:
             max_steps=self._runner.max_steps,
             rounds=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
-            unloaded_models=context.dispatcher.unloaded_models(context.pool)
-            if self._runner.shows_unloaded_models
-            else (),
+            unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
             ledger=ledger,
             on_steps=round_.execution.extend if self.overlaps else None,
         )
@@ -251,8 +251,8 @@ class _QuestionRun:
             kind = "budget_refused" if error.kind == "budget" else "planner_failed"
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
-            if ledger.spent == Spent() != plan.spent:
-                ledger.record(plan.spent)
+            if plan.spent != Spent() and ledger.spent == Spent():
+                ledger.record(plan.spent)  # The planner called a model by itself.
             fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
             fault = fault or options_fault(plan.decision, context.pool, context.question.options)
             plan = plan if fault is None else replace(plan, decision=fault)
@@ -270,9 +270,11 @@ class _QuestionRun:
             raise TraceStoreError(failure, self._end(trouble=str(failure))) from failure
         except BaseExceptionGroup as errors:
             first, *others = flatten_group(errors)
-            if not all(isinstance(error, StoreError) for error in (first, *others)):
-                raise first if not others else errors from None
-            raise TraceStoreError(first, self._end(trouble=str(first))) from None
+            if isinstance(first, StoreError) and all(isinstance(error, StoreError) for error in others):
+                raise TraceStoreError(first, self._end(trouble=str(first))) from None
+            if others:
+                raise
+            raise first from first.__cause__
         self._end()
 
     @property
