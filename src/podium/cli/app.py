@@ -267,11 +267,11 @@ def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
     from podium.plugins import PluginGroup  # noqa: PLC0415 - to load it and to search takes 50 ms
 
     installed = PluginGroup[Verb]("podium.verbs", "verb", Verb)
-    more = dict(installed.items())
-    for name, verb in more.items():
+    others = dict(installed.items())
+    for name, verb in others.items():
         if verb.words.split()[0] in own:
             raise installed.refusal(name, f"has the words {verb.words!r}, which are taken")
-    return (*VERBS, *more.values())
+    return (*VERBS, *others.values())
 
 
 def build_app(verbs: Sequence[Verb] = VERBS) -> App:

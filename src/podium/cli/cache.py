@@ -24,11 +24,11 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     with ResponseCache(file, replay=True) as cache:
         size, workers = cache.size, cache.workers
     if json:
-        kept = [
+        rows = [
             asdict(worker) | {"oldest": worker.oldest.isoformat(), "newest": worker.newest.isoformat()}
             for worker in workers
         ]
-        print(json_.dumps({"bytes": size, "workers": kept}))
+        print(json_.dumps({"bytes": size, "workers": rows}))
         return 0
     total = sum(worker.replies for worker in workers)
     paid = dollars(sum(worker.usd for worker in workers))

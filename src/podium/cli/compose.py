@@ -149,7 +149,11 @@ def compose(
         answers, spent_usd = asyncio.run(_ask(team, pool, questions, kinds, study.settings, folder=out))
         composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:
-            tallies = {one.worker: one.tallies for one in answers if one.worker in composed.chosen}
+            tallies = {
+                candidate.worker: candidate.tallies
+                for candidate in answers
+                if candidate.worker in composed.chosen
+            }
             ratings = Ratings(clusters=kinds.clusters, workers=tallies)
             write_workers(file, pool, ratings, kept=[*composed.chosen, *pool.tools], header=_HEADER)
     if study.json:

@@ -39,10 +39,10 @@ def show(*keys: Keys, team: PlannerOptions = PlannerOptions(), json: Flag = Fals
         json: Print a JSON array.
     """
     overrides = (*team.overrides(), *keys)
-    found = FoundTeam.look() if team.team is None and not team.no_team else None
-    if found is not None:
-        print(printable(found.standing()), file=sys.stderr)
-    file = TeamFile(team.team, overrides) if found is None else found.as_it_is(overrides)
+    team_file = FoundTeam.look() if team.team is None and not team.no_team else None
+    if team_file is not None:
+        print(printable(team_file.standing()), file=sys.stderr)
+    file = TeamFile(team.team, overrides) if team_file is None else team_file.as_it_is(overrides)
     settings = list(settings_of(file))
     if json:
         print(json_.dumps([asdict(setting) for setting in settings]))
@@ -74,14 +74,14 @@ def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
 
 def _setting(team: TeamSettings, file: TeamFile, where: tuple[str, ...], value: Any) -> ResolvedSetting:
     key, source = ".".join(where), team.source
-    given: Any = {} if source is None else source.tables
+    written: Any = {} if source is None else source.tables
     for part in where:
-        given = given.get(part) if isinstance(given, dict) else None
-    if given is None or source is None:
+        written = written.get(part) if isinstance(written, dict) else None
+    if written is None or source is None:
         return ResolvedSetting(key, value, "default", "")
     if file.sets(key):
         return ResolvedSetting(key, value, "override", key)
-    if key == "budget.day_usd" and value != given:
+    if key == "budget.day_usd" and value != written:
         return ResolvedSetting(key, value, "environment", "$PODIUM_DAY_BUDGET_USD")
     return ResolvedSetting(key, value, "file", source.place_of(where))
 

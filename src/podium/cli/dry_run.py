@@ -41,16 +41,16 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         run_budget_usd=calls.run_budget_usd,
         weights=False,
         on_warning=warnings.append,
-    ) as found:
-        result = forecast(settings, found, ranks=ranks.size)
+    ) as prepared:
+        result = forecast(settings, prepared, ranks=ranks.size)
         if not json:
             _print_forecast(console, settings, result, calls.run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
-        if not result.refusals and found.pool is not None and found.tasks:
-            trial = Trial.of(found.pool, found.tasks)
+        if not result.refusals and prepared.pool is not None and prepared.tasks:
+            trial = Trial.of(prepared.pool, prepared.tasks)
             if not json:
                 _print_announcement(console, trial)
-            with open_calls(calls, found.pool) as dispatcher:
+            with open_calls(calls, prepared.pool) as dispatcher:
                 trials = await trial.run(dispatcher)
             if not json:
                 _print_trials(console, trials)

@@ -70,8 +70,8 @@ def compare_planners(
             raise UsageError("A suite needs --run FOLDER, in which it keeps its answers and its report.")
         return _of_file(Path(file), overrides, team, SuiteRunner(run, declare, json, markdown))
     runner = SuiteRunner(run or Path("eval"), declare, json, markdown)
-    found = _team_to_compare(team, keys, run)
-    return _of_team(found, runner, untrained=untrained, seed=seed)
+    team_file = _team_to_compare(team, keys, run)
+    return _of_team(team_file, runner, untrained=untrained, seed=seed)
 
 
 # --- a suite's file ----------------------------------------------------------------------------------------
@@ -79,12 +79,12 @@ def compare_planners(
 
 def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) -> None:
     """Refuse the options that the file of a suite takes the place of."""
-    given = {
+    values = {
         field.name.replace("_", "-"): getattr(options, field.name)
         for field in fields(options)
         if field.name not in _OF_SUITES
     }
-    option = next((name for name, value in {**given, **others}.items() if value), None)
+    option = next((name for name, value in {**values, **others}.items() if value), None)
     if option is not None:
         raise UsageError(f"The file of a suite takes the place of --{option}; set it in {file}.")
 
@@ -117,12 +117,12 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
 # --- a team ------------------------------------------------------------------------------------------------
 
 
-def _of_team(found: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed: int) -> int:
-    team = found.read()
+def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed: int) -> int:
+    team = file.read()
     if team.eval.tasks is not None:
         check_size(team.eval.questions, team.eval.tasks)
     pool = open_pool(team)
-    settings = default_suite(team, pool, found.overrides, untrained=untrained, seed=seed)
+    settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
     opened = OpenedTable.of_pool(table, pool, team)
 
@@ -158,21 +158,21 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
         UsageError: the run was trained on a file that cannot be found from this folder.
         RunMismatchError: the folder's config.json is not that of a run.
     """
-    given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
+    keys_given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
     if run is None:
         return find_team(options, keys)
     if (run / "config.json").is_file():
         had = RunFolder(run).configuration
-        if "eval.tasks" not in given and "tasks" in had:
+        if "eval.tasks" not in keys_given and "tasks" in had:
             tasks = str(had["tasks"])
             is_file = tasks.endswith(".toml") or is_table(Path(tasks))
             _check(run, tasks, there=not is_file or Path(tasks).is_file())
             options = replace(options, tasks=tasks)
-        if "pool" not in given and options.team is None and "pool" in had:
+        if "pool" not in keys_given and options.team is None and "pool" in had:
             pool = str(had["pool"])
             _check(run, pool, there=pool_file(pool).is_file())
             options = replace(options, pool=pool)
-    named = given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
+    named = keys_given & {"plan.planner", *(f"conductor.{key}" for key in SOURCES)}
     if not named and (run / "policy").is_dir():
         options = replace(options, planner="conductor", conductor=str(run / "policy"))
     return find_team(options, keys)

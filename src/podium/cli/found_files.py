@@ -162,8 +162,10 @@ def _acts(table: Mapping[str, Any]) -> Iterator[str]:
     texts = {key: value for key, value in table.items() if isinstance(value, str)}
     variables = [f"${value}" for key, value in texts.items() if key.endswith("key_env")]
     for key in ("env", "headers_env"):
-        given = table.get(key)
-        names = given.values() if isinstance(given, Mapping) else given if isinstance(given, list) else ()
+        setting = table.get(key)
+        names = (
+            setting.values() if isinstance(setting, Mapping) else setting if isinstance(setting, list) else ()
+        )
         variables += [f"${name}" for name in names]
     given_away = f" with {' and '.join(variables)}" if variables else ""
     urls = [value for key, value in texts.items() if key.endswith("url")]
@@ -206,8 +208,8 @@ def read_regular(path: Path) -> bytes | None:
 
 def _others_can_change(path: Path) -> bool:
     for place in (path, path.parent):
-        found = place.stat()
-        open_to_all = found.st_mode & stat.S_IWOTH and not found.st_mode & stat.S_ISVTX
-        if open_to_all or found.st_uid not in (0, os.geteuid()):
+        status = place.stat()
+        open_to_all = status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX
+        if open_to_all or status.st_uid not in (0, os.geteuid()):
             return True
     return False

@@ -68,18 +68,18 @@ def init(
         json: Print what was found and proposed as one line of JSON, and ask nothing.
     """
     refuse_existing([output], "name another --output")
-    found = _look(url or (), yes=yes, json=json)
-    if not found.models:
+    servers = _look(url or (), yes=yes, json=json)
+    if not servers.models:
         if json:
-            print(json_.dumps(_document(found, None, output, ())))
-        print(f"podium: {printable(_nothing(found))}", file=sys.stderr)
+            print(json_.dumps(_document(servers, None, output, ())))
+        print(f"podium: {printable(_nothing(servers))}", file=sys.stderr)
         return 1
-    proposal = propose(found.models, isolates=asyncio.run(_isolates()))
+    proposal = propose(servers.models, isolates=asyncio.run(_isolates()))
     _write(output, proposal)
     if output.name == FILE:
         trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
     if not json:
-        _print_written(output, proposal, found)
+        _print_written(output, proposal, servers)
     findings: Sequence[CheckResult] = ()
     pays = "Check the workers now? Each answers one small question, for a fraction of a cent."
     if not proposal.is_paid or yes or (not json and confirm(pays)):
@@ -88,7 +88,7 @@ def init(
         ):
             findings = asyncio.run(check_pool(TeamFile(str(output)).read(), _CHECK_S))
     if json:
-        print(json_.dumps(_document(found, proposal, output, findings)))
+        print(json_.dumps(_document(servers, proposal, output, findings)))
     else:
         _print_end(output, proposal, findings)
     return 0 if all(finding.answered for finding in findings) else 1
@@ -134,8 +134,8 @@ def _write(output: Path, proposal: Proposal) -> None:
             ) from None
 
 
-def _nothing(found: _Found) -> str:
-    unused = [key.env for key in found.keys if not found.providers]
+def _nothing(servers: _Found) -> str:
+    unused = [key.env for key in servers.keys if not servers.providers]
     if unused:
         return (
             f"No server with a model that chats answers on this machine. {', '.join(unused)} "
@@ -148,12 +148,12 @@ def _nothing(found: _Found) -> str:
 
 
 def _document(
-    found: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
+    servers: _Found, proposal: Proposal | None, output: Path, findings: Sequence[CheckResult]
 ) -> dict[str, Any]:
     return {
-        "servers": [_server_document(server) for server in found.servers],
-        "providers": [_server_document(server) for server in found.providers],
-        "keys": [{"provider": key.provider.name, "env": key.env} for key in found.keys],
+        "servers": [_server_document(server) for server in servers.servers],
+        "providers": [_server_document(server) for server in servers.providers],
+        "keys": [{"provider": key.provider.name, "env": key.env} for key in servers.keys],
         "proposal": None if proposal is None else proposal.tables,
         "paid": proposal is not None and proposal.is_paid,
         "notes": [] if proposal is None else proposal.notes,
@@ -177,8 +177,8 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
         if server in silent:
             continue
         models = [_described(model) for model in server.models[:_SHOWN]]
-        if more := len(server.models) - _SHOWN:
-            models += [f"{more} more"] if more > 0 else []
+        if unshown := len(server.models) - _SHOWN:
+            models += [f"{unshown} more"] if unshown > 0 else []
         line = Text.assemble((f"{server.kind} ", "bold"), f"at {printable(server.url)}: ")
         if server.left_out:
             models.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")
@@ -200,7 +200,7 @@ def _described(model: FoundModel) -> str:
     return f"{model.id} ({', '.join(facts)})" if facts else model.id
 
 
-def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
+def _print_written(output: Path, proposal: Proposal, servers: _Found) -> None:
     console = open_console()
     workers = ", ".join((*proposal.names, *proposal.tools))
     lines = [f"\nWrote {output}: {proposal.conductor} conducts; the workers are {workers}."]
@@ -208,8 +208,8 @@ def _print_written(output: Path, proposal: Proposal, found: _Found) -> None:
         others = ", ".join(model.id for model in proposal.left_out[:_SHOWN])
         lines.append(f"{counted(len(proposal.left_out), 'weaker model')} left out: {others}.")
     lines += proposal.notes
-    if found.keys and not found.providers:
-        unused = ", ".join(key.env for key in found.keys)
+    if servers.keys and not servers.providers:
+        unused = ", ".join(key.env for key in servers.keys)
         lines.append(f"Keys that were found and not used, since their models cost money: {unused}.")
     for line in lines:
         print_sentence(console, line)

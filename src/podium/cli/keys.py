@@ -78,11 +78,11 @@ def list_keys(*, store: StorePlace = None, json: Flag = False) -> int:
     Args:
         json: Print a JSON array.
     """
-    found = asyncio.run(_list(store))
+    keys = asyncio.run(_list(store))
     if json:
-        print(json_.dumps([_document(kept, spending) for kept, spending in found]))
-    elif found:
-        _print(found)
+        print(json_.dumps([_document(key, spending) for key, spending in keys]))
+    elif keys:
+        _print(keys)
     else:
         print("There are no keys.")
     return 0
@@ -135,12 +135,12 @@ def _names(option: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def _document(kept: StoredKey, spending: KeySpending) -> dict[str, object]:
-    caller = kept.caller
+def _document(key: StoredKey, spending: KeySpending) -> dict[str, object]:
+    caller = key.caller
     return {
         "name": caller.name,
         "id": caller.id,
-        "added": kept.added.isoformat(timespec="seconds"),
+        "added": key.added.isoformat(timespec="seconds"),
         "admin": caller.admin,
         "rpm": caller.rpm,
         "budget_usd": None if caller.allowance is None else str(caller.allowance),
@@ -151,10 +151,10 @@ def _document(kept: StoredKey, spending: KeySpending) -> dict[str, object]:
     }
 
 
-def _print(found: Sequence[tuple[StoredKey, KeySpending]]) -> None:
+def _print(keys: Sequence[tuple[StoredKey, KeySpending]]) -> None:
     rows = [("name", "key", "added (UTC)", "rpm", "budget", "spent", "reserved", "workers")]
-    for kept, spending in found:
-        caller = kept.caller
+    for key, spending in keys:
+        caller = key.caller
         money = ("-", "-", "-")
         if caller.allowance is not None:
             money = (
@@ -168,7 +168,7 @@ def _print(found: Sequence[tuple[StoredKey, KeySpending]]) -> None:
             (
                 shorten(caller.name or "", 40) + (" (admin)" if caller.admin else ""),
                 f"{caller.id}-...",
-                f"{kept.added:%Y-%m-%d %H:%M}",
+                f"{key.added:%Y-%m-%d %H:%M}",
                 "-" if caller.rpm is None else str(caller.rpm),
                 *money,
                 shorten(workers, 60),

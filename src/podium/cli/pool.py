@@ -65,7 +65,7 @@ def list_workers(
     """
     listed = _look(open_pool(find_team(team, keys).read(), ready=False), store)
     if json:
-        print(json_.dumps([_as_json(one) for one in listed]))
+        print(json_.dumps([_as_json(worker) for worker in listed]))
     else:
         _print_listed(listed, with_past=store is not None)
     return 0
@@ -108,11 +108,13 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
         spend_limits = () if day is None else (day,)
         pool = open_pool(settings, rated=False, ready=False)
         try:
-            found = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
+            results = await check_workers(pool, limit_s, spend_limits if has_paid_workers(pool) else ())
         finally:
             await pool.close()
-        found = tuple(_with_note(one, _paid_fallback(pool.named(one.worker), pool)) for one in found)
-        return (*found, await _check_conductor(settings, limit_s, spend_limits))
+        results = tuple(
+            _with_note(result, _paid_fallback(pool.named(result.worker), pool)) for result in results
+        )
+        return (*results, await _check_conductor(settings, limit_s, spend_limits))
 
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
@@ -132,8 +134,8 @@ def _has_price(worker: Worker) -> bool:
     return bool(price.max_input or price.output)
 
 
-def _with_note(found: CheckResult, note: str | None) -> CheckResult:
-    return replace(found, note=" ".join(filter(None, (found.note, note))) or None)
+def _with_note(result: CheckResult, note: str | None) -> CheckResult:
+    return replace(result, note=" ".join(filter(None, (result.note, note))) or None)
 
 
 async def _check_conductor(
@@ -160,8 +162,8 @@ async def _check_conductor(
 def _look(pool: Pool, store: Path | None) -> list[_Listed]:
     past: dict[str, WorkerHistory] = {}
     if store is not None:
-        with open_trace_store(store, create=False) as kept:
-            past = worker_histories(kept.iterate())
+        with open_trace_store(store, create=False) as traces:
+            past = worker_histories(traces.iterate())
     cooldowns = CooldownFile()
     try:
         return [_Listed(worker, cooldowns.get(worker), past.get(worker.profile.name)) for worker in pool]
@@ -181,24 +183,24 @@ def _as_json(listed: _Listed) -> dict[str, object]:
 def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
     table = _table("worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else []))
     table.add_column("profile", ratio=1)
-    for number, one in enumerate(listed):
-        profile = one.worker.profile
+    for number, row in enumerate(listed):
+        profile = row.worker.profile
         cells = [
             f"{number} {printable(profile.name)}",
             f"{profile.price.input:g} / {profile.price.output:g}",
             _seconds(profile.latency_s),
         ]
         if with_past:
-            past = one.past or WorkerHistory(0, 0, None)
+            past = row.past or WorkerHistory(0, 0, None)
             cells += [f"{past.calls:,}", f"{past.failures:,}", _seconds(past.median_s)]
         table.add_row(*map(Text, (*cells, " ".join(printable(profile.description).split()))))
     console = open_console()
     console.print(table)
-    for one in listed:
-        if isinstance(one.worker, UnreadyWorker):
-            _note(console, one.worker.profile.name, f"not ready: {one.worker.reason}", "yellow")
-        if one.cooldown:
-            _note(console, one.worker.profile.name, _describe_cooldown(one.cooldown, time.time()), "yellow")
+    for row in listed:
+        if isinstance(row.worker, UnreadyWorker):
+            _note(console, row.worker.profile.name, f"not ready: {row.worker.reason}", "yellow")
+        if row.cooldown:
+            _note(console, row.worker.profile.name, _describe_cooldown(row.cooldown, time.time()), "yellow")
     console.print(Text(f"\n{counted(len(listed), 'worker')}; prices in dollars per million tokens", "dim"))
 
 

@@ -140,14 +140,14 @@ class Proposal:
         return f"{', '.join(facts) or 'A general model'}."
 
 
-def propose(found: Sequence[FoundModel], *, isolates: bool) -> Proposal:
+def propose(models: Sequence[FoundModel], *, isolates: bool) -> Proposal:
     """The pool of the strongest of these models.
 
     Args:
-        found: at least one.
+        models: at least one.
         isolates: whether programs can be run in isolation here, without which there is no tool `code`.
     """
-    ordered = sorted(found, key=_strength)
+    ordered = sorted(models, key=_strength)
     chosen = tuple(ordered[:_MOST])
     tools = tuple(tool for tool in _TOOLS if tool != "code" or isolates)
     return Proposal(chosen, _names(chosen, tools), tools, tuple(ordered[_MOST:]))

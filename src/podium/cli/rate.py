@@ -85,8 +85,10 @@ def rate_workers(
     for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             print_sentence(open_console(stderr=True), note)
-    found = find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
-    ratings = asyncio.run(rate_pool(workers, tasks, found, words=words))
+    words_of_clusters = (
+        find_clusters(texts, clusters or _CLUSTERS, seed=seed) if known is None else known.clusters
+    )
+    ratings = asyncio.run(rate_pool(workers, tasks, words_of_clusters, words=words))
     if known is not None:
         ratings = known.joined(ratings)
     _write(out, ratings)

@@ -192,7 +192,9 @@ def _open_splits(tasks: str, split: str | None, *, size: int, seed: int) -> dict
             no_tasks = no_tasks or error
     if no_tasks is not None and not opened:
         raise no_tasks
-    counts = _questions_of_splits(size, {name: len(one) for name, one in opened.items()})
+    counts = _questions_of_splits(
+        size, {name: len(tasks_of_split) for name, tasks_of_split in opened.items()}
+    )
     if sum(counts.values()) < size:
         print_sentence(
             open_console(stderr=True),

@@ -42,7 +42,8 @@ def serve_team(file: TeamFile) -> None:
     processes = settings.serve.processes
     with ExitStack() as opened:
         sockets = [
-            opened.enter_context(closing(one)) for one in listen(settings.serve.host, settings.serve.port)
+            opened.enter_context(closing(socket))
+            for socket in listen(settings.serve.host, settings.serve.port)
         ]
         if processes == 1:
             _run(settings, pool, sockets, None)

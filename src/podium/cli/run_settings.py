@@ -21,11 +21,11 @@ def read_run_settings(config: Path | None, model: type[S], overrides: Sequence[s
     if config is None:
         return build({}, model, overrides, source="command line")
     settings = load(config, model, overrides)
-    given = {text.partition("=")[0].strip() for text in overrides}
+    keys = {text.partition("=")[0].strip() for text in overrides}
     beside = {
         key: str(path)
         for key in _FILES
-        if (name := getattr(settings, key, "")) and key not in given and not Path(name).exists()
+        if (name := getattr(settings, key, "")) and key not in keys and not Path(name).exists()
         if (path := (config.parent / name).absolute()).is_file()
     }
     return settings.model_copy(update=beside)

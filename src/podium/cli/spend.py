@@ -45,12 +45,12 @@ def spend(
         if since is None
         else read_time(since, now).astimezone(UTC).date()
     )
-    found = asyncio.run(_read(_place(store), SpendQuery(first, last, by)))
+    report = asyncio.run(_read(_place(store), SpendQuery(first, last, by)))
     if json:
-        print(json_.dumps(found.document))
+        print(json_.dumps(report.document))
         return 0
-    if found.groups:
-        _print(found)
+    if report.groups:
+        _print(report)
     else:
         print(f"No question from {first} to {last}; `podium ask` and `podium serve` keep what they answer.")
     _print_day_budget()
@@ -77,16 +77,16 @@ async def _read(place: str, query: SpendQuery) -> SpendReport:
         await store.close()
 
 
-def _print(found: SpendReport) -> None:
-    query, total = found.query, found.total
+def _print(report: SpendReport) -> None:
+    query, total = report.query, report.total
     rows: list[tuple[str, ...]] = [
         (query.by, "cost", "planning", "questions", "calls", "unpriced", "tokens", "right")
     ]
     rows += [
         _row(_NAMELESS.get(query.by, "") if group.name is None else group.name, group.sums, group.accuracy)
-        for group in found.groups
+        for group in report.groups
     ]
-    rows.append(_row("all", total, found.accuracy))
+    rows.append(_row("all", total, report.accuracy))
     print(f"From {query.since} to {query.until} (UTC)")
     print_columns(rows)
     if total.unpriced_calls:

@@ -86,11 +86,13 @@ def study(
             options = replace(options, team=replace(options.team, pool=pool))
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
-    found = load_study_questions(tasks, split=split, size=questions, seed=options.settings.seed, pool=workers)
+    study_questions = load_study_questions(
+        tasks, split=split, size=questions, seed=options.settings.seed, pool=workers
+    )
     if preset == "compose":
-        return compose(team, workers, found, options, candidates, out=folder)
+        return compose(team, workers, study_questions, options, candidates, out=folder)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, found, options, made_of=made_of, out=folder)
+    return run_study(team, workers, study_questions, options, made_of=made_of, out=folder)
 
 
 def _shadow(
@@ -106,6 +108,8 @@ def _shadow(
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
     team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
-    found = questions_of_traces(read_traces(place), share=share, size=questions, seed=options.settings.seed)
+    study_questions = questions_of_traces(
+        read_traces(place), share=share, size=questions, seed=options.settings.seed
+    )
     made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, found, options, made_of=made_of, out=out)
+    return run_study(team, workers, study_questions, options, made_of=made_of, out=out)

@@ -46,8 +46,13 @@ def list_sets(*, json: Flag = False) -> int:
     table = Table()
     for column in ("set", "splits", "source", "licence"):
         table.add_column(column)
-    for one in sets:
-        table.add_row(str(one["name"]), ", ".join(one["splits"]), str(one["source"]), str(one["licence"]))
+    for task_set in sets:
+        table.add_row(
+            str(task_set["name"]),
+            ", ".join(task_set["splits"]),
+            str(task_set["source"]),
+            str(task_set["licence"]),
+        )
     console = open_console()
     console.print(table)
     console.print(

@@ -44,8 +44,8 @@ def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
     overrides = (*options.overrides(), *keys)
     if options.team is not None:
         return TeamFile(options.team, overrides)
-    found = None if options.no_team else FoundTeam.look()
-    return TeamFile(None, overrides) if found is None else found.permitted(overrides)
+    team_file = None if options.no_team else FoundTeam.look()
+    return TeamFile(None, overrides) if team_file is None else team_file.permitted(overrides)
 
 
 def found_store() -> str | None:
@@ -54,11 +54,11 @@ def found_store() -> str | None:
     Raises:
         UsageError: the user does not trust the file.
     """
-    found = FoundTeam.look()
-    if found is None or "store" not in found.source.tables:
+    team_file = FoundTeam.look()
+    if team_file is None or "store" not in team_file.source.tables:
         return None
-    team = found.permitted(())
-    return store_place(found.source.tables, found.path.parent) if team.name is not None else None
+    team = team_file.permitted(())
+    return store_place(team_file.source.tables, team_file.path.parent) if team.name is not None else None
 
 
 class FoundTeam:
@@ -106,10 +106,10 @@ class FoundTeam:
         if not needing:
             _say(f"Read ./{FILE}: limits alone, which need no trust.")
             return self.as_it_is(overrides)
-        kept = self._kept()
-        if kept is not None and not kept.changes(self.files):
+        trusted_before = self._kept()
+        if trusted_before is not None and not trusted_before.changes(self.files):
             pool = self.source.tables.get("pool")
-            _say(f"Read ./{FILE} (trusted on {kept.since}){f', pool {pool}' if pool else ''}.")
+            _say(f"Read ./{FILE} (trusted on {trusted_before.since}){f', pool {pool}' if pool else ''}.")
             return self.as_it_is(overrides)
         check_tables(self.source)  # A wrong key is said first.
         keys = ", ".join(needing)
@@ -124,12 +124,12 @@ class FoundTeam:
 
     def standing(self) -> str:
         """Whether the user trusts this file, in one sentence."""
-        kept = self._kept()
-        if kept is None:
+        trusted_before = self._kept()
+        if trusted_before is None:
             return f"./{FILE} lies in this folder and is not trusted."
-        if changes := kept.changes(self.files):
-            return f"./{FILE} is not trusted any more: since {kept.since}, {_listed(changes, 3)}."
-        return f"./{FILE} was trusted on {kept.since}."
+        if changes := trusted_before.changes(self.files):
+            return f"./{FILE} is not trusted any more: since {trusted_before.since}, {_listed(changes, 3)}."
+        return f"./{FILE} was trusted on {trusted_before.since}."
 
     def _kept(self) -> Trusted | None:
         from podium.cli.trust_store import trusted  # noqa: PLC0415 - loads sqlite3
@@ -150,8 +150,8 @@ def _flat(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _listed(texts: Sequence[str], most: int) -> str:
     """The first of the texts with commas between them, and how many more there are."""
-    more = len(texts) - most
-    return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+    unlisted = len(texts) - most
+    return ", ".join(texts[:most]) + (f" and {unlisted} more" if unlisted > 0 else "")
 
 
 def _say(sentence: str) -> None:

@@ -103,8 +103,8 @@ class TeamOptions:
         """The short options as `key=value`."""
         from podium.config import overrides_of  # noqa: PLC0415 - loads pydantic, which help does not need
 
-        given = {field.name: getattr(self, field.name) for field in fields(self)}
-        return overrides_of({SPELLINGS[name]: value for name, value in given.items() if name in SPELLINGS})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return overrides_of({SPELLINGS[name]: value for name, value in values.items() if name in SPELLINGS})
 
 
 @Parameter(name="*", group="Team")

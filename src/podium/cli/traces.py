@@ -59,11 +59,11 @@ def list_traces(
     place = store or default_path()
     summaries: tuple[TraceSummary, ...] = ()
     if store is not None or place.exists():
-        with open_trace_store(store, create=False) as kept:
-            summaries = kept.list(
+        with open_trace_store(store, create=False) as traces:
+            summaries = traces.list(
                 TraceFilters(status=status, planner=planner, since=after, outcome=outcome), limit=limit
             )
-            _tell_damaged(kept)
+            _tell_damaged(traces)
     if json:
         print(json_.dumps([asdict(s) | {"started": s.started.isoformat()} for s in summaries]))
     elif summaries:
@@ -88,14 +88,14 @@ def show(
         full: Show every text uncut, the planner's prompt, the messages to each worker, thoughts and parameters.
         json: Print the trace as one line of JSON.
     """
-    with open_trace_store(_place(store), create=False) as kept:
+    with open_trace_store(_place(store), create=False) as traces:
         if id_ is None:
-            newest = kept.list(limit=1)
-            _tell_damaged(kept)
+            newest = traces.list(limit=1)
+            _tell_damaged(traces)
             if not newest:
-                raise UsageError(f"There are no traces in {kept.path} yet; `podium ask` makes them.")
+                raise UsageError(f"There are no traces in {traces.path} yet; `podium ask` makes them.")
             id_ = newest[0].id
-        trace = kept.get(id_.strip())
+        trace = traces.get(id_.strip())
     if json:
         print(to_json(trace))
     else:
@@ -126,17 +126,19 @@ def export(
         outcome: Only traces with this outcome; none: nobody has judged the answer.
     """
     after = _moment(since)
-    with open_trace_store(_place(store), create=False) as kept:
-        traces = kept.iterate(TraceFilters(status=status, planner=planner, since=after, outcome=outcome))
+    with open_trace_store(_place(store), create=False) as repository:
+        traces = repository.iterate(
+            TraceFilters(status=status, planner=planner, since=after, outcome=outcome)
+        )
         if file is None or _is_stdio(file):
             write_jsonl(traces, sys.stdout)
-            _tell_damaged(kept)
+            _tell_damaged(repository)
             return 0
         try:
             count = _write_whole(traces, file)
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
-        _tell_damaged(kept)
+        _tell_damaged(repository)
     print(f"{counted(count, 'trace')} written to {file}", file=sys.stderr)
     return 0
 
@@ -162,10 +164,10 @@ def judge(
     if clear == (right is not None or bool(note)):
         raise UsageError("Say --right or --wrong, add a --note, or take both away with --clear alone.")
     now = datetime.now(UTC).isoformat(timespec="milliseconds")
-    with open_trace_store(_place(store), create=False) as kept:
-        trace = kept.set_outcome(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
-    said = "not judged" if trace.outcome is None else trace.outcome.verdict
-    print(f"{trace.id[:8]}  {said}  {shorten(trace.question.text, 100)}")
+    with open_trace_store(_place(store), create=False) as traces:
+        trace = traces.set_outcome(id_.strip(), None if clear else Outcome(right=right, note=note, at=now))
+    verdict = "not judged" if trace.outcome is None else trace.outcome.verdict
+    print(f"{trace.id[:8]}  {verdict}  {shorten(trace.question.text, 100)}")
     return 0
 
 
@@ -181,9 +183,9 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         lines = sys.stdin.buffer if _is_stdio(file) else file.open("rb")
     except OSError as error:
         raise UsageError(f"{file} cannot be read ({error.strerror}); give a JSONL file of traces.") from error
-    with lines, open_trace_store(_place(store), create=True) as kept:
-        count = kept.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
-        print(f"{counted(count, 'trace')} read into {kept.path}", file=sys.stderr)
+    with lines, open_trace_store(_place(store), create=True) as traces:
+        count = traces.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
+        print(f"{counted(count, 'trace')} read into {traces.path}", file=sys.stderr)
     return 0
 
 
@@ -193,8 +195,8 @@ def _place(store: Path | None) -> Path | None:
         return store
     from podium.cli.team_file import found_store  # noqa: PLC0415 - loads all that a team is made of
 
-    found = found_store()
-    return None if found is None else Path(found)
+    file = found_store()
+    return None if file is None else Path(file)
 
 
 def _tell_damaged(store: TraceStore) -> None:

@@ -35,34 +35,34 @@ def trust_file(
         yes: Trust it without asking.
     """
     if list_:
-        print_columns([(one.since, printable(one.file)) for one in all_trusted()])
+        print_columns([(trusted_file.since, printable(trusted_file.file)) for trusted_file in all_trusted()])
         return 0
     if revoke_:
         if not revoke(file):
             raise UsageError(f"{file} is not trusted; `podium trust --list` lists what is.")
         print(f"{printable(str(file))} is trusted no longer.")
         return 0
-    found = FoundTeam(file)
-    check_tables(found.source)
-    kept = trusted(found.files)
-    if kept is not None and not kept.changes(found.files):
-        print(f"{printable(str(file))} has been trusted since {kept.since}.")
+    team_file = FoundTeam(file)
+    check_tables(team_file.source)
+    before = trusted(team_file.files)
+    if before is not None and not before.changes(team_file.files):
+        print(f"{printable(str(file))} has been trusted since {before.since}.")
         return 0
-    _show(found)
+    _show(team_file)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(f"{file} is not trusted yet. To trust it without being asked, add --yes.")
         if not confirm("Trust it?"):
             raise UsageError(f"{file} is not trusted.")
-    trust(found.files)
-    print(f"Trusted, with {counted(len(found.files.digests), 'file')}, until one of them changes.")
+    trust(team_file.files)
+    print(f"Trusted, with {counted(len(team_file.files.digests), 'file')}, until one of them changes.")
     return 0
 
 
-def _show(found: FoundTeam) -> None:
-    lines = [f"{found.path} sets", *(f"  {key} = {value}" for key, value in found.given.items())]
-    if found.files.acts:
-        lines += ["It and the files that it refers to", *(f"  {act}" for act in found.files.acts)]
-    lines += ["Files", *(f"  {name}" for name in found.files.digests)]
-    lines += [f"Other users of this machine can change {name}." for name in found.files.open_to_others]
+def _show(team_file: FoundTeam) -> None:
+    lines = [f"{team_file.path} sets", *(f"  {key} = {value}" for key, value in team_file.given.items())]
+    if team_file.files.acts:
+        lines += ["It and the files that it refers to", *(f"  {act}" for act in team_file.files.acts)]
+    lines += ["Files", *(f"  {name}" for name in team_file.files.digests)]
+    lines += [f"Other users of this machine can change {name}." for name in team_file.files.open_to_others]
     print("\n".join(printable(line).replace("\n", "␊") for line in lines))

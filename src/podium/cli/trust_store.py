@@ -42,9 +42,9 @@ class Trusted:
     since: str
     """The day, as 2026-11-27 (UTC)."""
 
-    def changes(self, found: FoundFiles) -> tuple[str, ...]:
+    def changes(self, files: FoundFiles) -> tuple[str, ...]:
         """What is not as it was trusted, as "team.toml has changed"; empty: all is."""
-        now, then = found.digests, self.digests
+        now, then = files.digests, self.digests
         return (
             *(f"{_short(name)} has changed" for name in now if name in then and now[name] != then[name]),
             *(f"{_short(name)} is new" for name in now if name not in then),
@@ -64,13 +64,13 @@ def trusted_path(environ: Mapping[str, str] = os.environ) -> Path:
     return folder / "trusted.sqlite"
 
 
-def trusted(found: FoundFiles) -> Trusted | None:
+def trusted(files: FoundFiles) -> Trusted | None:
     """What the user trusted of this settings file, at whatever content; None: it was never trusted.
 
     Raises:
         UsageError: the record cannot be read, or others can write it.
     """
-    return next((one for one in all_trusted() if one.file == _text(found.key)), None)
+    return next((row for row in all_trusted() if row.file == _text(files.key)), None)
 
 
 def all_trusted() -> tuple[Trusted, ...]:
@@ -82,8 +82,8 @@ def all_trusted() -> tuple[Trusted, ...]:
     path = trusted_path()
     if not path.exists():
         return ()
-    found = path.stat()
-    if found.st_uid != os.geteuid() or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    status = path.stat()
+    if status.st_uid != os.geteuid() or status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UsageError(
             f"Others can write {path}, so it says nothing of what you trust; remove it, and trust again."
         )
@@ -92,13 +92,13 @@ def all_trusted() -> tuple[Trusted, ...]:
     return tuple(Trusted(name, json.loads(digests), since) for name, digests, since in rows)
 
 
-def trust(found: FoundFiles) -> None:
+def trust(files: FoundFiles) -> None:
     """Keep that the user trusts these files, as they were read.
 
     Raises:
         UsageError: the record cannot be written.
     """
-    row = (_text(found.key), json.dumps(dict(found.digests)), datetime.now(UTC).date().isoformat())
+    row = (_text(files.key), json.dumps(dict(files.digests)), datetime.now(UTC).date().isoformat())
     with _opened(write=True) as file:
         file.execute("INSERT OR REPLACE INTO trusted VALUES (?, ?, ?)", row)
 
@@ -128,8 +128,8 @@ def _opened(*, write: bool) -> Iterator[sqlite3.Connection]:
 
 def _short(name: str) -> str:
     """A path for a sentence: seen from the working folder where it is below it."""
-    path, here = Path(name), Path(os.path.realpath("."))
-    return str(path.relative_to(here)) if path.is_relative_to(here) else name
+    path, working_folder = Path(name), Path(os.path.realpath("."))
+    return str(path.relative_to(working_folder)) if path.is_relative_to(working_folder) else name
 
 
 def _text(path: str) -> str:

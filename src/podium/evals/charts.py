@@ -61,7 +61,7 @@ def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[
     below = [0.0] * len(points)
     areas = []
     for position, name in enumerate(names):
-        parts = [found.get(name, 0.0) / (sum(found.values()) or 1.0) for _, found in points]
+        parts = [counts.get(name, 0.0) / (sum(counts.values()) or 1.0) for _, counts in points]
         above = [low + part for low, part in zip(below, parts, strict=True)]
         upper = [scale.at(x, y) for (x, _), y in zip(points, above, strict=True)]
         lower = [scale.at(x, y) for (x, _), y in zip(points, below, strict=True)]
@@ -223,10 +223,10 @@ def pareto_chart(all_rows: Sequence[CostRow]) -> SafeHtml:
 
 
 def _dot(row: CostRow, x: float, y: float, fill: str) -> SafeHtml:
-    said = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
+    caption = f"{row.label}: {row.accuracy.mean:.1%} for ${1000 * row.cost_usd:.3g} per 1,000 questions"
     radius = 7 if row.kind == "conductor" else 4
     return tag(
-        "circle", tag("title", said), cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius, fill=fill, data_row=row.label
+        "circle", tag("title", caption), cx=f"{x:.1f}", cy=f"{y:.1f}", r=radius, fill=fill, data_row=row.label
     )
 
 

@@ -135,8 +135,8 @@ class Comparison(JsonFile):
     @property
     def caveats(self) -> tuple[str, ...]:
         """Where the replies are from, a sentence for each source that needs one."""
-        said = CONDITIONED if self.conditioned else RECORDED
-        recorded = said if self.timed else f"{said} {_UNTIMED}"
+        caveat = CONDITIONED if self.conditioned else RECORDED
+        recorded = caveat if self.timed else f"{caveat} {_UNTIMED}"
         return (recorded,) * self.recorded
 
 
@@ -189,7 +189,9 @@ def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
 
 
 def _unrecorded(evaluation: Evaluation) -> MissingResponses | None:
-    found = evaluation.unrecorded
-    if not any(found):
+    missing_steps = evaluation.unrecorded
+    if not any(missing_steps):
         return None
-    return MissingResponses(steps=sum(found), plans=sum(map(bool, found)), of=len(found))
+    return MissingResponses(
+        steps=sum(missing_steps), plans=sum(map(bool, missing_steps)), of=len(missing_steps)
+    )

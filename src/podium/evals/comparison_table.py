@@ -41,8 +41,8 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
         "seconds": not comparison.timed,
     }
     lines[0] = tuple(heading.replace("Conductor", comparison.reference) for heading in HEADINGS)
-    kept = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
-    return [tuple(line[place] for place in kept) for line in lines]
+    columns = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]
+    return [tuple(line[place] for place in columns) for line in lines]
 
 
 def notes(comparison: Comparison) -> Iterator[str]:

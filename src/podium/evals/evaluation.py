@@ -133,8 +133,8 @@ class Evaluation:
     @cached_property
     def beyond_recording(self) -> float:
         """Share of recorded responses in places where the real model might have answered something else."""
-        found = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
-        return sum(found) / len(found) if found else 0.0
+        responses = [beyond for rollout in self.rollouts for beyond in _beyond_recording(rollout.trace)]
+        return sum(responses) / len(responses) if responses else 0.0
 
     @property
     def unrecorded(self) -> Sequence[int]:
@@ -225,9 +225,9 @@ class EvaluationJob:
         for index, (task, repeat) in enumerate(by_repeat if self.learner else by_question):
             if self.learner and index % len(self.tasks) == 0:  # A repeat begins.
                 self.learner.forget()
-            kept = self.rollouts[task.id, repeat]
-            if kept is not None:
-                _teach(self.learner, kept)
+            rollout = self.rollouts[task.id, repeat]
+            if rollout is not None:
+                _teach(self.learner, rollout)
                 yield None
                 continue
             seed = rollout_seed(self.seed, task.id, repeat)
@@ -244,7 +244,9 @@ class EvaluationJob:
         """All rollouts that were made."""
         return Evaluation(
             planner=self.runner.planner.name,
-            pool=tuple(dict.fromkeys(name for each in self._runners.values() for name in each.pool.names)),
+            pool=tuple(
+                dict.fromkeys(name for runner in self._runners.values() for name in runner.pool.names)
+            ),
             seed=self.seed,
             rollouts=tuple(rollout for rollout in self.rollouts.values() if rollout is not None),
             facts={task.id: task.facts for task in self.tasks},
@@ -283,8 +285,8 @@ async def evaluate(
             on_progress(next(done), len(tasks) * repeats)
 
     job = EvaluationJob(runner, tasks, pool_for, repeats, seed, on_rollout=on_rollout)
-    (found,) = await evaluate_together([job], concurrency=concurrency)
-    return found
+    (evaluation,) = await evaluate_together([job], concurrency=concurrency)
+    return evaluation
 
 
 async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) -> tuple[Evaluation, ...]:

@@ -47,7 +47,11 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
         *(fingerprint(file) for file in user_files(tasks)),
         *recordings,
         *(() if pool.ratings is None else (digest(pool.ratings.model_dump(mode="json")),)),
-        *(fingerprint(Path(found[1])) for found in baselines if found is not None and found[0].reads_files),
+        *(
+            fingerprint(Path(baseline[1]))
+            for baseline in baselines
+            if baseline is not None and baseline[0].reads_files
+        ),
     ]
 
 
@@ -56,8 +60,8 @@ def fingerprint(path: Path) -> list[Any] | None:
     if path == Path() or not path.exists():
         return None
     files = sorted(path.iterdir()) if path.is_dir() else [path]
-    found = ((file, file.stat()) for file in files if file.is_file())
-    return [_described(file, about.st_size, about.st_mtime_ns) for file, about in found]
+    stats = ((file, file.stat()) for file in files if file.is_file())
+    return [_described(file, about.st_size, about.st_mtime_ns) for file, about in stats]
 
 
 @cache

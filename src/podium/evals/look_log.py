@@ -67,8 +67,8 @@ class LookLog:
 
     def declarations(self, split: str, config: str) -> tuple[str, ...]:
         """The notes with which runs of this configuration were declared, oldest first."""
-        found = (entry for entry in self.read() if entry.declared)
-        return tuple(entry.note for entry in found if (entry.split, entry.config) == (split, config))
+        declared = (entry for entry in self.read() if entry.declared)
+        return tuple(entry.note for entry in declared if (entry.split, entry.config) == (split, config))
 
     def declare(self, entry: Look) -> None:
         """Announce a run before it begins, unless it was announced with this note."""
@@ -92,7 +92,7 @@ def describe_looks(looks: tuple[Look, ...], config: str) -> str:
     """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
     number = max(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]
-    said = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
+    sentence = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"
     if this.note:
-        return f"{said}, declared: {this.note}"
-    return f"{said}{', not declared' * (this.split == TEST)}."
+        return f"{sentence}, declared: {this.note}"
+    return f"{sentence}{', not declared' * (this.split == TEST)}."

@@ -69,7 +69,7 @@ def best_fixed_plan(
         return sorted(committees, key=lambda members: (-share_of(members), members))[:_BEAM_WIDTH]
 
     beam: list[Members] = [(w,) for w in range(len(answers.workers))]
-    found = beam
+    plans = beam
     for _ in range(most - 1):
         grown = {
             tuple(sorted((*members, w), key=lambda w: -answers.accuracy[w]))
@@ -78,8 +78,8 @@ def best_fixed_plan(
             if members.count(w) < answers.samples_of(w)
         }
         beam = list(dict.fromkeys([*best(filter(is_within, grown)), *best(grown)]))
-        found = [*found, *beam]
-    affordable = list(filter(is_within, found))
+        plans = [*plans, *beam]
+    affordable = list(filter(is_within, plans))
     if not affordable:
         return None
     accuracy = max(map(share_of, affordable))

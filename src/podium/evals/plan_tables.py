@@ -57,13 +57,13 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
     figures = []
     for key, caption, show, minimum in CURVES:
-        found = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
-        if found:
+        points = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
+        if points:
             figures.append(
-                tag("figure", tag("figcaption", caption), curve(found, show=show, minimum=minimum))
+                tag("figure", tag("figcaption", caption), curve(points, show=show, minimum=minimum))
             )
     used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
-    names = sorted({name for _, found in used for name in found})
+    names = sorted({name for _, points in used for name in points})
     legend = (
         tag("li", tag("i", style=f"background:{colour(place)}"), name) for place, name in enumerate(names)
     )
@@ -106,18 +106,21 @@ def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collectio
     """
     if not evaluations:
         return SafeHtml("")
-    figures = {label: collapse_figures(list(_plans(each))) for label, each in evaluations.items()}
+    figures = {label: collapse_figures(list(_plans(evaluation))) for label, evaluation in evaluations.items()}
     lines = (
-        table_row(label, *(show(found[key]) for key, _, show in COLLAPSE), data_row=label)
-        for label, found in figures.items()
+        table_row(label, *(show(own[key]) for key, _, show in COLLAPSE), data_row=label)
+        for label, own in figures.items()
     )
     signs = (
         f"{label}: {sign}"
-        for label, found in figures.items()
+        for label, own in figures.items()
         if label not in untrained and not label.endswith(": untrained")
-        for other, before in ((f"{label}: untrained", "the start"), *((each, each) for each in untrained))
+        for other, before in (
+            (f"{label}: untrained", "the start"),
+            *((earlier, earlier) for earlier in untrained),
+        )
         if other in figures
-        for sign in collapses(found, figures[other], before=before)
+        for sign in collapses(own, figures[other], before=before)
     )
     return fragment(
         tag("h3", "Collapse"),

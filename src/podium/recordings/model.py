@@ -33,12 +33,12 @@ class ShownContext:
     @cached_property
     def document(self) -> str:
         """The context as JSON: equal contexts have equal texts."""
-        found: dict[str, object] = {"subtask": self.subtask.strip()}
+        shown: dict[str, object] = {"subtask": self.subtask.strip()}
         if self.earlier:
-            found["earlier"] = [[subtask.strip(), response.strip()] for subtask, response in self.earlier]
+            shown["earlier"] = [[subtask.strip(), response.strip()] for subtask, response in self.earlier]
         if self.previous is not None:
-            found["previous"] = self.previous.strip()
-        return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
+            shown["previous"] = self.previous.strip()
+        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
     @cached_property
     def key(self) -> str:

@@ -64,15 +64,15 @@ class Recording:
         if hashlib.sha256(content).hexdigest() != header.sha256:
             raise ConfigError(f"{path} does not fit its header {header_file}; import the source again.")
         place = path.resolve()
-        found = _in_use.get(place)
-        if not isinstance(found, cls) or found.header != header:
+        opened = _in_use.get(place)
+        if not isinstance(opened, cls) or opened.header != header:
             try:
-                found = _in_use[place] = cls(path, header, _rows(content))
+                opened = _in_use[place] = cls(path, header, _rows(content))
             except (KeyError, pa.ArrowException):
                 raise ConfigError(
                     f"{path} does not have the columns of a recording; import the source again."
                 ) from None
-        return found
+        return opened
 
     @property
     def name(self) -> str:
@@ -143,9 +143,9 @@ class Recording:
             return {}
         if number not in self._responses:
             start, stop = self._places[number]
-            given: dict[tuple[str, str | None], list[RecordedResponse]] = {}
+            responses: dict[tuple[str, str | None], list[RecordedResponse]] = {}
             for row in self._table.slice(start, stop - start).to_pylist():
-                given.setdefault((row["worker"], row["seen"]), []).append(
+                responses.setdefault((row["worker"], row["seen"]), []).append(
                     RecordedResponse(
                         row["worker"],
                         row["sample"],
@@ -158,7 +158,7 @@ class Recording:
                         row["seconds"],
                     )
                 )
-            self._responses[number] = {place: tuple(samples) for place, samples in given.items()}
+            self._responses[number] = {place: tuple(samples) for place, samples in responses.items()}
         return self._responses[number]
 
 

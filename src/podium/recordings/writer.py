@@ -78,9 +78,9 @@ class RecordingWriter:
 
     def has_other_wording(self, question_id: str, text: str) -> bool:
         """Whether a question with this id is saved with another wording. Space around the text does not count."""
-        found = self._execute("select text from question where id = ?", (question_id,)).fetchone()
+        saved = self._execute("select text from question where id = ?", (question_id,)).fetchone()
         (wanted,) = _storable((text,))
-        return found is not None and found[0].strip() != wanted.strip()
+        return saved is not None and saved[0].strip() != wanted.strip()
 
     def add(
         self,

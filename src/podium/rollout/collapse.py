@@ -133,22 +133,22 @@ def collapses(row: Mapping[str, Any], start: Mapping[str, float], *, before: str
         start: the same figures of the policy before training, or of another model that was not trained.
         before: what the sentences call it.
     """
-    found = [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
+    sentences = [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
     if not row.keys() >= _COMPARED or not start.keys() >= _COMPARED:
-        return found
+        return sentences
     if row["steps"] < 1.05 and start["steps"] > 1.5:
-        found.append(f"Plans have one step, where those of {before} had {start['steps']:.1f}.")
+        sentences.append(f"Plans have one step, where those of {before} had {start['steps']:.1f}.")
     if row["first_worker_entropy"] < 0.1 and start["first_worker_entropy"] > 0.5:
-        found.append(f"Nearly all plans begin with the same worker, where those of {before} did not.")
+        sentences.append(f"Nearly all plans begin with the same worker, where those of {before} did not.")
     if row["plan_information"] < start["plan_information"] / 4 and start["plan_information"] > 0.05:
-        found.append(f"The plan no longer depends on the kind of question, as those of {before} did.")
+        sentences.append(f"The plan no longer depends on the kind of question, as those of {before} did.")
     gain = row["accuracy"] - start["accuracy"]
     if gain > 0.05 and row["accuracy_readable"] - start["accuracy_readable"] < gain / 4:
-        found.append(
+        sentences.append(
             f"Accuracy is {100 * gain:.0f} points above that of {before}, and that of readable plans hardly: the "
             "policy learned the form of a plan, and not the choice."
         )
-    return found
+    return sentences
 
 
 _COMPARED = {"steps", "first_worker_entropy", "plan_information", "accuracy", "accuracy_readable"}

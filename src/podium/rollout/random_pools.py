@@ -64,14 +64,14 @@ class PoolSampler:
                 raise ConfigError(
                     f"pool_sampling.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
                 )
-        kept = [i for i, name in enumerate(pool.names) if name not in settings.without]
-        if settings.random and not settings.min_workers <= settings.max_workers <= len(kept):
+        offered = [i for i, name in enumerate(pool.names) if name not in settings.without]
+        if settings.random and not settings.min_workers <= settings.max_workers <= len(offered):
             raise ConfigError(
-                f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(kept)} "
+                f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(offered)} "
                 "workers; "
                 "set pool_sampling.min_workers and pool_sampling.max_workers to fit."
             )
-        if settings.renamed and len(kept) > len(NAMES):
+        if settings.renamed and len(offered) > len(NAMES):
             raise ConfigError(
                 f"There are names for {len(NAMES)} workers; leave renamed out, or some workers."
             )
@@ -79,7 +79,7 @@ class PoolSampler:
             raise ConfigError(
                 'pool_sampling.subsets is for random pools; set random = true, or subsets = "all".'
             )
-        self._pool, self._settings, self._kept = pool, settings, kept
+        self._pool, self._settings, self._kept = pool, settings, offered
         self._drawn("")  # Fails here and not in the middle of a run.
 
     def draw(self, name: str) -> Pool:

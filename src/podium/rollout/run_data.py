@@ -68,23 +68,23 @@ class RunData(Value):
 
     def changes(self, now: RunData) -> list[str]:
         """What differs, in words; nothing of what differs only because something else does."""
-        found = []
+        changes = []
         if self.texts != now.texts:
-            found.append(f"the questions ({self.questions:,} then, {now.questions:,} now)")
+            changes.append(f"the questions ({self.questions:,} then, {now.questions:,} now)")
         elif self.answers != now.answers:
-            found.append("the right answers")
+            changes.append("the right answers")
         elif self.graders != now.graders:
-            found.append("the graders")
+            changes.append("the graders")
         elif self.order != now.order:
-            found.append("the order of the questions")
+            changes.append("the order of the questions")
         if list(self.workers) != list(now.workers):
-            found.append(f"the workers ({', '.join(self.workers)} then, {', '.join(now.workers)} now)")
-            return found
+            changes.append(f"the workers ({', '.join(self.workers)} then, {', '.join(now.workers)} now)")
+            return changes
         for name, before in self.workers.items():
             after = now.workers[name]
             keys = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
-            found += [f"worker {name!r} ({', '.join(sorted(keys))})"] * bool(keys)
-        return found
+            changes += [f"worker {name!r} ({', '.join(sorted(keys))})"] * bool(keys)
+        return changes
 
 
 def _profile(profile: Profile) -> dict[str, Any]:

@@ -59,13 +59,13 @@ class JsonLines:
 
     def truncate(self, rows: int) -> None:
         """Keep only the first `rows` rows. A resumed run writes the rows after its checkpoint again."""
-        kept = self._lines()[:rows]
-        if len(kept) < rows:
+        lines = self._lines()[:rows]
+        if len(lines) < rows:
             raise RunMismatchError(
-                f"{self.path} has {len(kept)} rows, and the checkpoint beside it follows {rows}; restore the file, or "
+                f"{self.path} has {len(lines)} rows, and the checkpoint beside it follows {rows}; restore the file, or "
                 "choose a new folder."
             )
-        replace_file(self.path, b"".join(line + b"\n" for line in kept))
+        replace_file(self.path, b"".join(line + b"\n" for line in lines))
 
     def _lines(self) -> list[bytes]:
         return self.path.read_bytes().split(b"\n")[:-1] if self.path.exists() else []
@@ -242,9 +242,9 @@ def _refuse_difference(
     if not differing:
         return
     shown = "; ".join(f"{key} was {_show(before, key)} and is now {_show(now, key)}" for key in differing[:5])
-    more = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
+    rest = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
     raise RunMismatchError(
-        f"{path} is a run of another configuration: {shown}{more}. "
+        f"{path} is a run of another configuration: {shown}{rest}. "
         "Choose a new folder, or give the settings with which the run began."
     )
 

@@ -80,7 +80,7 @@ class Answers:
     def of(
         cls,
         texts: Sequence[str],
-        given: Mapping[str, Sequence[Sequence[MeasuredAnswer]]],
+        answers: Mapping[str, Sequence[Sequence[MeasuredAnswer]]],
         *,
         least: int = 1,
     ) -> Answers:
@@ -88,14 +88,14 @@ class Answers:
 
         Args:
             texts: of the questions.
-            given: by the name of each worker, one or more samples for each question.
+            answers: by the name of each worker, one or more samples for each question.
         """
-        own_QW = np.array([[len(samples) for samples in row] for row in zip(*given.values(), strict=True)])
+        own_QW = np.array([[len(samples) for samples in row] for row in zip(*answers.values(), strict=True)])
         most = int(own_QW.max())
         size = (*own_QW.shape, max(most, least))
         answer, alone, voted = np.full(size, NO_ANSWER), np.zeros(size), np.zeros(size)
         score, cost = np.zeros(own_QW.shape), np.zeros(own_QW.shape)
-        for q, row in enumerate(zip(*given.values(), strict=True)):
+        for q, row in enumerate(zip(*answers.values(), strict=True)):
             numbers: dict[str, int] = {}
             for w, samples in enumerate(row):
                 score[q, w] = fmean(sample.score for sample in samples)
@@ -107,7 +107,7 @@ class Answers:
                         answer[q, w, r] = numbers.setdefault(answer_key(sample.found), len(numbers))
                         voted[q, w, r] = sample.score if sample.voted is None else sample.voted
         return cls(
-            workers=tuple(given),
+            workers=tuple(answers),
             answer_QWR=answer,
             alone_QWR=alone,
             voted_QWR=voted,

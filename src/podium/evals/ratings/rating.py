@@ -71,17 +71,19 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
             points = make_pipeline(reduced, Normalizer()).fit_transform(words_QW)
         cluster_Q = KMeans(min(clusters, different), n_init=4, random_state=seed).fit_predict(points)
     overall_W = np.asarray(words_QW.mean(axis=0)).ravel()
-    found: dict[str, dict[str, float]] = {}
+    by_name: dict[str, dict[str, float]] = {}
     for cluster in np.unique(cluster_Q):
         mean_W = np.asarray(words_QW[cluster_Q == cluster].mean(axis=0)).ravel()
-        kept = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
-        if not kept:
+        words = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
+        if not words:
             continue  # These questions have no words that count.
-        weight_W = mean_W / np.linalg.norm(mean_W[kept]) * idf_W
-        distinctive = sorted(kept, key=lambda word: overall_W[word] - mean_W[word])
-        name = next(name for name in _names([vocabulary[word] for word in distinctive]) if name not in found)
-        found[name] = {vocabulary[word]: round(float(weight_W[word]), 3) for word in kept}
-    return found
+        weight_W = mean_W / np.linalg.norm(mean_W[words]) * idf_W
+        distinctive = sorted(words, key=lambda word: overall_W[word] - mean_W[word])
+        name = next(
+            name for name in _names([vocabulary[word] for word in distinctive]) if name not in by_name
+        )
+        by_name[name] = {vocabulary[word]: round(float(weight_W[word]), 3) for word in words}
+    return by_name
 
 
 def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, npt.NDArray[np.float64], Sequence[str]] | None:

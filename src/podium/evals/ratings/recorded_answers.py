@@ -19,8 +19,8 @@ def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayW
     A recorded worker that was never asked a bare question, such as a judge, is none of them.
     """
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
-    found = [worker for worker in workers if isinstance(worker, known)]
-    return [worker for worker in found if not isinstance(worker, ReplayWorker) or worker.samples]
+    measured = [worker for worker in workers if isinstance(worker, known)]
+    return [worker for worker in measured if not isinstance(worker, ReplayWorker) or worker.samples]
 
 
 async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
@@ -29,8 +29,8 @@ async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | C
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
     """
-    given = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
-    return Answers.of([task.question.text for task in tasks], given, least=MAX_ANSWERS)
+    samples = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
+    return Answers.of([task.question.text for task in tasks], samples, least=MAX_ANSWERS)
 
 
 async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:
@@ -40,14 +40,14 @@ async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[
     for r in range(count):
         messages = (Message(role="user", content=task.question.text),)
         reply = await worker.answer(Request(messages, seed="", repeat=r, duplicate=r))
-        found = found_answer(reply.text)
+        answer = found_answer(reply.text)
         samples.append(
             MeasuredAnswer(
-                found,
+                answer,
                 float((await task.grade(reply.text)).correct),
                 worker.profile.price.cost(reply.usage),
                 # The counts are arbitrary: they are no part of the answer.
-                None if found is None else float((await task.grade(announce(found, 1, 1))).correct),
+                None if answer is None else float((await task.grade(announce(answer, 1, 1))).correct),
             )
         )
     return samples

@@ -93,25 +93,25 @@ class WorkerAnswers:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
         """
         by_others = self.judged_by == "agreement"
-        kept = self._kept()
-        counts = {name: len({task for task, _ in answers}) for name, answers in kept.items()}
+        by_worker = self._kept()
+        counts = {name: len({task for task, _ in answers}) for name, answers in by_worker.items()}
         enough = _ENOUGH * max(counts.values())
         notes = [
             f"{name} is left out of the study: it answered {count:,} questions."
             for name, count in counts.items()
             if count < enough
         ]
-        given: dict[str, dict[str, list[GradedAnswer]]] = {
+        counted: dict[str, dict[str, list[GradedAnswer]]] = {
             name: {} for name, count in counts.items() if count >= enough
         }
-        for name, by_task in given.items():
-            for (task, _), answer in kept[name].items():
+        for name, by_task in counted.items():
+            for (task, _), answer in by_worker[name].items():
                 if by_others or answer.grade.failure is None:
                     by_task.setdefault(task, []).append(answer)
         tasks = tuple(
-            task for task in self.table.questions if all(task.id in by_task for by_task in given.values())
+            task for task in self.table.questions if all(task.id in by_task for by_task in counted.values())
         )
-        answered = {task for answers in kept.values() for task, _ in answers}
+        answered = {task for answers in by_worker.values() for task, _ in answers}
         if left_out := len(answered) - len(tasks):
             notes.append(
                 f"{left_out:,} of {len(answered):,} questions are left out, since a worker did not answer them or an "
@@ -125,26 +125,28 @@ class WorkerAnswers:
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
                 f"questions or a larger --run-budget-usd{judging}."
             )
-        repeated = answer_arrays({name: [by_task[t.id] for t in tasks] for name, by_task in given.items()})
+        repeated = answer_arrays({name: [by_task[t.id] for t in tasks] for name, by_task in counted.items()})
         answers = repeated
         if repeated.own_samples_QW is not None:  # Votes must not count a copy as a second answer.
             answers = answer_arrays(
-                {name: [by_task[t.id][:1] for t in tasks] for name, by_task in given.items()}
+                {name: [by_task[t.id][:1] for t in tasks] for name, by_task in counted.items()}
             )
         if by_others:
             answers, repeated = by_agreement(answers), by_agreement(repeated)
-        misjudged = near_misses((task, by_task[task.id]) for by_task in given.values() for task in tasks)
+        misjudged = near_misses((task, by_task[task.id]) for by_task in counted.values() for task in tasks)
         return StudyAnswers(answers, repeated, tasks, tuple(notes), misjudged)
 
     def _kept(self) -> dict[str, Mapping[tuple[str, int], GradedAnswer]]:
         """The answers of each worker to the questions as they are now, by task and repeat."""
         return {
-            name: {place: one for place, one in found.items() if one.trace.answer is not None}
+            name: {place: answer for place, answer in answers.items() if answer.trace.answer is not None}
             for name in self.table.pool.answering
-            for found in (self.table.kept(self.table.alone(name)[0]),)
+            for answers in (self.table.kept(self.table.alone(name)[0]),)
         }
 
     @property
     def cost_usd(self) -> float:
         """Dollars of all kept answers, as if nothing had been cached."""
-        return sum(answer.trace.uncached_usd for kept in self._kept().values() for answer in kept.values())
+        return sum(
+            answer.trace.uncached_usd for answers in self._kept().values() for answer in answers.values()
+        )

@@ -59,8 +59,8 @@ class QuestionKinds:
         smallest = min(map(len, members.values()))
         return cls(
             clusters,
-            tests={kind: tuple(found[:TESTS]) for kind, found in members.items()},
-            weights={kind: len(found) / smallest for kind, found in members.items()},
+            tests={kind: tuple(questions[:TESTS]) for kind, questions in members.items()},
+            weights={kind: len(questions) / smallest for kind, questions in members.items()},
         )
 
 
@@ -127,17 +127,17 @@ async def ask_candidates(
     """
     order = order_of_tests(table.pool)
     waiting = iter(order)
-    found: dict[int, Candidate] = {}
+    candidates: dict[int, Candidate] = {}
 
     async def work() -> None:
         for number in waiting:
-            found[number] = await _ask(table.pool.names[number], table, kinds, dispatcher)
-            on_tested(len(found), len(order))
+            candidates[number] = await _ask(table.pool.names[number], table, kinds, dispatcher)
+            on_tested(len(candidates), len(order))
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(table.concurrency, len(order))):
             group.create_task(work())
-    return tuple(found[number] for number in order)
+    return tuple(candidates[number] for number in order)
 
 
 async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
@@ -155,12 +155,12 @@ async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher
             if answer.trace.answer is None:
                 failure = failure_of(answer.trace).removeprefix(f"{name}: ")
                 return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")
-            one = Tally(
+            tally = Tally(
                 right=float(answer.grade.correct),
                 questions=int(answer.grade.failure is None),
                 cost_usd=answer.trace.uncached_usd,
             )
-            tallies[kind] = tallies[kind] + one if kind in tallies else one
+            tallies[kind] = tallies[kind] + tally if kind in tallies else tally
     return Candidate(worker=name, tallies=tallies)
 
 
@@ -184,28 +184,28 @@ def choose(
         budget_usd: the dollars of which chosen candidates take what their tests cost.
         most: the most workers; None: no limit.
     """
-    costs = [one.cost_usd for one in tested if one.cost_usd > 0 and one.passed]
+    costs = [candidate.cost_usd for candidate in tested if candidate.cost_usd > 0 and candidate.passed]
     lowest, highest = (1 / max(costs), sum(weights.values()) / min(costs)) if costs else (1.0, 1.0)
     covered: set[str] = set()
     used_usd, chosen, choices = 0.0, 0, []
-    for one in sorted(tested, key=lambda one: (one.cost_usd, one.worker)):
-        new = sorted(one.passed - covered, key=lambda kind: (-weights[kind], kind))
+    for candidate in sorted(tested, key=lambda candidate: (candidate.cost_usd, candidate.worker)):
+        new = sorted(candidate.passed - covered, key=lambda kind: (-weights[kind], kind))
         value = sum(weights[kind] for kind in new)
         named = ", ".join(kind or UNSORTED for kind in new)
-        wanted = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * one.cost_usd
+        wanted = value_threshold(min(1.0, used_usd / budget_usd), lowest, highest) * candidate.cost_usd
         if not new:
-            reason = "passed nothing" if not one.passed else "cheaper workers cover what it passed"
+            reason = "passed nothing" if not candidate.passed else "cheaper workers cover what it passed"
         elif most is not None and chosen == most:
             reason = f"the pool has its {most}"
         elif value < wanted:
             reason = f"too dear for {named}: worth {value:.3g}, and {wanted:.3g} are needed"
         else:
-            covered |= one.passed
-            used_usd += one.cost_usd
+            covered |= candidate.passed
+            used_usd += candidate.cost_usd
             chosen += 1
-            choices.append(one.model_copy(update={"chosen": True, "reason": f"covers {named}"}))
+            choices.append(candidate.model_copy(update={"chosen": True, "reason": f"covers {named}"}))
             continue
-        choices.append(one.model_copy(update={"reason": reason}))
+        choices.append(candidate.model_copy(update={"reason": reason}))
     return tuple(choices)
 
 
@@ -236,14 +236,16 @@ class CandidateChoice(JsonFile):
         spent_usd: float,
     ) -> CandidateChoice:
         """Choose among the candidates that answered all tests."""
-        tested = choose([one for one in asked if one.complete], kinds.weights, budget_usd, most)
-        outcomes = {one.worker: one for one in tested}
-        covered = {kind for one in tested if one.chosen for kind in one.passed}
+        tested = choose(
+            [candidate for candidate in asked if candidate.complete], kinds.weights, budget_usd, most
+        )
+        outcomes = {candidate.worker: candidate for candidate in tested}
+        covered = {kind for candidate in tested if candidate.chosen for kind in candidate.passed}
         return cls(
             kinds={kind: len(tests) for kind, tests in kinds.tests.items()},
-            candidates=tuple(outcomes.get(one.worker, one) for one in asked),
-            chosen=tuple(one.worker for one in tested if one.chosen),
+            candidates=tuple(outcomes.get(candidate.worker, candidate) for candidate in asked),
+            chosen=tuple(candidate.worker for candidate in tested if candidate.chosen),
             uncovered=tuple(kind for kind in kinds.tests if kind not in covered),
             spent_usd=spent_usd,
-            complete=not any(one.reason == OUT_OF_BUDGET for one in asked),
+            complete=not any(candidate.reason == OUT_OF_BUDGET for candidate in asked),
         )

@@ -130,13 +130,15 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
         beside = rivals if method.is_team else rivals[:1]
         as_cheap = [row for rival, row in beside if not _costs_less(method, rival)]
         verdict = _verdict(method, reference, interval, margin, saves=not as_cheap)
-        more = 0
+        questions_needed = 0
         if verdict == "open" and interval is not None:
             # A capped team is never found better. It waits until the single workers that are as cheap are decided.
             waits = method.is_cost_capped and rows[0] not in as_cheap
-            more = _more_questions(interval, critical, margin, _count(method), cheap=waits or not as_cheap)
-            more = max([more, *(rival.more_questions for rival in as_cheap if waits)])
-        rows.append(_row(method, interval, verdict, more, saves=not as_cheap))
+            questions_needed = _more_questions(
+                interval, critical, margin, _count(method), cheap=waits or not as_cheap
+            )
+            questions_needed = max([questions_needed, *(rival.more_questions for rival in as_cheap if waits)])
+        rows.append(_row(method, interval, verdict, questions_needed, saves=not as_cheap))
         if not method.is_team and verdict != "worse":
             rivals.append((method, rows[-1]))
     better = [n for n, row in enumerate(rows) if row.verdict == "better"]
@@ -162,8 +164,8 @@ def _intervals_by_family(
     critical_M = np.full(len(family_M), _ONE_SIDED)
     for number_F in (np.flatnonzero(family_M), np.flatnonzero(~family_M)):
         if len(number_F):
-            found, critical_M[number_F] = simultaneous_intervals(difference_QM[:, number_F])
-            for number, interval in zip(number_F, found, strict=True):
+            bounds, critical_M[number_F] = simultaneous_intervals(difference_QM[:, number_F])
+            for number, interval in zip(number_F, bounds, strict=True):
                 intervals[number] = interval
     return intervals, critical_M
 
@@ -278,7 +280,12 @@ def _detectable(
 
 
 def _row(
-    method: MethodResult, difference: Interval | None, verdict: Verdict, more: int = 0, *, saves: bool = False
+    method: MethodResult,
+    difference: Interval | None,
+    verdict: Verdict,
+    needed: int = 0,
+    *,
+    saves: bool = False,
 ) -> StudyRow:
     known = ~np.isnan(method.score_Q)
     return StudyRow(
@@ -291,7 +298,7 @@ def _row(
         cost_usd=float(method.cost_Q[known].mean()),
         difference=difference,
         verdict=verdict,
-        more_questions=more,
+        more_questions=needed,
         saves=saves,
         note=method.note,
     )

@@ -99,11 +99,11 @@ class _QuestionJudge:
         return self.judge.identity
 
     async def __call__(self, response: str, gold: str) -> Grade:
-        found = final_answer(response)
-        answer = response if found is None else found
+        final = final_answer(response)
+        answer = response if final is None else final
         if not answer.strip():
             return Grade(0.0)
-        return Grade(await self.judge.score(self.question, truncate_middle(answer, _LONGEST)), found)
+        return Grade(await self.judge.score(self.question, truncate_middle(answer, _LONGEST)), final)
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ class OutcomeGrader:
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""
-        found = final_answer(response)
-        if found is not None and answer_key(found) in self.wrong:
-            return Grade(0.0, found)
+        answer = final_answer(response)
+        if answer is not None and answer_key(answer) in self.wrong:
+            return Grade(0.0, answer)
         if self.right:
-            return Grade(float(found is not None and answer_key(found) in self.right), found)
+            return Grade(float(answer is not None and answer_key(answer) in self.right), answer)
         return await self.otherwise(response, gold)
 
 
@@ -151,13 +151,13 @@ class NearMisses(Value):
     with_words: int = 0
 
 
-def near_misses(given: Iterable[tuple[Task, Sequence[GradedAnswer]]]) -> NearMisses:
+def near_misses(graded: Iterable[tuple[Task, Sequence[GradedAnswer]]]) -> NearMisses:
     """Those among the answers to these tasks."""
     wrong = [
         len(normalised_words(task.gold)) > _SHORTEST
         and f" {normalised_words(task.gold)} "
         in f" {normalised_words((answer.trace.answer or '')[-_LONGEST:])} "
-        for task, answers in given
+        for task, answers in graded
         if isinstance(task.grader, Exact | Normalised)
         for answer in answers
         if not answer.grade.correct

@@ -159,8 +159,8 @@ def fitted_method(
 def _routed(planner: RatingRouter, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
     """[Q]: the figures of the workers that the router chooses."""
     names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
-    found: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
-    return found
+    scores: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
+    return scores
 
 
 def _always(worker: int) -> Callable[[TrainingAnswers], FittedMethod]:
@@ -181,21 +181,21 @@ def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMe
     answers = training.answers
 
     # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
-    found = best_fixed_plan(answers, max_cost=most_usd)
-    if found is None:
+    plan = best_fixed_plan(answers, max_cost=most_usd)
+    if plan is None:
         return None
-    members = _numbers(answers, found.workers)
+    members = _numbers(answers, plan.workers)
     if len(members) == 1:
         return _single(answers, members[0])
-    return fitted_method(found, answers, f"a vote of {_listed(found)}")
+    return fitted_method(plan, answers, f"a vote of {_listed(plan)}")
 
 
 def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
-    found = best_cascade(training.answers, max_cost=most_usd)
-    if found is None:
+    plan = best_cascade(training.answers, max_cost=most_usd)
+    if plan is None:
         return None
-    label = f"a cascade of {' and '.join(found.first)}, then {found.then} where they disagree"
-    return fitted_method(found, training.answers, label)
+    label = f"a cascade of {' and '.join(plan.first)}, then {plan.then} where they disagree"
+    return fitted_method(plan, training.answers, label)
 
 
 def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:

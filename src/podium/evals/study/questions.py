@@ -102,9 +102,9 @@ def load_study_questions(
     splits = (split,) if split is not None else splits_of(name)
     if name in generated_names() and split is None:
         splits = ("test",)
-    for each in splits:
+    for name_of_split in splits:
         try:
-            opened = open_tasks(name, each, size=wanted, seed=seed, pool=pool)
+            opened = open_tasks(name, name_of_split, size=wanted, seed=seed, pool=pool)
         except NoTasksError:
             if split is not None:
                 raise
@@ -121,7 +121,7 @@ def _has_answers(path: Path) -> bool:
 
 
 def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
-    found: dict[str, Task] = {}
+    by_id: dict[str, Task] = {}
     for row in read_rows(path, {"question"}):
         if row.error:
             raise UsageError(f"{row.place}: {row.error}; fix the row.")
@@ -129,8 +129,8 @@ def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:
             raise UsageError(f"{row.place}: its question is empty; fix the row.")
         text = str(row.values["question"]).strip()
         task = Task(f"{path.stem}/{hashed_id(text)}", Question(text=text), "", NoVerdictGrader())
-        found[task.id] = task
-    tasks = tuple(shuffled(found.values(), seed)[:size])
+        by_id[task.id] = task
+    tasks = tuple(shuffled(by_id.values(), seed)[:size])
     if not tasks:
         raise NoTasksError(f"{path} has no questions; check the file.")
     return StudyQuestions(path.stem, tasks, "agreement", judges=frozenset(task.id for task in tasks))
@@ -158,7 +158,7 @@ def questions_of_traces(
             left_out["with a chat history or images, which make another question of the same text"] += 1
         elif named_uniform("shadow", seed, trace.question.text.strip()) < share:
             traces_by_text.setdefault(trace.question.text.strip(), []).append(trace)
-    tasks = [_traffic_task(text, found) for text, found in traces_by_text.items()]
+    tasks = [_traffic_task(text, same_question) for text, same_question in traces_by_text.items()]
     if not tasks:
         raise NoTasksError(
             f"No stored question is in a share of {share:g}; take a larger --share, or another --traces."

@@ -105,8 +105,8 @@ def summary(study: Study) -> Iterator[str]:
 def _perhaps_cheaper(study: Study) -> Iterator[str]:
     """The most accurate cheaper worker that may be as good as the best single one."""
     price = study.reference.cost_usd
-    found = [r for r in study.rows if r.verdict == "open" and not r.is_team and r.cost_usd < price]
-    row = max(found, key=lambda row: row.accuracy.mean, default=None)
+    rows = [r for r in study.rows if r.verdict == "open" and not r.is_team and r.cost_usd < price]
+    row = max(rows, key=lambda row: row.accuracy.mean, default=None)
     if row is not None and row.difference is not None and row.more_questions:
         yield (
             f"{_worker(row)} alone costs {_saving(study, row)} less, and may be as good: {_difference(row.difference)} "
@@ -116,28 +116,28 @@ def _perhaps_cheaper(study: Study) -> Iterator[str]:
 
 def bounds(study: Study) -> Iterator[str]:
     """What the pool's diversity allows at most."""
-    found = study.bounds
+    limits = study.bounds
     yield (
-        f"On {percent(found.any_right.mean)} {format_interval(found.any_right)} of the questions at least one "
-        f"worker was right, and on {percent(found.none_right)} none. No planner that hands on one worker's "
+        f"On {percent(limits.any_right.mean)} {format_interval(limits.any_right)} of the questions at least one "
+        f"worker was right, and on {percent(limits.none_right)} none. No planner that hands on one worker's "
         "answer can be right more often."
     )
-    if found.again is None or found.any_right_of_repeated is None or found.best_of_repeated is None:
+    if limits.again is None or limits.any_right_of_repeated is None or limits.best_of_repeated is None:
         yield (
             "Some of this is luck: where workers guess, one of them is often right. Without second answers nobody "
             "can say how much."
         )
         return
-    luck = max(0.0, found.any_right_of_repeated - found.again.mean)
+    luck = max(0.0, limits.any_right_of_repeated - limits.again.mean)
     yield (
-        f"Part of this is luck. {found.repeated:,} questions were asked twice: on "
-        f"{percent(found.any_right_of_repeated)} of them some worker's first answer was right, but a worker whose "
-        f"first answer was right is right again on only {percent(found.again.mean)} {format_interval(found.again)}. So "
-        f"{_points(luck)} are luck, which no planner can know."
+        f"Part of this is luck. {limits.repeated:,} questions were asked twice: on "
+        f"{percent(limits.any_right_of_repeated)} of them some worker's first answer was right, but a worker whose "
+        f"first answer was right is right again on only {percent(limits.again.mean)} {format_interval(limits.again)}. "
+        f"So {_points(luck)} are luck, which no planner can know."
     )
-    best = f"The best single worker is right on {percent(found.best_of_repeated)} of these questions"
-    if found.again.mean > found.best_of_repeated:
-        gain = found.again.mean - found.best_of_repeated
+    best = f"The best single worker is right on {percent(limits.best_of_repeated)} of these questions"
+    if limits.again.mean > limits.best_of_repeated:
+        gain = limits.again.mean - limits.best_of_repeated
         yield f"{best}, so choosing workers by the question can gain about {_points(gain)} at most."
     else:
         yield f"{best}, so there is no sign that choosing workers by the question can gain anything."
@@ -145,12 +145,12 @@ def bounds(study: Study) -> Iterator[str]:
 
 def misjudged(study: Study) -> Iterator[str]:
     """What to do where the grader seems to judge right answers wrong."""
-    found = study.misjudged
-    if found.with_words and found.with_words >= _MANY * found.wrong:
+    misses = study.misjudged
+    if misses.with_words and misses.with_words >= _MANY * misses.wrong:
         yield (
-            f"{found.with_words:,} of the {found.wrong:,} answers judged wrong contain the words of the right answer. "
-            "The grader compares whole texts. If these answers are right, name another grader in a column grader of "
-            "the questions (docs/graders.md), and give the same command again."
+            f"{misses.with_words:,} of the {misses.wrong:,} answers judged wrong contain the words of the right "
+            "answer. The grader compares whole texts. If these answers are right, name another grader in a "
+            "column grader of the questions (docs/graders.md), and give the same command again."
         )
 
 

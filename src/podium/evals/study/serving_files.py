@@ -98,10 +98,10 @@ def write_workers(
         tables["ratings"] = f"{prefix}{RATINGS}"
         replace_file(file.with_name(tables["ratings"]), ratings.document)
     conductor = pool.source.tables.get("conductor", {})
-    here = Path()  # Its paths are seen from the working folder already.
+    working_folder = Path()  # Its paths are seen from the working folder already.
     conducts = {k: v for k, v in conductor.items() if k not in ("worker", "fallback") or v in names}
     if conducts:
-        tables["conductor"] = _moved(conducts, here, file.parent)
+        tables["conductor"] = _moved(conducts, working_folder, file.parent)
     tables["worker"] = [
         _moved({k: v for k, v in table.items() if k != "fallback" or v in names}, pool.folder, file.parent)
         for table in pool.source.tables["worker"]

@@ -94,22 +94,24 @@ def forecast_cost(
     answering = Workload.of([_alone(pool, number, task) for task in shown for number in numbers], pool)
     repeats = samples == 1 and most_samples(pool) > 1
     answers = (samples + (REPEATED if repeats else 0.0)) * len(numbers)
-    each = answering.cost_usd.times(answers)
+    question_usd = answering.cost_usd.times(answers)
     judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:
         judging = Workload.of([_alone(pool, pool.names.index(judge), task) for task in shown], pool)
-        each = Range.sum((each, judging.cost_usd.times(judged * answers)))
+        question_usd = Range.sum((question_usd, judging.cost_usd.times(judged * answers)))
     plans = [_conducted(pool, numbers, first, task) for task in shown for first in range(len(numbers))]
     conducting = Workload.of(plans, pool)
     plan_usd = conductor_price.cost(Usage(input_tokens=_PLAN_TOKENS[0], output_tokens=_PLAN_TOKENS[1]))
     conducted_usd = conductors * (plan_usd + conducting.cost_usd.likely)
     count, reason = 0, no_conductor
     if not no_conductor:
-        count, reason = _conductor_questions(len(questions.tasks), conducted_usd, budget_usd, each.likely)
+        count, reason = _conductor_questions(
+            len(questions.tasks), conducted_usd, budget_usd, question_usd.likely
+        )
     left = None if budget_usd is None else budget_usd - count * conducted_usd
     reached = len(questions.tasks)
-    if left is not None and each.likely > 0:
-        reached = min(reached, int(left / each.likely))
+    if left is not None and question_usd.likely > 0:
+        reached = min(reached, int(left / question_usd.likely))
     asked = reached * answers * (1 + judged)
     # Each plan takes about as long as an answer.
     planned = count * conductors * (conducting.total_s + answering.total_s) / concurrency
@@ -120,9 +122,9 @@ def forecast_cost(
         questions=len(questions.tasks),
         reached=reached,
         calls=round(asked),
-        low_usd=reached * each.low,
-        likely_usd=reached * each.likely,
-        high_usd=reached * each.high,
+        low_usd=reached * question_usd.low,
+        likely_usd=reached * question_usd.likely,
+        high_usd=reached * question_usd.high,
         conductor_questions=count,
         conductors=conductors if count else 0,
         conductor_usd=count * conducted_usd,

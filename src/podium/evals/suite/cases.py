@@ -30,13 +30,13 @@ def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluatio
         our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
         return _question(task, ours, (first, our), (single, their))
 
-    said = (
+    title = (
         f"On {len(ahead):,} questions {first} is right more often than {single} on {len(won):,} and less often on "
         f"{len(lost):,}. Shown are the clearest ones, and of equal ones the first."
     )
     return fragment(
         tag("h3", f"Where {first} wins and loses against the best single worker"),
-        tag("p", said, class_="note"),
+        tag("p", title, class_="note"),
         _folded(f"{first} wins: {len(won):,}", map(pair, won[:_SHOWN])) if won else "",
         _folded(f"{first} loses: {len(lost):,}", map(pair, lost[:_SHOWN])) if lost else "",
     )
@@ -119,14 +119,14 @@ def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> 
 
 def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
     """The shapes of a planner's first plans: how frequent, how often right, how dear, and one example each."""
-    found: dict[str, list[Rollout]] = defaultdict(list)
+    by_shape: dict[str, list[Rollout]] = defaultdict(list)
     for rollout in evaluation.rollouts:
         workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
         if workflow is not None:
             steps = len(live_steps(workflow))
-            found[f"{topology(workflow)}, {steps} step{'s' * (steps != 1)}"].append(rollout)
-    total = sum(map(len, found.values()))
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+            by_shape[f"{topology(workflow)}, {steps} step{'s' * (steps != 1)}"].append(rollout)
+    total = sum(map(len, by_shape.values()))
+    ordered = sorted(by_shape.items(), key=lambda item: -len(item[1]))
 
     def line(shape: str, rollouts: Sequence[Rollout]) -> SafeHtml:
         right = accuracy(rollouts)
@@ -138,8 +138,8 @@ def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
         tag("h3", f"Topologies of {label}"),
         data_table(("plan", "share", "right", "$ / 1000"), (line(*shape) for shape in ordered)),
         (
-            _folded(f"An example: {shape}", iter([_question(one.task_id, evaluation, (label, one))]))
-            for shape, (one, *_) in ordered
+            _folded(f"An example: {shape}", iter([_question(example.task_id, evaluation, (label, example))]))
+            for shape, (example, *_) in ordered
         ),
     )
 
@@ -147,9 +147,9 @@ def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
 def failures(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
     """What failed in each row, counted by kind, with the first message of each kind."""
     lines = [
-        table_row(label, kind, f"{count:,}", prose(said))
+        table_row(label, kind, f"{count:,}", prose(example))
         for label, evaluation in evaluations.items()
-        for kind, (count, said) in _failed(evaluation).items()
+        for kind, (count, example) in _failed(evaluation).items()
     ]
     shown = data_table(("planner", "what", "times", "the first"), lines)
     return fragment(tag("h3", "What failed"), shown if lines else tag("p", "Nothing failed.", class_="note"))
@@ -157,9 +157,11 @@ def failures(evaluations: Mapping[str, Evaluation]) -> SafeHtml:
 
 def _failed(evaluation: Evaluation) -> dict[str, tuple[int, str]]:
     """How often each kind of failure occurred, and its first message."""
-    found = [failure for rollout in evaluation.rollouts for failure in _failures_of(rollout)]
-    said = dict(reversed(found))
-    return {kind: (count, said[kind]) for kind, count in Counter(kind for kind, _ in found).most_common()}
+    failures = [failure for rollout in evaluation.rollouts for failure in _failures_of(rollout)]
+    examples = dict(reversed(failures))
+    return {
+        kind: (count, examples[kind]) for kind, count in Counter(kind for kind, _ in failures).most_common()
+    }
 
 
 def _failures_of(rollout: Rollout) -> Iterator[tuple[str, str]]:

@@ -105,22 +105,24 @@ async def _checked(
     pays = False
     for entry in _entries(settings, table):
         setup = setups[entry.pool]
-        for each in _expanded(setup, entry):
-            if each.checkpoint is not None and each.checkpoint in misfits:
+        for planner in _expanded(setup, entry):
+            if planner.checkpoint is not None and planner.checkpoint in misfits:
                 continue  # The same policy at another level is refused once.
-            of_seeds = [each.of_seed(seed) for seed in list(answers)[: each.seeds]]
-            different = [one for place, one in enumerate(of_seeds) if one not in of_seeds[:place]]
-            found = [problem for one in different for problem in await _problems(setup, one, settings)]
-            if found:
-                problems += found
-                misfits.add(each.checkpoint)
+            of_seeds = [planner.of_seed(seed) for seed in list(answers)[: planner.seeds]]
+            different = [of_seed for place, of_seed in enumerate(of_seeds) if of_seed not in of_seeds[:place]]
+            own_problems = [
+                problem for of_seed in different for problem in await _problems(setup, of_seed, settings)
+            ]
+            if own_problems:
+                problems += own_problems
+                misfits.add(planner.checkpoint)
                 continue
-            controls = _controls(setup, each)
-            pays |= _pays(setup, each)
-            if _chooses(each, controls) and entry.pool not in training:
+            controls = _controls(setup, planner)
+            pays |= _pays(setup, planner)
+            if _chooses(planner, controls) and entry.pool not in training:
                 of_training = setup.training(settings.training)
                 training[entry.pool] = list(_training(of_training, settings, entry.pool))
-            rows += _rows(setup, settings, each, controls, answers)
+            rows += _rows(setup, settings, planner, controls, answers)
     if training and table.split == TRAIN:
         problems.append(
             f"Planners or controls of {table.label} make their choices on training questions; "
@@ -149,7 +151,7 @@ async def _checked(
         pays=pays,
         paid_workers=any(map(has_paid_workers, pools)),
         rows=tuple(rows),
-        training=tuple(row for found in training.values() for row in found),
+        training=tuple(row for of_pool in training.values() for row in of_pool),
     )
 
 
@@ -176,7 +178,7 @@ def _rows(
     """
     answers = dict(list(answers.items())[: entry.seeds])
     of_seeds = {seed: entry.of_seed(seed) for seed in answers}
-    read = {seed: _fingerprints(setup, each) for seed, each in of_seeds.items()}
+    read = {seed: _fingerprints(setup, planner) for seed, planner in of_seeds.items()}
     for control in (None, *controls):
         files = (
             SeedAnswersFile(
@@ -192,7 +194,7 @@ def _rows(
 def _fingerprints(setup: OpenedTable, entry: PlannerEntry) -> list[object]:
     """Those of all files on which a planner's answers depend."""
     before = untrained_of(entry)
-    planners = [setup.led_by(each) for each in (entry, before) if each is not None]
+    planners = [setup.led_by(planner) for planner in (entry, before) if planner is not None]
     return fingerprints(setup.table.tasks.name, setup.table.pool.name, setup.pool, planners)
 
 
@@ -241,15 +243,15 @@ def _training(setup: OpenedTable, settings: SuiteSettings, pool: PoolEntry | Non
 async def _problems(setup: OpenedTable, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
     """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
     try:
-        found = _cannot(setup, entry)
-        if found is None and not _learns(entry):
+        reason = _cannot(setup, entry)
+        if reason is None and not _learns(entry):
             async with setup.open_team(entry, settings, seed=0):
                 pass
     except UsageError as error:
-        found = f"{entry.row} on {setup.table.label}: {error}"
+        reason = f"{entry.row} on {setup.table.label}: {error}"
     asked = () if entry.controls == "all" else entry.controls
     refused = (_control_problem(setup, PLAN_CONTROLS[name], entry) for name in asked)
-    return [problem for problem in (found, *refused) if problem is not None]
+    return [problem for problem in (reason, *refused) if problem is not None]
 
 
 def _cannot(setup: OpenedTable, entry: PlannerEntry) -> str | None:

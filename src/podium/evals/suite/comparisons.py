@@ -43,12 +43,14 @@ def comparison_of(
     """
     rows = {row.label: row for row in table.rows}
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
-    taken = [len(rollout.trace.rounds) for each in evaluations.values() for rollout in each.rollouts]
+    taken = [len(rollout.trace.rounds) for of_row in evaluations.values() for rollout in of_row.rollouts]
     compared = [
         _compared(rows[label], evaluation, None if label == first else evaluations[first])
         for label, evaluation in evaluations.items()
     ]
-    bound = oracle_of({label: each for label, each in evaluations.items() if rows[label].kind == "single"})
+    bound = oracle_of(
+        {label: of_row for label, of_row in evaluations.items() if rows[label].kind == "single"}
+    )
     if bound is not None:
         compared.append(row("oracle", ORACLE, bound))
     return Comparison(
@@ -89,25 +91,25 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
     answers: list[list[Rollout]] = [[rollout] for rollout in first.rollouts]
     for other in others:
         of_other = {(rollout.task_id, rollout.trace.seed): rollout for rollout in other.rollouts}
-        for found in answers:
-            same = of_other.get((found[0].task_id, found[0].trace.seed))
+        for by_task in answers:
+            same = of_other.get((by_task[0].task_id, by_task[0].trace.seed))
             if same is not None:
-                found.append(same)
-    best = (max(found, key=lambda one: (one.correct, -one.trace.uncached_usd)) for found in answers)
+                by_task.append(same)
+    best = (max(by_task, key=lambda one: (one.correct, -one.trace.uncached_usd)) for by_task in answers)
     return replace(first, planner="oracle", rollouts=tuple(best))
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
-    found = row(shown.kind, shown.label, evaluation, against=against)
-    return found.model_copy(update={"rules_out": shown.rules_out})
+    compared = row(shown.kind, shown.label, evaluation, against=against)
+    return compared.model_copy(update={"rules_out": shown.rules_out})
 
 
 def _on_controls(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:
     """Which planners were chosen on training questions, and what each control would explain."""
     for shown in table.rows:
-        found = evaluations.get(shown.label) if shown.is_chosen else None
-        if found is not None:
-            yield f"{shown.label}: {found.planner}, chosen on training questions."
+        evaluation = evaluations.get(shown.label) if shown.is_chosen else None
+        if evaluation is not None:
+            yield f"{shown.label}: {evaluation.planner}, chosen on training questions."
         if shown.rules_out:
             yield f"{shown.label}: if this row is as accurate, {shown.rules_out}."
 
@@ -120,7 +122,7 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
         by_seed: dict[str, list[Rollout]] = defaultdict(list)
         for rollout in evaluations[shown.label].rollouts:
             by_seed[seed_of(rollout)].append(rollout)
-        shares = (share_text(accuracy(found), 1) for found in by_seed.values())
+        shares = (share_text(accuracy(rollouts), 1) for rollouts in by_seed.values())
         yield f"{shown.label}: each seed has a checkpoint of its own; they are right on {', '.join(shares)} %."
 
 

@@ -144,5 +144,5 @@ def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEnt
 
 
 def _keys_of_workers(keys: Sequence[str]) -> tuple[str, ...] | None:
-    kept = tuple(key for key in keys if key.partition("=")[0].partition(".")[0].strip() in _OF_WORKERS)
-    return kept or None
+    of_workers = tuple(key for key in keys if key.partition("=")[0].partition(".")[0].strip() in _OF_WORKERS)
+    return of_workers or None

@@ -150,9 +150,9 @@ class _JobRun:
             assert isinstance(self.planner, Conductor)
             await self.bound(self.job.keys[own], self.planner.at_temperature(1.0))
             return
-        found = await self.evaluate(self.job.keys[own], self.planner)
+        evaluation = await self.evaluate(self.job.keys[own], self.planner)
         for name in controls:
-            await self.control(name, found.cost_usd)
+            await self.control(name, evaluation.cost_usd)
 
     async def control(self, name: str, cost_usd: float) -> None:
         """Evaluate a control of the planner, which cost so many dollars a question."""
@@ -206,20 +206,20 @@ class _JobRun:
         return await self._made(self.evaluation(planner, list(self.tasks.values()), key=key))
 
     async def _made(self, evaluation: EvaluationJob) -> Evaluation:
-        (found,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
-        return found
+        (made,) = await evaluate_together([evaluation], concurrency=self.job.settings.concurrency)
+        return made
 
     async def bound(self, key: str, planner: Planner) -> None:
         """Emit for each question the best of many rollouts."""
-        kept, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
+        answers, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
         for task in self.tasks.values():
-            if all((task.id, repeat) in kept for repeat in range(repeats)):
+            if all((task.id, repeat) in answers for repeat in range(repeats)):
                 continue
-            found = await self._made(self.evaluation(planner, [task], repeats=repeats * plans))
+            sampled = await self._made(self.evaluation(planner, [task], repeats=repeats * plans))
             for repeat in range(repeats):
-                tried = found.rollouts[repeat * plans : (repeat + 1) * plans]
+                tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
                 best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
-                if (task.id, repeat) not in kept:
+                if (task.id, repeat) not in answers:
                     self._add(key, repeat, best)
 
     def _pool_of(self, task: Task) -> Pool:
@@ -269,6 +269,6 @@ class _JobRun:
             pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
             repeats=repeats or settings.repeats,
             seed=str(self.job.seed),
-            kept={} if key is None else {at: one.rollout for at, one in self._kept(key).items()},
+            kept={} if key is None else {at: answer.rollout for at, answer in self._kept(key).items()},
             on_rollout=None if key is None else partial(self._add, key),
         )

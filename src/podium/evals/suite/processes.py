@@ -56,10 +56,12 @@ async def _run_child(
         for job in chain.from_iterable(waiting):
             try:
                 await loop.run_in_executor(threads, child.write_line, job.to_json().encode())
-                while (found := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
-                    if "refused" in found:
-                        raise UsageError(found["refused"])
-                    results.add(found["key"], found["label"], GradedAnswer.model_validate_json(found["line"]))
+                while (message := json.loads(await loop.run_in_executor(threads, child.read_line))) != "done":
+                    if "refused" in message:
+                        raise UsageError(message["refused"])
+                    results.add(
+                        message["key"], message["label"], GradedAnswer.model_validate_json(message["line"])
+                    )
             except ChildEndedError as error:
                 raise PodiumError(
                     f"A process that ran {job.entry.row} {error}; run the same command again: all answers until "
@@ -75,9 +77,9 @@ def main() -> None:
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # What a grader prints is no answer.
 
-    def send(found: object) -> None:
+    def send(message: object) -> None:
         try:
-            out.write(json.dumps(found) + "\n")
+            out.write(json.dumps(message) + "\n")
             out.flush()
         except BrokenPipeError:  # The parent has ended.
             os._exit(1)

@@ -111,9 +111,9 @@ class QuestionTable(OpenedTable):
         """How many answers a file lacks."""
         return self._lacks(self.kept(key), repeats)
 
-    def _lacks(self, kept: Mapping[tuple[str, int], GradedAnswer], repeats: int) -> int:
+    def _lacks(self, answers: Mapping[tuple[str, int], GradedAnswer], repeats: int) -> int:
         return sum(
-            (task.id, repeat) not in kept or self.asks_again(task, kept[task.id, repeat])
+            (task.id, repeat) not in answers or self.asks_again(task, answers[task.id, repeat])
             for task in self.questions
             for repeat in range(repeats)
         )
@@ -134,11 +134,11 @@ class QuestionTable(OpenedTable):
             BudgetError: a spend limit refused a call; the answers until then are kept.
         """
         settings = AnsweringSettings(repeats=repeats, concurrency=self.concurrency, early_stop=early_stop)
-        kept = {key: self.kept(key) for key in planners}
+        known = {key: self.kept(key) for key in planners}
         jobs = [
             SuiteJob(settings=settings, table=self.table, entry=entry, seed=self.seed, keys={"": key})
             for key, entry in planners.items()
-            if self._lacks(kept[key], repeats)
+            if self._lacks(known[key], repeats)
         ]
-        results = AnswerFiles(self.folder, on_answer, kept)
+        results = AnswerFiles(self.folder, on_answer, known)
         await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)

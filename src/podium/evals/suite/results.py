@@ -229,7 +229,7 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
     Raises:
         RunMismatchError: a line is damaged.
     """
-    found = {}
+    answers = {}
     for number, line in enumerate(lines, 1):
         try:
             answer = GradedAnswer.model_validate_json(line)
@@ -238,11 +238,11 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
                 f"{source}, line {number}: this is no graded answer; restore the file, or delete it to have its "
                 "questions answered again."
             ) from None
-        found[answer.task, answer.repeat] = answer
-    return dict(sorted(found.items()))
+        answers[answer.task, answer.repeat] = answer
+    return dict(sorted(answers.items()))
 
 
-def answer_arrays(given: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answers:
+def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answers:
     """The answers of each worker, by name, as arrays: to each question one or more, to the same questions in the same
     order."""
     measured = {
@@ -255,7 +255,7 @@ def answer_arrays(given: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answ
             ]
             for answers in row
         ]
-        for name, row in given.items()
+        for name, row in answers_of.items()
     }
-    first = next(iter(given.values()))
+    first = next(iter(answers_of.values()))
     return Answers.of([answers[0].trace.question.text for answers in first], measured)

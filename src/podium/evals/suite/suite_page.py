@@ -128,9 +128,9 @@ def _tiles(comparison: Comparison) -> SafeHtml:
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
     best |= {row.kind: row for row in reversed(comparison.rows) if row.kind == "conductor"}
     shown = (
-        (found, "best single worker" if kind == "single" else found.label)
+        (best_row, "best single worker" if kind == "single" else best_row.label)
         for kind in ("conductor", "single", "oracle")
-        if (found := best.get(kind))
+        if (best_row := best.get(kind))
     )
     tiles = (
         tag("div", tag("b", percent(row.accuracy.mean)), tag("span", name, class_="soft"), class_="tile")

@@ -99,10 +99,10 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
         nonlocal count, dollars
         count += 1
         dollars += answer.trace.uncached_usd
-        found = graded.setdefault(label, [])
+        verdicts = graded.setdefault(label, [])
         if answer.grade.failure is None:
-            found.append(answer.grade.correct)
-        right = f"{sum(found) / len(found):.1%} right, " if found else ""
+            verdicts.append(answer.grade.correct)
+        right = f"{sum(verdicts) / len(verdicts):.1%} right, " if verdicts else ""
         show(f"{label}: {right}${dollars if paid is None else paid.spent_usd:.4f} so far", count, left)
 
     return on_answer

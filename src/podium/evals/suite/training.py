@@ -57,10 +57,10 @@ class SuiteTraining:
         """
         entry = self.job.entry
         if entry.planner in PLANNER_SELECTIONS:
-            found = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())
-            if found is None:
+            planner = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())
+            if planner is None:
                 raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
-            return found
+            return planner
         if entry.conducts:
             return None
         profiles = self.setup.pool.profiles
@@ -69,8 +69,8 @@ class SuiteTraining:
     async def vote_within(self, cost_usd: float) -> Planner:
         """The best vote that so many dollars a question buy; else the cheapest worker alone."""
         answers = await self._answers()
-        found = best_fixed_plan(answers, max_cost=cost_usd)
-        return found or Single(answers.workers[int(answers.cost.argmin())])
+        vote = best_fixed_plan(answers, max_cost=cost_usd)
+        return vote or Single(answers.workers[int(answers.cost.argmin())])
 
     def best_within(self, cost_usd: float) -> tuple[str, int]:
         """The most accurate worker, and how many of its answers so many dollars a question buy; at least one."""
@@ -85,8 +85,8 @@ class SuiteTraining:
             workers = [worker for worker in setup.pool if worker.profile.name in self.measured.workers]
             tasks = list(setup.tasks(0))
             replayed = measurable(workers, tasks)
-            found = await read_answers(tasks, replayed) if replayed == workers else None
-            self.cache.answers[setup.table] = found
+            answers = await read_answers(tasks, replayed) if replayed == workers else None
+            self.cache.answers[setup.table] = answers
         return setup.table, self.cache.answers[setup.table]
 
     async def _answers(self) -> Answers:

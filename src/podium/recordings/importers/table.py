@@ -159,10 +159,10 @@ def _add_questions(
 def _add_responses(
     mapping: TableMapping, one_wording: dict[str, bool], writer: RecordingWriter, import_report: ImportReport
 ) -> None:
-    questions, given = mapping.questions, mapping.responses
-    named = _columns(given)
+    questions, responses = mapping.questions, mapping.responses
+    named = _columns(responses)
     # If questions and responses are in the same rows, a row shows which wording its response answers.
-    both = not all(one_wording.values()) and given.file.resolve() == questions.file.resolve()
+    both = not all(one_wording.values()) and responses.file.resolve() == questions.file.resolve()
     if both:
         named |= _columns(questions)
 
@@ -174,13 +174,13 @@ def _add_responses(
         with _placed(questions.file, row):
             return not writer.has_other_wording(question_id, fill_template(questions.text, row.values))
 
-    kept, stray = False, None
-    for row in _rows(given.file, named):
+    any_added, stray = False, None
+    for row in _rows(responses.file, named):
         question_id, worker = (
-            read_text(row.values, given.question),
-            read_text(row.values, given.worker),
+            read_text(row.values, responses.question),
+            read_text(row.values, responses.worker),
         )
-        if not _named(row, given.where):
+        if not _named(row, responses.where):
             import_report.left_out["responses that `where` does not name"] += 1
         elif question_id is None or question_id not in one_wording:
             import_report.left_out[_STRAYS] += 1
@@ -189,11 +189,11 @@ def _add_responses(
             import_report.left_out["responses without a worker"] += 1
         elif not fits(question_id, row):
             import_report.left_out["answers to another wording of a question"] += 1
-        elif not _add(writer, question_id, worker, row, given):
+        elif not _add(writer, question_id, worker, row, responses):
             import_report.left_out["responses whose question, worker and sample came before"] += 1
         else:
-            kept = True
-    if stray and one_wording and not kept:
+            any_added = True
+    if stray and one_wording and not any_added:
         reason = f"{_STRAYS}, as to {reprlib.repr(stray)} where questions have {reprlib.repr(next(iter(one_wording)))}"
         import_report.left_out[reason] = import_report.left_out.pop(_STRAYS)
 
@@ -243,18 +243,18 @@ def _placed(file: Path, row: Row) -> Iterator[None]:
         raise UsageError(f"{file.parent / row.place}: {error}; correct it there.") from None
 
 
-def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, given: ResponseColumns) -> bool:
-    with _placed(given.file, row):
-        response = _response(worker, row.values, given)
-        number = read_sample(row.values, given.sample)
+def _add(writer: RecordingWriter, question_id: str, worker: str, row: Row, columns: ResponseColumns) -> bool:
+    with _placed(columns.file, row):
+        response = _response(worker, row.values, columns)
+        number = read_sample(row.values, columns.sample)
     return writer.add(question_id, response, sample=number)
 
 
-def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> RecordedResponse:
+def _response(worker: str, values: dict[str, Any], columns: ResponseColumns) -> RecordedResponse:
     """The response in a row; `_add` reads the sample."""
-    answer = read_verbatim(values, given.answer)
-    text = read_verbatim(values, given.text)
-    output_tokens, chars = read_count(values, given.output_tokens), read_count(values, given.chars)
+    answer = read_verbatim(values, columns.answer)
+    text = read_verbatim(values, columns.text)
+    output_tokens, chars = read_count(values, columns.output_tokens), read_count(values, columns.chars)
     estimated = output_tokens is None
     if output_tokens is None and (chars is not None or text is not None):
         output_tokens = -(-chars // 4) if chars is not None else estimate_tokens(text or "")
@@ -265,9 +265,9 @@ def _response(worker: str, values: dict[str, Any], given: ResponseColumns) -> Re
         0,
         text,
         answer,
-        read_score(values, given.score),
-        read_count(values, given.input_tokens),
+        read_score(values, columns.score),
+        read_count(values, columns.input_tokens),
         output_tokens,
         estimated and output_tokens is not None,
-        read_seconds(values, given.seconds),
+        read_seconds(values, columns.seconds),
     )
