@@ -108,7 +108,7 @@ def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
         return answers[0].podium
     objects = [answer.podium for answer in answers]
     combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
-    combined["seconds"] = max(one.get("seconds", 0.0) for one in objects)
+    combined["seconds"] = max(details.get("seconds", 0.0) for details in objects)
     return combined
 
 
@@ -140,7 +140,7 @@ def no_answer_error(trace: Trace) -> APIError | None:
         # The executor has retried already; OpenAI's client would pay for the whole question twice more.
         "x-should-retry": "false",
     }
-    more = {"trace_id": trace.id}
+    fields = {"trace_id": trace.id}
     message = trace.error or "There is no answer."
     failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
     stopped = any(span.status == "refused" for span in trace.spans) or any(
@@ -148,22 +148,22 @@ def no_answer_error(trace: Trace) -> APIError | None:
     )
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
-        more["workers"] = ", ".join(names)
+        fields["workers"] = ", ".join(names)
         return APIError(
             502,
             "workers_failed",
             f"No worker could answer ({', '.join(names)}). {message}",
             code="workers_failed",
             headers=headers,
-            more=more,
+            more=fields,
         )
     if any(round_.error_kind == TOOL_ANSWERS for round_ in trace.rounds):
         return APIError(
-            400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=more
+            400, "invalid_request_error", message, code="unsupported_field", headers=headers, more=fields
         )
     if stopped:
-        return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=more)
-    return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=more)
+        return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=fields)
+    return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=fields)
 
 
 def _failed_for_lack_of_input(span: Span) -> bool:

@@ -120,10 +120,10 @@ class WaitingPlans:
         Raises:
             APIError: as `find`.
         """
-        here = id_ in self._here
+        was_here = id_ in self._here
         planned = await self.find(id_, caller)
         await self.take(planned)
-        if not here:
+        if not was_here:
             rejected = {"status": "cancelled", "error": "The plan was rejected."}
             self._store.add(planned.model_copy(update=rejected))
 

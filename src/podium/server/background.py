@@ -71,10 +71,10 @@ class BackgroundQuestions:
     async def close(self) -> None:
         """Cancel all questions and wait until they are recorded. Calling twice is fine."""
         tasks = set[asyncio.Task[None]]()
-        for each in self._running.values():
-            each.stop("cancel")
-            if each.task is not None:
-                tasks.add(each.task)
+        for running in self._running.values():
+            running.stop("cancel")
+            if running.task is not None:
+                tasks.add(running.task)
         if tasks:
             _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
         if self._beating is not None:
@@ -109,7 +109,7 @@ class BackgroundQuestions:
         if log is not None:
             self.logs.begin(lost.id, log)
             logs.append(log)
-        each = self._running[lost.id] = _BackgroundQuestion(question, lost, tuple(logs), streams)
+        running = self._running[lost.id] = _BackgroundQuestion(question, lost, tuple(logs), streams)
         try:
             await self._table.add(lost, self._holder)
         except BaseException:
@@ -118,19 +118,19 @@ class BackgroundQuestions:
             if approved is not None:
                 plans.add(approved.planned, keep=True)
             raise
-        each.task = asyncio.create_task(self._make(each), name=f"background {lost.id}")
+        running.task = asyncio.create_task(self._make(running), name=f"background {lost.id}")
 
     async def has(self, id: str, caller: Caller) -> bool:
         """Whether a question of `caller` is still being answered, by this or another server."""
-        if (here := self._running.get(id)) is not None:
-            return caller.visible_owner in (None, here.lost.owner)
+        if (running := self._running.get(id)) is not None:
+            return caller.visible_owner in (None, running.lost.owner)
         return bool(_FULL_ID.fullmatch(id)) and await self._table.find(id, caller.visible_owner) is not None
 
     async def cancel(self, id: str) -> None:
         """Cancel a question, at whichever server, and wait until that is recorded."""
-        if (here := self._running.get(id)) is not None and here.task is not None:
-            here.stop("cancel")
-            await asyncio.wait({here.task}, timeout=_CANCEL_S)
+        if (running := self._running.get(id)) is not None and running.task is not None:
+            running.stop("cancel")
+            await asyncio.wait({running.task}, timeout=_CANCEL_S)
             return
         await self._table.cancel(id)
         until = asyncio.get_running_loop().time() + _CANCEL_S
@@ -145,22 +145,22 @@ class BackgroundQuestions:
         if id in self._running:
             self._running[id].stop("drop")
 
-    async def _make(self, each: _BackgroundQuestion) -> None:
+    async def _make(self, running: _BackgroundQuestion) -> None:
         """Answer one question, and keep what became of it."""
         try:
-            trace = await self._answer(each)
-            each.finishing = True
-            if await self._keep(trace, each.question.caller):
-                each.append(QuestionEnded(trace))
+            trace = await self._answer(running)
+            running.finishing = True
+            if await self._keep(trace, running.question.caller):
+                running.append(QuestionEnded(trace))
         finally:
-            self._end(each.lost.id)
+            self._end(running.lost.id)
 
     def _end(self, id: str) -> None:
         del self._running[id]
         self._service.live.end(id)
         self.logs.end(id)
 
-    async def _answer(self, each: _BackgroundQuestion) -> Trace:
+    async def _answer(self, running: _BackgroundQuestion) -> Trace:
         """The trace of a question, also of one that failed or was cancelled.
 
         Raises:
@@ -172,25 +172,25 @@ class BackgroundQuestions:
             if isinstance(event, QuestionEnded):
                 ended.append(event.trace)
             else:
-                each.append(event)
+                running.append(event)
 
         status: Literal["failed", "cancelled"] = "failed"
         try:
             async with self._turns:
-                await self._table.begin(each.lost.id)
-                for log in each.logs:
+                await self._table.begin(running.lost.id)
+                for log in running.logs:
                     log.begin()
-                await each.question.answer(on_event=observe, streams=each.streams, in_background=True)
+                await running.question.answer(on_event=observe, streams=running.streams, in_background=True)
         except asyncio.CancelledError:
-            if each.wish == "drop":
+            if running.wish == "drop":
                 raise
             status, why = "cancelled", _CANCELLED
         except PodiumError as error:
             why = str(error)
         except Exception:
-            _LOG.exception("The background question %s failed.", each.lost.id)
+            _LOG.exception("The background question %s failed.", running.lost.id)
             why = _BUG
-        return ended[-1] if ended else each.lost.model_copy(update={"status": status, "error": why})
+        return ended[-1] if ended else running.lost.model_copy(update={"status": status, "error": why})
 
     async def _keep(self, trace: Trace, caller: Caller) -> bool:
         """Keep the trace of a question, then take the question out. False: it was deleted, or taken for dead.
@@ -229,14 +229,14 @@ class BackgroundQuestions:
             await asyncio.sleep(_BEAT_S)
 
     async def _sync_with_store(self) -> None:
-        here = [each for each in self._running.values() if each.task is not None]
-        if here or self._trouble:
+        answering = [running for running in self._running.values() if running.task is not None]
+        if answering or self._trouble:
             mine = await self._table.beat(self._holder)
-            for each in here:
-                if each.lost.id not in mine:
-                    each.stop("drop")
-                elif mine[each.lost.id]:
-                    each.stop("cancel")
+            for running in answering:
+                if running.lost.id not in mine:
+                    running.stop("drop")
+                elif mine[running.lost.id]:
+                    running.stop("cancel")
             for id in mine:
                 if id not in self._running:
                     await self._table.end(id, self._holder)

@@ -75,8 +75,8 @@ class BodyLimits:
         limit = asyncio.timeout(self._max_seconds)
         try:
             async with limit:
-                more = True
-                while more:
+                has_more = True
+                while has_more:
                     message = await receive()
                     if message["type"] != "http.request":
                         raise client_disconnected()
@@ -91,7 +91,7 @@ class BodyLimits:
                         shape.feed(piece)
                         shape.check()
                         pieces.append(piece)
-                    more = message.get("more_body", False)
+                    has_more = message.get("more_body", False)
                 decoder.end()
         except TimeoutError:
             if not limit.expired():

@@ -91,8 +91,8 @@ class BodyDecoder:
     """
 
     def __init__(self, headers: Iterable[bytes]) -> None:
-        given = ",".join(value.decode("latin-1") for value in headers).lower().split(",")
-        names = [name for part in given if (name := part.strip()) not in ("", "identity")]
+        encodings = ",".join(value.decode("latin-1") for value in headers).lower().split(",")
+        names = [name for part in encodings if (name := part.strip()) not in ("", "identity")]
         for name in names:
             if name not in _STARTS:
                 raise _unsupported(f"The body's encoding {name[:50]!r} is not known here")
@@ -112,8 +112,8 @@ class BodyDecoder:
             return
         if self._stream is None:
             self._stream = _STARTS[self._name](piece)
-        more = True
-        while more:
+        has_more = True
+        while has_more:
             if self._stream.eof:
                 raise self._wrong("goes on behind its end")
             try:
@@ -122,7 +122,7 @@ class BodyDecoder:
                 raise self._wrong(f"is not valid: {error}") from None
             yield decoded
             piece = b""
-            more = bool(self._stream.unused_data) or not (self._stream.eof or self._stream.needs_input)
+            has_more = bool(self._stream.unused_data) or not (self._stream.eof or self._stream.needs_input)
 
     def end(self) -> None:
         """Check that the body is complete.

@@ -53,10 +53,10 @@ class _Merged(Collector):
         self._texts = texts
 
     def collect(self) -> Iterator[Metric]:
-        found: dict[str, Metric] = {}
+        merged: dict[str, Metric] = {}
         for number, text in self._texts.items():
             for name, documentation, kind, unit, samples in json.loads(text):
-                metric = found.setdefault(name, Metric(name, documentation, kind, unit))
+                metric = merged.setdefault(name, Metric(name, documentation, kind, unit))
                 for sample, labels, value in samples:
                     metric.add_sample(sample, {**labels, "process": str(number)}, value)
-        yield from found.values()
+        yield from merged.values()

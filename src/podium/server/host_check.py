@@ -95,10 +95,10 @@ class HostCheck:
 
     def _known(self, host: bytes) -> bool:
         """Whether the header is a name or address of this server, with a port or without, and nothing else."""
-        found = _HOST.fullmatch(host.decode("latin-1").lower())
-        if found is None or int(found["port"] or 0) >= 2**16:
+        match = _HOST.fullmatch(host.decode("latin-1").lower())
+        if match is None or int(match["port"] or 0) >= 2**16:
             return False
-        name = found["address"] or found["name"]
+        name = match["address"] or match["name"]
         return name in self._names or is_loopback(name)
 
     def _ours(self, origin: bytes, host: bytes | None) -> bool:

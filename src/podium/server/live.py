@@ -79,8 +79,8 @@ class EventLog(ABC):
             while True:
                 # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
                 wake.clear()
-                while (found := self.read(place)) is not None:
-                    event, place = found
+                while (entry := self.read(place)) is not None:
+                    event, place = entry
                     yield event
                 if self._ended:
                     return

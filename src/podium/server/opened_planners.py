@@ -71,10 +71,10 @@ class OpenedPlanners:
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
         """The workers without which a planner cannot plan. `name` None: the configured planner."""
-        found = find_baseline(self.configured if name is None else name, self._baselines)
-        if found is None:
+        match = find_baseline(self.configured if name is None else name, self._baselines)
+        if match is None:
             return ()
-        baseline, argument = found
+        baseline, argument = match
         return baseline.needs(argument)
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
@@ -98,10 +98,10 @@ class OpenedPlanners:
         A plan that a budget refused says nothing about the planner.
         """
         self._checked_at = time.monotonic()
-        found = await self._team.check_planner()
-        if found.error != "budget":
-            self._remember(None if found.answered else found.text)
-        return found
+        result = await self._team.check_planner()
+        if result.error != "budget":
+            self._remember(None if result.answered else result.text)
+        return result
 
     @property
     def fallback(self) -> str | None:
@@ -147,8 +147,8 @@ class OpenedPlanners:
 
     def _settings_for(self, name: str, param: str | None) -> TeamSettings:
         """The settings of a planner that a request may name. Forms with a file path are refused."""
-        found = find_baseline(name, self._baselines)
-        if found is None or not self._is_offered(*found):
+        match = find_baseline(name, self._baselines)
+        if match is None or not self._is_offered(*match):
             raise not_found(
                 f"There is no planner {name[:100]!r}; there are {', '.join(self.forms)} "
                 f"(at most {_MAX_SAMPLES} samples).",

@@ -206,7 +206,7 @@ class OpenedQuestion:
         """Passes events to all observers, and stores the trace with its owner, user and metadata."""
         service, runner, trace_id = self.service, self.runner, self.ids[number]
         others = [observer(trace_id, self.request, self.caller) for observer in service.observers]
-        observers = [one for one in (log, *others, on_event) if one is not None]
+        observers = [observer for observer in (log, *others, on_event) if observer is not None]
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):

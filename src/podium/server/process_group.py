@@ -174,7 +174,7 @@ class _Group:
         if self._text is None:
             self._text = text
             self._due |= dict.fromkeys(range(1, self._count), 0.0)
-        if not self._said and sum(one.is_ready for one in self._children) == self._count:
+        if not self._said and sum(other.is_ready for other in self._children) == self._count:
             self._said = True
             self._say(self._text)
 

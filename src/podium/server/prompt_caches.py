@@ -79,7 +79,7 @@ class CachedConversations:
         held = {} if turn is None else self._current(turn)
         if turn is None or not held:
             return None
-        return PastTurn(turn.worker, turn.output_tokens, {name: one.tokens for name, one in held.items()})
+        return PastTurn(turn.worker, turn.output_tokens, {name: cache.tokens for name, cache in held.items()})
 
     def record(self, trace: Trace, caller: Caller) -> None:
         """Remember who answered `trace`, and what the provider's cache now holds of the conversation."""
@@ -132,8 +132,8 @@ def _shared_tokens(span: Span, conversation: tuple[Message, ...]) -> int:
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     shared = sum(estimate_tokens(sent.content) for sent, _ in pairs[:same])
     # The message with a step's subtask begins with the question, which the next turn has in its history.
-    for sent, said in pairs[same : same + 1]:
-        if sent.role == said.role and sent.content.startswith(said.content):
-            shared += estimate_tokens(said.content)
+    for sent, own in pairs[same : same + 1]:
+        if sent.role == own.role and sent.content.startswith(own.content):
+            shared += estimate_tokens(own.content)
     total = sum(estimate_tokens(message.content) for message in span.messages)
     return span.usage.input_tokens * shared // max(1, total)

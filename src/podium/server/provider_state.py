@@ -39,8 +39,8 @@ def write_state(state: ProviderState | None, calls: Sequence[ToolCall], *, reaso
             wants.
     """
     odd = any(not (call.provider_id or "").replace("_", "").replace("-", "").isalnum() for call in calls)
-    kept = [call.provider_state for call in calls]
-    if state is None or not (state.fields or any(kept) or (calls and (odd or reasoned))):
+    states = [call.provider_state for call in calls]
+    if state is None or not (state.fields or any(states) or (calls and (odd or reasoned))):
         return None
     document = {
         "worker": state.worker,
@@ -66,8 +66,10 @@ def with_state(message: Message, text: object) -> Message:
 def _given(message: Message, state: ProviderState, calls: Sequence[tuple[str | None, str]]) -> Message:
     """The message with this state; `calls` has id and state of each call. `ValueError` if their number differs."""
     own = tuple(
-        ToolCall(id=call.id, name=call.name, arguments=call.arguments, provider_id=id_, provider_state=kept)
-        for call, (id_, kept) in zip(message.tool_calls, calls, strict=True)
+        ToolCall(
+            id=call.id, name=call.name, arguments=call.arguments, provider_id=id_, provider_state=call_state
+        )
+        for call, (id_, call_state) in zip(message.tool_calls, calls, strict=True)
     )
     return message.model_copy(update={"provider_state": state, "tool_calls": own})
 

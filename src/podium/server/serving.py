@@ -61,12 +61,12 @@ def listen(host: str, port: int) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     where = f"--host {host} --port {port}"
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in dict.fromkeys(found):
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, _, _, _, address in dict.fromkeys(addresses):
             taken = sockets[0].getsockname()[1] if sockets else port
-            one = socket.create_server((address[0], taken), family=family, backlog=_BACKLOG)
-            one.setblocking(False)
-            sockets.append(one)
+            listener = socket.create_server((address[0], taken), family=family, backlog=_BACKLOG)
+            listener.setblocking(False)
+            sockets.append(listener)
     except OSError as error:
         # A machine without IPv6 still has a localhost.
         if sockets and not isinstance(error, socket.gaierror):

@@ -164,10 +164,10 @@ def _unsupported_fields(
         if isinstance(value, BaseModel):
             yield from _unsupported_fields(value, (*place, name))
         elif isinstance(value, tuple):
-            for number, one in enumerate(value):
-                if isinstance(one, BaseModel):
-                    yield from _unsupported_fields(one, (*place, name, number))
+            for number, item in enumerate(value):
+                if isinstance(item, BaseModel):
+                    yield from _unsupported_fields(item, (*place, name, number))
 
 
 def _is_one_of(value: Any, values: tuple[Any, ...]) -> bool:
-    return any(value == one and isinstance(value, bool) == isinstance(one, bool) for one in values)
+    return any(value == other and isinstance(value, bool) == isinstance(other, bool) for other in values)

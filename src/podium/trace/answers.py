@@ -48,14 +48,14 @@ class PastAnswers:
 
 def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
     """The past answers in `traces`, as `past_answers` reads them from a file."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    by_worker: dict[str, list[tuple[int, float]]] = {}
     for trace in traces:
         for span in trace.spans:
             if span.status == "done" and span.answered_by is not None and not span.cached:
-                found.setdefault(span.answered_by, []).append((span.usage.output_tokens, span.seconds))
+                by_worker.setdefault(span.answered_by, []).append((span.usage.output_tokens, span.seconds))
     return {
         worker: PastAnswers(tuple(tokens for tokens, _ in pairs), tuple(took for _, took in pairs))
-        for worker, pairs in found.items()
+        for worker, pairs in by_worker.items()
     }
 
 
@@ -65,15 +65,15 @@ def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswe
     Raises:
         UsageError: the file is not a store of traces, or cannot be read.
     """
-    found: dict[str, tuple[list[int], list[float]]] = {}
+    by_worker: dict[str, tuple[list[int], list[float]]] = {}
     with closing(open_reader(store)) as reader:
         try:
             for worker, tokens, seconds in reader.execute(_QUERY, (newest,)):
-                of_tokens, of_seconds = found.setdefault(worker, ([], []))
+                of_tokens, of_seconds = by_worker.setdefault(worker, ([], []))
                 if not (isinstance(tokens, int) and isinstance(seconds, float | int)):
                     continue  # of a damaged row
                 of_tokens.append(tokens)
                 of_seconds.append(seconds)
         except sqlite3.Error as error:
             raise UsageError(f"The trace store {store} cannot be read ({error}); {WAY_OUT}.") from error
-    return {worker: PastAnswers(tuple(tokens), tuple(times)) for worker, (tokens, times) in found.items()}
+    return {worker: PastAnswers(tuple(tokens), tuple(times)) for worker, (tokens, times) in by_worker.items()}

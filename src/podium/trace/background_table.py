@@ -95,11 +95,9 @@ class BackgroundTable:
         lost = select(_B.id).where(_is_lost()).limit(1)
         # From now on the server that held it, if it only stood still, keeps no other trace.
         mine = uuid4().hex
-        while found := await self._rows(lost):  # Without this look, an idle server would lock the file.
+        while rows := await self._rows(lost):  # Without this look, an idle server would lock the file.
             taken = (
-                update(BACKGROUND)
-                .where(_B.id == found[0][0], _is_lost())
-                .values(holder=mine, heartbeat=now())
+                update(BACKGROUND).where(_B.id == rows[0][0], _is_lost()).values(holder=mine, heartbeat=now())
             )
             for id, owner, document in await self._rows(taken.returning(_B.id, _B.owner, _B.document)):
                 if not await self._rows(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):

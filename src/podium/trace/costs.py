@@ -45,7 +45,7 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     A try without an answer counts for the worker that was tried, the answer for the worker that gave it. A team counts
     with all that its own workers and plans cost.
     """
-    found = {PLANNING: _of_plans(trace.rounds)}
+    by_worker = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
         tries = [
             Cost(tried.worker, 0, 0, tried.spent.usage.tokens, tried.spent.cost_usd, 0, 0)
@@ -54,8 +54,8 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
         ]
         answer = [_of_answer(span, sum(cost.usd for cost in tries))] if span.called else []
         for cost in (*tries, *answer):
-            found[cost.worker] = found[cost.worker].plus(cost) if cost.worker in found else cost
-    return tuple(found.values())
+            by_worker[cost.worker] = by_worker[cost.worker].plus(cost) if cost.worker in by_worker else cost
+    return tuple(by_worker.values())
 
 
 def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:

@@ -122,8 +122,8 @@ def driving_index(filters: TraceFilters) -> IndexedFilter | None:
         return "outcome"
     if filters.status not in (None, "ok"):
         return "status"
-    found: tuple[IndexedFilter, ...] = ("owner", "worker", "planner")
-    return next((name for name in found if getattr(filters, name) is not None), None)
+    filters_in_order: tuple[IndexedFilter, ...] = ("owner", "worker", "planner")
+    return next((name for name in filters_in_order if getattr(filters, name) is not None), None)
 
 
 def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Select[Any]:
@@ -142,10 +142,10 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
     scanned = _newest_first(_scan(_read_by(filters), filters, cursor), filters, SCANNED).subquery("scanned")
     # It has no ORDER BY: the rows come in the order of the inner query, and it ends at its own limit.
     passing = select(scanned.c.started, scanned.c.id).where(*_rest(filters, scanned.c))
-    found = passing.limit(_count(limit + 1)).subquery("found")
-    same = and_(TRACES.c.started == found.c.started, TRACES.c.id == found.c.id)
-    listed = select(*LISTED).select_from(found).join(TRACES, same)
-    return listed.order_by(found.c.started.desc(), found.c.id.desc())
+    passing_page = passing.limit(_count(limit + 1)).subquery("found")
+    same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
+    listed = select(*LISTED).select_from(passing_page).join(TRACES, same)
+    return listed.order_by(passing_page.c.started.desc(), passing_page.c.id.desc())
 
 
 def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
@@ -171,8 +171,8 @@ def count_statement(filters: TraceFilters) -> Select[Any]:
         counted = passing.limit(_count(most + 1)).subquery("passing")
         return select(func.nullif(func.count(), most + 1)).select_from(counted)
     scanned = _scan(_read_by(filters), filters, None).limit(_count(SCANNED + 1)).subquery("scanned")
-    found = func.count(case((and_(*_rest(filters, scanned.c)), 1)))
-    return select(case((func.count() <= SCANNED, found))).select_from(scanned)
+    passing_count = func.count(case((and_(*_rest(filters, scanned.c)), 1)))
+    return select(case((func.count() <= SCANNED, passing_count))).select_from(scanned)
 
 
 def every_statement(filters: TraceFilters) -> Select[Any]:
@@ -185,11 +185,11 @@ def documents_statement(
 ) -> Select[Any]:
     """Rows of start, id and document, oldest first, after the trace `after`."""
     at = _at(filters)
-    found = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
+    statement = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
     if after is not None:
-        found = found.where(_place(at) > _values(*after))
-    found = found.order_by(at.c.started, at.c.id)
-    return found if limit is None else found.limit(_count(limit))
+        statement = statement.where(_place(at) > _values(*after))
+    statement = statement.order_by(at.c.started, at.c.id)
+    return statement if limit is None else statement.limit(_count(limit))
 
 
 def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[Any]:
@@ -200,14 +200,14 @@ def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[A
 def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
     """Rows of id and document, at most 4, by id."""
     columns = DOCUMENTS.c
-    found = select(columns.id, columns.document).where(
+    statement = select(columns.id, columns.document).where(
         columns.id >= prefix, columns.id < prefix + chr(0x10FFFF)
     )
     if owner is not None:
-        found = found.join(TRACES, TRACES.c.id == columns.id).where(
+        statement = statement.join(TRACES, TRACES.c.id == columns.id).where(
             TRACES.c.started == columns.started, TRACES.c.owner == plain(owner)
         )
-    return found.order_by(columns.id).limit(4)
+    return statement.order_by(columns.id).limit(4)
 
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
@@ -242,8 +242,8 @@ def _source(filters: TraceFilters) -> FromClause:
 
 def _scan(columns: Sequence[ColumnElement[Any]], filters: TraceFilters, cursor: str | None) -> Select[Any]:
     """The traces before the cursor that the index has."""
-    found = select(*columns).select_from(_source(filters))
-    return found.where(*_indexed(filters), *_before(cursor, _at(filters)))
+    statement = select(*columns).select_from(_source(filters))
+    return statement.where(*_indexed(filters), *_before(cursor, _at(filters)))
 
 
 def _with_documents(columns: Sequence[ColumnElement[Any]], filters: TraceFilters) -> Select[Any]:
@@ -251,10 +251,10 @@ def _with_documents(columns: Sequence[ColumnElement[Any]], filters: TraceFilters
     return select(*columns).select_from(source).where(*_indexed(filters), *_rest(filters, TRACES.c))
 
 
-def _newest_first(found: Select[Any], filters: TraceFilters, limit: int | None) -> Select[Any]:
+def _newest_first(statement: Select[Any], filters: TraceFilters, limit: int | None) -> Select[Any]:
     at = _at(filters)
-    found = found.order_by(at.c.started.desc(), at.c.id.desc())
-    return found if limit is None else found.limit(_count(limit))
+    statement = statement.order_by(at.c.started.desc(), at.c.id.desc())
+    return statement if limit is None else statement.limit(_count(limit))
 
 
 def _before(cursor: str | None, at: FromClause) -> list[ColumnElement[bool]]:

@@ -64,10 +64,10 @@ class TraceRepository:
                 self._write(connection, list({row.id: row for row in some}.values()))
 
     def _write(self, connection: Connection, rows: Sequence[TraceRow]) -> None:
-        found = select(DOCUMENTS.c.started, DOCUMENTS.c.id).where(
+        statement = select(DOCUMENTS.c.started, DOCUMENTS.c.id).where(
             DOCUMENTS.c.id.in_([row.id for row in rows])
         )
-        if replaced := connection.execute(found).fetchall():
+        if replaced := connection.execute(statement).fetchall():
             self._remove(connection, [(started, id_) for started, id_ in replaced])
         insert = self.database.insert_rows
         insert(connection, DOCUMENTS, [(row.id, row.started, row.document) for row in rows])
@@ -130,14 +130,14 @@ class TraceRepository:
 
     def _listed(self, connection: Connection, id: str) -> Row[*tuple[Any, ...]] | None:
         """Start, owner and status of a trace."""
-        found = select(TRACES.c.started, TRACES.c.owner, TRACES.c.status)
+        statement = select(TRACES.c.started, TRACES.c.owner, TRACES.c.status)
         there = connection.execute(
-            found.join(DOCUMENTS, DOCUMENTS.c.started == TRACES.c.started).where(
+            statement.join(DOCUMENTS, DOCUMENTS.c.started == TRACES.c.started).where(
                 DOCUMENTS.c.id == id, TRACES.c.id == id
             )
         ).first()
         # The start of a damaged row may be another than that of its document; to look for the id alone reads them all.
-        return there or connection.execute(found.where(TRACES.c.id == id)).first()
+        return there or connection.execute(statement.where(TRACES.c.id == id)).first()
 
     def beginning(self, prefix: str, owner: str | None = None) -> Trace | None:
         """The trace with the id `prefix`, else the only one whose id begins with it; None: there is none.

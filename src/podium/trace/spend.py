@@ -85,15 +85,15 @@ class SpendQuery:
         traces, costs = TRACES.c, COSTS.c
         name = costs[_COLUMN[self.by]]
         paid = TRACES.join(COSTS, and_(costs.started == traces.started, costs.id == traces.id))
-        found = select(name, func.sum(case((traces.outcome == "right", 1), else_=0)), func.count())
-        found = found.select_from(paid).where(
+        statement = select(name, func.sum(case((traces.outcome == "right", 1), else_=0)), func.count())
+        statement = statement.select_from(paid).where(
             traces.outcome.in_(["right", "wrong"]), traces.started >= first, traces.started < last
         )
         if self.owner is not None:
-            found = found.where(traces.owner == plain(self.owner))
+            statement = statement.where(traces.owner == plain(self.owner))
         if self.by != "worker":
-            found = found.where(costs.worker == PLANNING)
-        return found.group_by(name)
+            statement = statement.where(costs.worker == PLANNING)
+        return statement.group_by(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,12 +234,12 @@ class SpendReport:
         total = sum((group.sums for group in groups), Sums())
         if by_worker:
             # A question has several workers. The plans have a row for each question.
-            questions = sum(one.questions for one in days.get(PLANNING, {}).values())
+            questions = sum(sums.questions for sums in days.get(PLANNING, {}).values())
             total = replace(total, questions=questions)
         whole = (
             [judged[PLANNING]] if by_worker and PLANNING in judged else [] if by_worker else judged.values()
         )
-        right, count = sum(one.right for one in whole), sum(one.judged for one in whole)
+        right, count = sum(verdicts.right for verdicts in whole), sum(verdicts.judged for verdicts in whole)
         return cls(query, total, Accuracy(right, count) if count else None, tuple(groups))
 
 

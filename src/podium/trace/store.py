@@ -63,13 +63,13 @@ def read_trace(path: Path, id_: str) -> Trace | None:
     """
     try:
         with closing(open_reader(path)) as reader:
-            found = reader.execute(
+            row = reader.execute(
                 "SELECT document FROM podium_documents WHERE id = ?", (plain(id_),)
             ).fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"The trace store {path} cannot be read ({error}).") from error
     try:
-        return None if found is None else read_document(found[0])
+        return None if row is None else read_document(row[0])
     except DamagedTraceError as error:
         raise StoreError(f"The trace {id_} in {path} is damaged: not a trace{error}.") from None
 
@@ -183,17 +183,17 @@ class TraceStore:
     ) -> tuple[TraceSummary, ...]:
         """Summaries, newest first, at most `limit`, that pass the filters; without those of damaged rows."""
         self.flush()
-        found: list[TraceSummary] = []
+        listed: list[TraceSummary] = []
         self.damaged = 0
         with closing(self._repository.summaries(filters)) as summaries:
             for summary in summaries:
-                if len(found) == limit:
+                if len(listed) == limit:
                     break
                 if summary is None:
                     self.damaged += 1
                 else:
-                    found.append(summary)
-        return tuple(found)
+                    listed.append(summary)
+        return tuple(listed)
 
     def iterate(self, filters: TraceFilters = ALL_TRACES) -> Iterator[Trace]:
         """Whole traces that pass the filters, oldest first, one in memory at a time; without those that are damaged."""

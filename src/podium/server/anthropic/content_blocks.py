@@ -19,8 +19,8 @@ def part_kind(*types: str) -> Discriminator:
     """The discriminator of parts that are of one of these types, or "foreign"."""
 
     def kind(part: Any) -> str:
-        given = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
-        return given if given in types else "foreign"
+        type_name = part.get("type") if isinstance(part, dict) else getattr(part, "type", None)
+        return type_name if type_name in types else "foreign"
 
     return Discriminator(kind)
 
@@ -115,8 +115,8 @@ class OtherBlock(BaseModel):
     @property
     def text(self) -> str:
         """Its type, and as JSON the fields that say something to a model; "" where there are none."""
-        said = {} if self.type in _FOR_SERVERS else _readable(self.model_extra)
-        return f"[{self.type}] {json.dumps(said, ensure_ascii=False)}" if said else ""
+        fields = {} if self.type in _FOR_SERVERS else _readable(self.model_extra)
+        return f"[{self.type}] {json.dumps(fields, ensure_ascii=False)}" if fields else ""
 
 
 ResultPart = Annotated[
@@ -133,13 +133,13 @@ def images_of(content: str | tuple[Any, ...]) -> list[str]:
     """The addresses of the images that can be shown to workers, those of documents too."""
     if isinstance(content, str):
         return []
-    found = []
+    images = []
     for part in content:
         if isinstance(part, Image) and part.source.address is not None:
-            found.append(part.source.address)
+            images.append(part.source.address)
         elif isinstance(part, DocumentBlock) and isinstance(part.source, ContentSource):
-            found += images_of(part.source.content)
-    return found
+            images += images_of(part.source.content)
+    return images
 
 
 def text_of(content: str | tuple[Any, ...]) -> str:
@@ -174,12 +174,12 @@ def _readable(value: Any) -> Any:
     """The fields of a block that a model can read, without empty ones."""
     if isinstance(value, dict):
         bytes_ = ("data",) if value.get("type") == "base64" else ()
-        kept = {
-            key: _readable(one)
-            for key, one in value.items()
+        fields = {
+            key: _readable(item)
+            for key, item in value.items()
             if key not in _UNREADABLE and key not in bytes_ and not key.startswith("encrypted")
         }
-        return {key: one for key, one in kept.items() if one not in (None, "", [], {})}
+        return {key: item for key, item in fields.items() if item not in (None, "", [], {})}
     if isinstance(value, list):
-        return [one for one in map(_readable, value) if one not in (None, "", [], {})]
+        return [item for item in map(_readable, value) if item not in (None, "", [], {})]
     return value

@@ -238,20 +238,20 @@ def to_messages(body: MessagesBody) -> tuple[Message, ...]:
     """The system prompt and the conversation."""
     system = "" if body.system is None else text_of(body.system)
     first = (Message(role="system", content=system),) if system else ()
-    return (*first, *(message for given in body.messages for message in _unfold(given)))
+    return (*first, *(message for turn in body.messages for message in _unfold(turn)))
 
 
-def _unfold(given: InputMessage) -> Iterator[Message]:
+def _unfold(turn: InputMessage) -> Iterator[Message]:
     """Yield one message for each tool result, then one message with the text, images and tool calls."""
-    if isinstance(given.content, str):
-        yield Message(role=given.role, content=given.content)
+    if isinstance(turn.content, str):
+        yield Message(role=turn.role, content=turn.content)
         return
     parts: list[Any] = []
     shown: list[str] = []
     calls: list[ToolCall] = []
     state: str | None = None
     answers = False
-    for block in given.content:
+    for block in turn.content:
         match block:
             case ToolUse():
                 arguments = json.dumps(block.input, separators=(",", ":"))
@@ -271,8 +271,8 @@ def _unfold(given: InputMessage) -> Iterator[Message]:
     if shown and not text:
         text = "(See the image.)"
     if text or calls or (parts and not answers):
-        said = Message(role=given.role, content=text, images=(*images, *shown), tool_calls=tuple(calls))
-        yield with_state(said, state)
+        message = Message(role=turn.role, content=text, images=(*images, *shown), tool_calls=tuple(calls))
+        yield with_state(message, state)
 
 
 def _worker_name(name: str) -> str:
@@ -323,8 +323,8 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
 
 
 def _function(tool: ClientTool) -> dict[str, Any]:
-    given = {"description": tool.description, "parameters": tool.input_schema, "strict": tool.strict}
+    fields = {"description": tool.description, "parameters": tool.input_schema, "strict": tool.strict}
     return {
         "name": _worker_name(tool.name),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in fields.items() if value is not None},
     }

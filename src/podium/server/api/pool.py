@@ -59,12 +59,12 @@ def call_histories(traces: Iterable[Trace]) -> dict[str, CallHistory]:
     for trace in traces:
         for span in trace.spans:
             for attempt in span.attempts:
-                one = histories.setdefault(attempt.worker, CallHistory())
+                history = histories.setdefault(attempt.worker, CallHistory())
                 if attempt.error_kind is None:
                     clock = attempt.ended_s - attempt.started_s
-                    one.seconds.append(clock if span.claimed_s is None else span.claimed_s)
+                    history.seconds.append(clock if span.claimed_s is None else span.claimed_s)
                 elif attempt.error_kind != "cancelled":
-                    one.failures += 1
+                    history.failures += 1
     return histories
 
 

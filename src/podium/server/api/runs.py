@@ -42,10 +42,10 @@ def routes(service: Service) -> APIRouter:
     folder = service.settings.serve.runs
 
     async def find(name: str) -> RunFiles:
-        found = await asyncio.to_thread(find_runs, folder)
-        if name not in found:
+        by_name = await asyncio.to_thread(find_runs, folder)
+        if name not in by_name:
             raise not_found(f"There is no run {name[:100]!r} in the server's folder of runs.", "name")
-        return found[name]
+        return by_name[name]
 
     @router.get("/api/runs", responses=error_responses(401, 429))
     async def runs() -> dict[str, Any]:
@@ -83,8 +83,8 @@ def routes(service: Service) -> APIRouter:
     async def trace(name: str, id: str) -> Response:
         """One rollout of the run, by the full id of its trace."""
         run = await find(name)
-        found = await asyncio.to_thread(run.trace, id)
-        return Response(to_json(found), media_type="application/json")
+        rollout = await asyncio.to_thread(run.trace, id)
+        return Response(to_json(rollout), media_type="application/json")
 
     @router.get("/api/runs/{name:path}", responses=error_responses(401, 404, 429))
     async def run(name: str) -> dict[str, Any]:
@@ -121,11 +121,11 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
         number += 1
     while True:
         await asyncio.sleep(_POLL_S)
-        rewritten, found = await asyncio.to_thread(rows.read)
+        rewritten, new_rows = await asyncio.to_thread(rows.read)
         if rewritten:
             number = 0
             await write(sse_event({"rows": 0}, "rewound"))
-        for row in found:
+        for row in new_rows:
             await write(sse_event({"number": number, "row": row}, "row"))
             number += 1
         at = run.compared_at()
@@ -171,11 +171,13 @@ class RunFiles:
 
         None: it has no such questions, or the folder does not say which. GRPO trains on the split train.
         """
-        found = self.configuration()
-        settings = found if isinstance(found, dict) else {}
+        configuration = self.configuration()
+        settings = configuration if isinstance(configuration, dict) else {}
         training = evaluation = None
         if isinstance(settings.get("tasks"), str):
-            also = [one.get("tasks") for one in settings.get("also") or () if isinstance(one, dict)]
+            also = [
+                task_set.get("tasks") for task_set in settings.get("also") or () if isinstance(task_set, dict)
+            ]
             sets = ", ".join(dict.fromkeys(str(name) for name in (settings["tasks"], *also) if name))
             grpo = isinstance(settings.get("grpo"), dict) and settings.get("stage") in (None, "grpo")
             training = {"set": sets, "split": "train" if grpo else None}
@@ -213,27 +215,27 @@ class RunFiles:
         if not path.is_file():
             raise _no_trace(f"The run {self.name!r} keeps no traces of its rollouts.")
         try:
-            found = read_trace(path, id_)
+            trace = read_trace(path, id_)
         except UsageError:
             raise _no_trace(
                 f"The file {TRACES} of the run {self.name!r} is no trace store that can be read."
             ) from None
-        if found is None:
+        if trace is None:
             raise _no_trace(f"The run {self.name!r} has no trace {id_[:64]!r}.")
-        return found
+        return trace
 
     def rows(self) -> RowReader:
         """A reader of its metrics."""
         return RowReader(self.path / _METRICS)
 
     def _changed(self) -> float:
-        found = []
+        times = []
         for name in (_METRICS, _COMPARISON, _CONFIG):
             try:
-                found.append((self.path / name).stat().st_mtime)
+                times.append((self.path / name).stat().st_mtime)
             except OSError:
                 continue
-        return max(found, default=0.0)
+        return max(times, default=0.0)
 
 
 class RowReader:
@@ -265,9 +267,9 @@ class RowReader:
 
 def find_runs(folder: Path) -> dict[str, RunFiles]:
     """The run folders under `folder` by name, the latest first."""
-    found = list(_found(folder, folder, _MAX_DEPTH))
-    found.sort(key=lambda run: (-run._changed(), run.name))
-    return {run.name: run for run in found[:_MAX_RUNS]}
+    runs = list(_found(folder, folder, _MAX_DEPTH))
+    runs.sort(key=lambda run: (-run._changed(), run.name))
+    return {run.name: run for run in runs[:_MAX_RUNS]}
 
 
 def _found(folder: Path, root: Path, depth: int) -> Iterator[RunFiles]:

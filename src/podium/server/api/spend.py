@@ -35,26 +35,26 @@ def routes(service: Service) -> APIRouter:
             asked = query.of(caller, datetime.now(UTC).date())
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
-        found = await service.store.spend(asked)
-        return found.document | {"budgets": await _budgets(service, caller)}
+        report = await service.store.spend(asked)
+        return report.document | {"budgets": await _budgets(service, caller)}
 
     return router
 
 
 async def _budgets(service: Service, caller: Caller) -> list[dict[str, Any]]:
     """The budgets that this caller may see: of the server's day, and of keys."""
-    found = []
+    budgets = []
     if caller.visible_owner is None:
         for spend_limit in service.dispatcher.spend_limits:
             if isinstance(spend_limit, SharedSpendLimit):
                 spent, reserved = spend_limit.spent_usd, spend_limit.reserved_usd
-                found.append(_budget(None, spend_limit.name, spend_limit.limit_usd, spent, reserved))
+                budgets.append(_budget(None, spend_limit.name, spend_limit.limit_usd, spent, reserved))
     for stored, spending in await service.keys.register.spendings(datetime.now(UTC)):
         allowance, name = stored.caller.allowance, stored.caller.name
         if allowance is not None and caller.visible_owner in (None, name):
             spent, reserved = spending.spent / NANO_PER_USD, spending.reserved / NANO_PER_USD
-            found.append(_budget(name, allowance.duration, allowance.usd, spent, reserved))
-    return found
+            budgets.append(_budget(name, allowance.duration, allowance.usd, spent, reserved))
+    return budgets
 
 
 class SpendParameters(BaseModel):

@@ -95,8 +95,8 @@ def routes(service: Service) -> APIRouter:
     )
     async def trace(caller: RequestCaller, id: str) -> Response:
         """One trace. A unique beginning of its id is enough."""
-        found = await _find(service.store, id, caller)
-        return Response(to_json(found), media_type="application/json")
+        stored = await _find(service.store, id, caller)
+        return Response(to_json(stored), media_type="application/json")
 
     @router.get(
         "/api/traces/{id}/events",
@@ -215,12 +215,12 @@ def _follow(service: Service, id_: str, caller: Caller, after: str | None) -> An
     """The events of a question of any process of this server, else of another server."""
 
     async def produce(write: Write) -> None:
-        found = False
+        has_log = False
         async with aclosing(service.live.events(id_, caller.visible_owner, after)) as pieces:
             async for piece in pieces:
-                found = True
+                has_log = True
                 await _send(write, piece)
-        if not found:
+        if not has_log:
             await _poll(service.store, id_, caller)(write)
 
     return produce
@@ -232,11 +232,11 @@ def _poll(store: AsyncTraceStore, id_: str, caller: Caller) -> Any:
         await write(COMMENT)
         while time.monotonic() < until:
             try:
-                found = await store.get(id_, caller.visible_owner)
+                trace = await store.get(id_, caller.visible_owner)
             except (UnknownTraceError, StoreError):
                 await asyncio.sleep(_POLL_S)
                 continue
-            await _replay(found, None)(write)
+            await _replay(trace, None)(write)
             return
 
     return produce
@@ -267,9 +267,9 @@ class TraceQuery(BaseModel):
 
     def of(self, caller: Caller) -> TraceFilters:
         """The store's filters, restricted to what the caller may see."""
-        given = self.model_dump(include=set(TraceQuery.model_fields) - {"since", "until"})
+        filters = self.model_dump(include=set(TraceQuery.model_fields) - {"since", "until"})
         return TraceFilters(
-            since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **given
+            since=_utc(self.since), until=_utc(self.until), owner=caller.visible_owner, **filters
         )
 
 

@@ -70,11 +70,11 @@ class KeyAllowance:
         Raises:
             UsageError: it has another form.
         """
-        found = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
-        if found is not None:
-            nano = round(float(found[1]) * NANO_PER_USD)
+        match = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
+        if match is not None:
+            nano = round(float(match[1]) * NANO_PER_USD)
             if nano <= MAX_USD * NANO_PER_USD:
-                return cls(nano, _DURATIONS[found[2]])
+                return cls(nano, _DURATIONS[match[2]])
         raise UsageError(
             f"--budget-usd {text}: give dollars, up to {MAX_USD:,}, as 5/day, 20/month, or 100 (once and for all)."
         )
@@ -99,7 +99,7 @@ class KeyAllowance:
     @property
     def remedy(self) -> str:
         """What the key's holder can do when the allowance is spent, for error messages."""
-        more = "ask the operator of this server for more"
+        ask_for_more = "ask the operator of this server for more"
         if self.duration == "ever":
-            return more
-        return f"wait for the next {self.duration} (UTC), or {more}"
+            return ask_for_more
+        return f"wait for the next {self.duration} (UTC), or {ask_for_more}"

@@ -222,8 +222,8 @@ class Register:
 
     async def spending(self, key: str, period: str) -> KeySpending:
         """The dollars that were spent, and those that are reserved."""
-        found = select(_S.spent, _S.held).where(_S.key == key, _S.period == period)
-        return await self._spending(found) or KeySpending()
+        statement = select(_S.spent, _S.held).where(_S.key == key, _S.period == period)
+        return await self._spending(statement) or KeySpending()
 
     async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, KeySpending], ...]:
         """All keys, the oldest first, each with what it spent in its current period; nothing for one without a budget.
@@ -231,13 +231,13 @@ class Register:
         Args:
             now: in UTC.
         """
-        found = []
+        spendings = []
         for stored in await self.keys():
             allowance, spending = stored.caller.allowance, KeySpending()
             if allowance is not None:
                 spending = await self.spending(stored.caller.id or "", allowance.period(now))
-            found.append((stored, spending))
-        return tuple(found)
+            spendings.append((stored, spending))
+        return tuple(spendings)
 
     async def close(self) -> None:
         """Close the file or the connections. Calling twice is fine."""
@@ -299,8 +299,8 @@ class Secret:
 
 def public_part(text: str) -> str:
     """The public beginning of a key; "" if the text does not have the form of a key."""
-    found = _FORM.fullmatch(text)
-    return found[1] if found else ""
+    match = _FORM.fullmatch(text)
+    return match[1] if match else ""
 
 
 def matches_digest(text: str, digest: bytes) -> bool:

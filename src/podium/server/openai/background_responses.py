@@ -57,16 +57,16 @@ def stream_response(
     """
 
     async def produce(write: Write) -> None:
-        found = False
+        has_log = False
         events = background.logs.events(trace_id, caller.visible_owner, str(after))
         try:
             async with asyncio.timeout(seconds), aclosing(events) as pieces:
                 async for piece in pieces:
-                    found = True
+                    has_log = True
                     await write(piece)
         except TimeoutError:
             return
-        if not found:
+        if not has_log:
             raise invalid(
                 "stream: only a response in the background has events, at the server that makes it, until an hour "
                 "after its end; read it without stream.",

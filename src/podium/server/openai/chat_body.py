@@ -244,31 +244,31 @@ def _message(message: ChatMessage, worker: str | None) -> Message:
                 for call in message.tool_calls or ()
             )
             text = _text(message.content or "") or message.refusal or ""
-            said = Message(role="assistant", content=text, name=message.name, tool_calls=calls)
-            return _with_state(said, message, worker)
+            turn = Message(role="assistant", content=text, name=message.name, tool_calls=calls)
+            return _with_state(turn, message, worker)
         case ToolMessage():
             return Message(role="tool", content=_text(message.content), tool_call_id=message.tool_call_id)
         case _:
             return Message(role="system", content=_text(message.content), name=message.name)
 
 
-def _with_state(said: Message, message: AssistantMessage, worker: str | None) -> Message:
+def _with_state(turn: Message, message: AssistantMessage, worker: str | None) -> Message:
     """The message with its provider state: what Podium wrote, else the provider's own fields, for the one worker."""
     extras = [call.extra_content or {} for call in message.tool_calls or ()]
     for extra in (*extras[:1], message.extra_content or {}):
-        if (known := with_state(said, extra.get(KEY))) is not said:
+        if (known := with_state(turn, extra.get(KEY))) is not turn:
             return known
-    wanted = {"reasoning_content": message.reasoning_content} if said.tool_calls else {}
+    wanted = {"reasoning_content": message.reasoning_content} if turn.tool_calls else {}
     fields = {**wanted, "extra_content": message.extra_content}
     fields = {name: value for name, value in fields.items() if value}
     if worker is None or not (fields or any(extras)):
-        return said
+        return turn
     calls = [
         call.model_copy(update={"provider_state": json.dumps({"extra_content": extra}) if extra else ""})
-        for call, extra in zip(said.tool_calls, extras, strict=True)
+        for call, extra in zip(turn.tool_calls, extras, strict=True)
     ]
     state = ProviderState(worker=worker, fields=json.dumps(fields) if fields else "")
-    return said.model_copy(update={"provider_state": state, "tool_calls": tuple(calls)})
+    return turn.model_copy(update={"provider_state": state, "tool_calls": tuple(calls)})
 
 
 def _text(content: str | tuple[TextPart, ...] | tuple[UserPart, ...] | tuple[AssistantPart, ...]) -> str:

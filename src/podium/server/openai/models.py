@@ -26,14 +26,14 @@ def routes(service: Service) -> APIRouter:
 
     @router.get("/v1/models/{name:path}", responses=error_responses(401, 404, 429, 503))
     async def model(caller: RequestCaller, name: str) -> dict[str, Any]:
-        found = _models(service, caller).get(name)
-        if found is None:
+        entry = _models(service, caller).get(name)
+        if entry is None:
             raise not_found(
                 f"The model {name[:100]!r} does not exist; GET /v1/models lists them.",
                 "model",
                 code="model_not_found",
             )
-        return found
+        return entry
 
     return router
 

@@ -213,18 +213,18 @@ def to_messages(question: Question, answer: ServedAnswer) -> tuple[Message, ...]
 
 
 async def to_conversation(
-    given: str | tuple[Item, ...], service: Service, caller: Caller
+    input_items: str | tuple[Item, ...], service: Service, caller: Caller
 ) -> tuple[Message, ...]:
     """The input of a request as messages.
 
     Raises:
         APIError: 404, a reference names an item that is not stored.
     """
-    if isinstance(given, str):
-        return (Message(role="user", content=given),)
-    known = {item.id for item in given if not isinstance(item, ReferenceItem)}
+    if isinstance(input_items, str):
+        return (Message(role="user", content=input_items),)
+    known = {item.id for item in input_items if not isinstance(item, ReferenceItem)}
     items: list[Item] = []
-    for number, item in enumerate(given):
+    for number, item in enumerate(input_items):
         if not isinstance(item, ReferenceItem):
             items.append(item)
         elif item.id not in known and not item.id.startswith("rs_"):

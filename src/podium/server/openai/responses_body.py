@@ -188,17 +188,17 @@ def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedF
     Raises:
         APIError: 400 for a field that only chat completions have: it would replace what Podium sets itself.
     """
-    given, extra = unsupported.extra, {}
-    for name in sorted(given.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
+    passed, extra = unsupported.extra, {}
+    for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):
         raise invalid(
             f"Unknown field {name!r}; {suggestion(name, list(ResponseBody.model_fields))}",
             name,
             code="unknown_field",
         )
     foreign = ResponseBody.unsupported.keys() - ChatBody.unsupported.keys()
-    extra = {name: value for name, value in given.items() if name not in foreign | {"reasoning"}}
+    extra = {name: value for name, value in passed.items() if name not in foreign | {"reasoning"}}
     reasoning, verbosity = (
-        given.get("reasoning"),
+        passed.get("reasoning"),
         body.text and (body.text.model_extra or {}).get("verbosity"),
     )
     if isinstance(reasoning, dict) and reasoning.get("effort"):
@@ -208,7 +208,7 @@ def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedF
     if extra.get("top_logprobs"):
         extra["logprobs"] = True
     ignored = [name for name in unsupported.ignored if name != "text.verbosity"]
-    return UnsupportedFields((*ignored, *sorted(foreign & given.keys())), extra)
+    return UnsupportedFields((*ignored, *sorted(foreign & passed.keys())), extra)
 
 
 def _options(body: ResponseBody, extra: dict[str, Any], *, strict: bool) -> AnswerOptions:

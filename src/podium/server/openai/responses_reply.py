@@ -246,11 +246,11 @@ class ResponseWriter(ReplyWriter):
     def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes:
         return b"" if self._direct else self._think(line, podium=facts)
 
-    def _think(self, text: str, **more: Any) -> bytes:
+    def _think(self, text: str, **fields: Any) -> bytes:
         opening = b"" if self._reasoning_started else self._start_reasoning()
         self._lines.append(text)
         return opening + self._event(
-            "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **more
+            "reasoning_summary_text.delta", **self._reasoning_place, delta=text, **fields
         )
 
     def end(

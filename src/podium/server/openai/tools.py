@@ -112,9 +112,9 @@ def check_tool_choice(
     Raises:
         APIError: 400, it refers to a tool that the request does not have.
     """
-    given = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
-    if given and not tools and (strict or choice not in (None, "none", "auto")):
-        raise invalid(f"{given} is about tools, and the request has none.", given)
+    field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
+    if field and not tools and (strict or choice not in (None, "none", "auto")):
+        raise invalid(f"{field} is about tools, and the request has none.", field)
     if not tools or isinstance(choice, ForeignChoice):
         return None, parallel if tools else None
     if choice is None or isinstance(choice, str):
