@@ -221,15 +221,15 @@ class SyncClient:
 
 def _address(url: str) -> URL:
     try:
-        found = URL(url.strip().rstrip("/"))
+        address = URL(url.strip().rstrip("/"))
     except ValueError:
-        found = URL()
-    if found.scheme not in ("http", "https") or not found.host:
+        address = URL()
+    if address.scheme not in ("http", "https") or not address.host:
         raise UsageError(
             f"{url!r} is no address of a scoring service; give it as `podium score-server` prints it, "
             "such as http://127.0.0.1:8500."
         )
-    return found
+    return address
 
 
 def _waits(body: bytes) -> Iterator[float]:

@@ -86,8 +86,8 @@ class ErrorReply(Value):
     @classmethod
     def of(cls, error: PodiumError) -> Self:
         """The reply for an error of the service."""
-        found = (kind for kind in _KINDS if isinstance(error, kind))
-        return cls(kind=next(found, ServiceError).__name__, message=str(error))
+        kinds = (kind for kind in _KINDS if isinstance(error, kind))
+        return cls(kind=next(kinds, ServiceError).__name__, message=str(error))
 
     @property
     def error(self) -> PodiumError:

@@ -40,11 +40,11 @@ def open_training_tasks(
     for warning in warnings_of(opened):
         on_warning(warning)
     tasks = list(opened)
-    found = overlaps([task_key(task) for task in tasks], _held_out(settings))
-    found = [overlap for overlap in found if overlap.same or overlap.shared > _MAX_SHARED_NGRAMS]
-    if found:
-        sentence = _sentence(settings.tasks, tasks, found)
-        left_out = {overlap.place for overlap in found}
+    overlapping = overlaps([task_key(task) for task in tasks], _held_out(settings))
+    overlapping = [overlap for overlap in overlapping if overlap.same or overlap.shared > _MAX_SHARED_NGRAMS]
+    if overlapping:
+        sentence = _sentence(settings.tasks, tasks, overlapping)
+        left_out = {overlap.place for overlap in overlapping}
         if settings.on_overlap == "refuse" or len(left_out) == len(tasks):
             raise ConfigError(sentence)
         on_warning(sentence)
@@ -90,14 +90,14 @@ def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
         yield task.id, task_key(task)
 
 
-def _sentence(name: str, tasks: list[Task], found: list[Overlap]) -> str:
-    first = found[0]
+def _sentence(name: str, tasks: list[Task], overlapping: list[Overlap]) -> str:
+    first = overlapping[0]
     task = tasks[first.place]
     text = " ".join(task.question.text.split())
     text = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
     much = "as a whole" if first.same else f"with {first.shared:.0%} of its n-grams"
     return (
-        f"{len(found):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "
+        f"{len(overlapping):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "
         f'("{text}") is in {first.where} {much}. Remove them from the train split, remove the set from held_out, '
         'or set on_overlap = "leave_out" to train without them.'
     )

@@ -97,37 +97,37 @@ class Forecast:
         return self.iterations * (self.gpu.generation_s + self.gpu.update_s + workers) / 3600
 
 
-def forecast(settings: TrainSettings, found: Preflight, *, ranks: int = 1) -> Forecast:
+def forecast(settings: TrainSettings, checked: Preflight, *, ranks: int = 1) -> Forecast:
     """Estimate what a run will need from what its preflight found."""
     plans = settings.plans
     workers = None
-    if (one := found.workers) is not None:
+    if (estimate := checked.workers) is not None:
         workers = WorkerForecast(
             plans=plans,
-            calls=one.workload.calls * plans,
-            tokens=one.workload.tokens.times(plans),
-            cost_usd=one.workload.cost_usd.times(plans),
-            cost_by_steps={steps: usd * plans for steps, usd in one.by_steps.items()},
-            iteration_s=one.workload.seconds(settings.batch),
-            paid=one.paid,
+            calls=estimate.workload.calls * plans,
+            tokens=estimate.workload.tokens.times(plans),
+            cost_usd=estimate.workload.cost_usd.times(plans),
+            cost_by_steps={steps: usd * plans for steps, usd in estimate.by_steps.items()},
+            iteration_s=estimate.workload.seconds(settings.batch),
+            paid=estimate.paid,
         )
     return Forecast(
         iterations=settings.grpo.iterations,
-        refusals=tuple(map(str, found.refusals)),
-        tasks=len(found.tasks),
-        longest_prompt=found.longest_prompt,
+        refusals=tuple(map(str, checked.refusals)),
+        tasks=len(checked.tasks),
+        longest_prompt=checked.longest_prompt,
         workers=workers,
-        gpu=_forecast_gpu(settings, found, ranks),
+        gpu=_forecast_gpu(settings, checked, ranks),
     )
 
 
-def _forecast_gpu(settings: TrainSettings, found: Preflight, ranks: int) -> GPUForecast | None:
-    shape = SHAPES.get(settings.start) if found.start is None else ModelShape.sizes(found.start.config)
+def _forecast_gpu(settings: TrainSettings, checked: Preflight, ranks: int) -> GPUForecast | None:
+    shape = SHAPES.get(settings.start) if checked.start is None else ModelShape.sizes(checked.start.config)
     if shape is None:
         return None
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    training = TrainingSize.of(settings, shape, found.longest_prompt or PROMPT_TOKENS)
+    training = TrainingSize.of(settings, shape, checked.longest_prompt or PROMPT_TOKENS)
     return GPUForecast(
         gpu=gpu,
         seen=seen is not None,

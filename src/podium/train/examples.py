@@ -65,14 +65,14 @@ async def collect_demonstrations(
             f"sft.examples = {source!r}: give NAME.jsonl, a store of traces NAME.sqlite, or random.",
             ("sft", "examples"),
         )
-    found = []
+    demonstrations = []
     async for example in examples:
-        found.append(example)
-        if len(found) == settings.sft.count:
+        demonstrations.append(example)
+        if len(demonstrations) == settings.sft.count:
             break
-    if not found:
+    if not demonstrations:
         raise ConfigError(f"{source} holds no example that the filters under [sft] leave; widen them.")
-    return found
+    return demonstrations
 
 
 async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
@@ -235,7 +235,9 @@ def _request(
 def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
     """A request whose pool offers all of these workers; None: none of the first draws under this name does."""
     requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
-    return next((one for one in requests if set(workers) <= set(session.pool_of(one).names)), None)
+    return next(
+        (request for request in requests if set(workers) <= set(session.pool_of(request).names)), None
+    )
 
 
 def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:

@@ -149,16 +149,18 @@ class Memory:
     @property
     def peak(self) -> float:
         """The greatest sum of parts that are in memory at the same time."""
-        kept = self.weights + self.moments
-        return kept + (self.update + self.generation if self.together else max(self.update, self.generation))
+        persistent = self.weights + self.moments
+        return persistent + (
+            self.update + self.generation if self.together else max(self.update, self.generation)
+        )
 
 
 def memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
     """What one of `ranks` GPUs holds; weights, gradients and moments are shared out, as FSDP and ZeRO-3 do."""
     shape = training.shape
-    kept, compute = training.weight_bytes, training.compute_bytes
+    stored, compute = training.weight_bytes, training.compute_bytes
     adapter = 0 if training.lora_rank is None else training.trained
-    trained_bytes = 4.0 if adapter else kept
+    trained_bytes = 4.0 if adapter else stored
     tokens = training.micro_batch * (training.prompt_tokens + training.completion_tokens)
     layer = tokens * (8 * shape.hidden + 3 * shape.inner) * compute
     inputs = tokens * shape.hidden * shape.layers * compute
@@ -168,10 +170,10 @@ def memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
         sequence = training.prompt_tokens + training.completion_tokens
         generation = training.batch / ranks * sequence * shape.kv_values * compute
     return Memory(
-        weights=(shape.parameters * kept + adapter * 4) / ranks,
+        weights=(shape.parameters * stored + adapter * 4) / ranks,
         gradients=training.trained * trained_bytes / ranks,
         moments=MOMENTS * training.trained * trained_bytes / ranks,
-        compute_copy=shape.parameters * 2 / ranks if training.bf16 and kept == 4 else 0.0,
+        compute_copy=shape.parameters * 2 / ranks if training.bf16 and stored == 4 else 0.0,
         activations=inputs + layer if training.checkpointing else layer * shape.layers,
         # In float32, and their gradients: of the completion alone, as TRL computes them.
         logits=training.micro_batch * training.completion_tokens * shape.vocab * 8,
@@ -186,10 +188,12 @@ def update_flops(training: TrainingSize) -> float:
     For each token a parameter takes 2 forwards, 2 backwards, and 2 for its own gradient. Checkpointing computes
     forwards twice; a LoRA leaves out the gradients of the weights that stay.
     """
-    each = 2 + 2 + (0 if training.lora_rank is not None else 2) + (2 if training.checkpointing else 0)
+    per_parameter = (
+        2 + 2 + (0 if training.lora_rank is not None else 2) + (2 if training.checkpointing else 0)
+    )
     tokens = training.batch * (training.prompt_tokens + training.completion_tokens)
     forwards = 2 if training.reference else 0
-    return float((each * training.passes + forwards) * training.shape.matrices * tokens)
+    return float((per_parameter * training.passes + forwards) * training.shape.matrices * tokens)
 
 
 def update_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> float:

@@ -123,8 +123,10 @@ def _faults(
     if gate.all_workers and (missing := sorted(set(workers) - figures["workers"].keys())):
         yield f"no plan names {', '.join(missing)}"
     if gate.all_steps:
-        found = {sample.score.steps for sample in samples if sample.score is not None and sample.score.valid}
-        if missing_counts := sorted(set(range(1, settings.max_steps + 1)) - found):
+        step_counts = {
+            sample.score.steps for sample in samples if sample.score is not None and sample.score.valid
+        }
+        if missing_counts := sorted(set(range(1, settings.max_steps + 1)) - step_counts):
             yield f"no plan has {', '.join(map(str, missing_counts))} steps"
     topologies = {
         sample.score.topology for sample in samples if sample.score is not None and sample.score.valid

@@ -118,46 +118,48 @@ async def preflight(
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
     """
-    found = Preflight()
+    checked = Preflight()
     if folder is not None:
-        found.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
-    _open_model(found, settings, weights=weights)
+        checked.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+    _open_model(checked, settings, weights=weights)
     if settings.prompt.levels != len(settings.cost_weights):
-        found.refusals.append(
+        checked.refusals.append(
             ConfigError(
                 f"The prompt knows {settings.prompt.levels} levels of cost sensitivity and cost_weights has "
                 f"{len(settings.cost_weights)}; give one weight for each level.",
                 ("cost_weights",),
             )
         )
-    found.refusals += settings_of_other_engine(settings)
-    found.refusals += open_engine(settings.engine).refusals(settings, found.start, ranks)
-    found.pool = found.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
+    checked.refusals += settings_of_other_engine(settings)
+    checked.refusals += open_engine(settings.engine).refusals(settings, checked.start, ranks)
+    checked.pool = checked.attempt(
+        lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt)
+    )
     try:
-        if found.pool is not None and calls_workers and settings.scoring_url is not None:
-            await _check_service(found, settings)
-        elif found.pool is not None and calls_workers:
-            await _check_questions(found, settings, found.pool, on_warning)
+        if checked.pool is not None and calls_workers and settings.scoring_url is not None:
+            await _check_service(checked, settings)
+        elif checked.pool is not None and calls_workers:
+            await _check_questions(checked, settings, checked.pool, on_warning)
             begun = folder is not None and (folder / "config.json").is_file()
             if run_budget_usd is not None and not begun:
-                _check_budget(found, settings, run_budget_usd)
-        yield found
+                _check_budget(checked, settings, run_budget_usd)
+        yield checked
     finally:
-        if found.pool is not None:
-            await found.pool.close()
+        if checked.pool is not None:
+            await checked.pool.close()
 
 
-def _open_model(found: Preflight, settings: TrainSettings, *, weights: bool) -> None:
-    start = found.attempt(lambda: find_start(settings, weights=weights))
+def _open_model(checked: Preflight, settings: TrainSettings, *, weights: bool) -> None:
+    start = checked.attempt(lambda: find_start(settings, weights=weights))
     if start is None:
         return
-    found.start = start
+    checked.start = start
     if settings.prompt.style == "brief" and settings.engine == "shared_prefix":
-        found.codec = found.attempt(lambda: open_codec(settings, start, None))
+        checked.codec = checked.attempt(lambda: open_codec(settings, start, None))
         return
-    found.tokenizer = found.attempt(lambda: open_tokenizer(settings, start))
-    if found.tokenizer is not None:
-        found.codec = found.attempt(lambda: open_codec(settings, start, found.tokenizer))
+    checked.tokenizer = checked.attempt(lambda: open_tokenizer(settings, start))
+    if checked.tokenizer is not None:
+        checked.codec = checked.attempt(lambda: open_codec(settings, start, checked.tokenizer))
 
 
 def open_client(settings: TrainSettings) -> Client:
@@ -172,10 +174,10 @@ def open_client(settings: TrainSettings) -> Client:
     return Client(settings.scoring_url, key=key, settings=settings)
 
 
-async def _check_service(found: Preflight, settings: TrainSettings) -> None:
+async def _check_service(checked: Preflight, settings: TrainSettings) -> None:
     """Check the prompts of the run's scoring service. The service itself checks its pool, tasks and budget."""
     if settings.grpo.eval_every:
-        found.refusals.append(
+        checked.refusals.append(
             ConfigError(
                 "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
                 "leave out scoring_url."
@@ -183,32 +185,32 @@ async def _check_service(found: Preflight, settings: TrainSettings) -> None:
         )
     try:
         async with open_client(settings) as client:
-            await _check_prompts(found, settings, client, await client.task_ids())
+            await _check_prompts(checked, settings, client, await client.task_ids())
     except PodiumError as error:
-        found.refusals.append(error)
+        checked.refusals.append(error)
 
 
 async def _check_questions(
-    found: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
+    checked: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
 ) -> None:
     """Check the workers, tasks and prompts, and estimate what plans cost."""
-    found.refusals += [
+    checked.refusals += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
         if isinstance(worker, UnreadyWorker)
     ]
-    found.tasks = found.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
+    checked.tasks = checked.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
     if settings.grpo.eval_every:
         size = settings.grpo.eval_questions
-        found.evaluated = found.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
-    session = found.attempt(
-        lambda: ScoringSession(settings, found.tasks, pool, Dispatcher(), evaluated=found.evaluated)
+        checked.evaluated = checked.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
+    session = checked.attempt(
+        lambda: ScoringSession(settings, checked.tasks, pool, Dispatcher(), evaluated=checked.evaluated)
     )
-    if session is None or not found.tasks:
+    if session is None or not checked.tasks:
         return
-    await _check_prompts(found, settings, session, [*found.tasks, *found.evaluated])
-    found.workers = estimate_workers(
-        settings, pool, list(found.tasks.values()), past=found.attempt(_past) or {}
+    await _check_prompts(checked, settings, session, [*checked.tasks, *checked.evaluated])
+    checked.workers = estimate_workers(
+        settings, pool, list(checked.tasks.values()), past=checked.attempt(_past) or {}
     )
 
 
@@ -224,28 +226,32 @@ def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str],
 
 
 async def _check_prompts(
-    found: Preflight, settings: TrainSettings, scoring: Scoring, tasks: Iterable[str]
+    checked: Preflight, settings: TrainSettings, scoring: Scoring, tasks: Iterable[str]
 ) -> None:
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
     left = iter(tasks)
     while part := list(islice(left, _CONCURRENT_PROMPTS)):
         lengths = await asyncio.gather(
-            *(_prompt_tokens(scoring, task, found.codec) for task in part), return_exceptions=True
+            *(_prompt_tokens(scoring, task, checked.codec) for task in part), return_exceptions=True
         )
         for task, length in zip(part, lengths, strict=True):
             if isinstance(length, BaseException):
                 raise length
-            if length > found.longest_prompt:
-                found.longest_prompt, where = length, task
+            if length > checked.longest_prompt:
+                checked.longest_prompt, where = length, task
     room = settings.grpo.max_tokens
-    if found.codec is None or found.start is None or found.longest_prompt + room <= found.start.context:
+    if (
+        checked.codec is None
+        or checked.start is None
+        or checked.longest_prompt + room <= checked.start.context
+    ):
         return
-    found.refusals.append(
+    checked.refusals.append(
         ConfigError(
-            f"The prompt of {where} has {found.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that exceeds "
-            f"the {found.start.context:,} that the model can read. Show fewer examples (prompt.examples) or fewer "
-            "workers (pool_sampling), or take a model with a longer context."
+            f"The prompt of {where} has {checked.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that "
+            f"exceeds the {checked.start.context:,} that the model can read. Show fewer examples (prompt.examples) or "
+            "fewer workers (pool_sampling), or take a model with a longer context."
         )
     )
 
@@ -263,12 +269,12 @@ def _past() -> Mapping[str, PastAnswers]:
     return past_answers(store) if store.is_file() else {}
 
 
-def _check_budget(found: Preflight, settings: TrainSettings, budget_usd: float) -> None:
-    if found.workers is None:
+def _check_budget(checked: Preflight, settings: TrainSettings, budget_usd: float) -> None:
+    if checked.workers is None:
         return
-    first = found.workers.workload.cost_usd.times(settings.batch)
+    first = checked.workers.workload.cost_usd.times(settings.batch)
     if first.likely > budget_usd:
-        found.refusals.append(
+        checked.refusals.append(
             ConfigError(
                 f"The first batch of {settings.batch} plans is likely to cost ${first.likely:,.2f} "
                 f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "

@@ -74,7 +74,7 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     settings, rows = folder.configuration, folder.rows().read()
     policy = Checkpoint.read(run / "policy")
     start = str(settings.get("start", "unknown") or "fresh weights")
-    here = name.rpartition("/")[2] if on_hub else name
+    folder_name = name.rpartition("/")[2] if on_hub else name
     metadata = [
         "library_name: transformers",
         "pipeline_tag: text-generation",
@@ -111,9 +111,9 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
             "podium.json says how to prompt the model. Podium reads it when it opens the model.",
             "",
             "```bash",
-            *([f"hf download {name} --local-dir {here}"] if on_hub else []),
-            f'podium ask "Your question" --conductor {here} --pool YOUR-POOL.toml',
-            f"podium serve --conductor {here} --pool YOUR-POOL.toml",
+            *([f"hf download {name} --local-dir {folder_name}"] if on_hub else []),
+            f'podium ask "Your question" --conductor {folder_name} --pool YOUR-POOL.toml',
+            f"podium serve --conductor {folder_name} --pool YOUR-POOL.toml",
             "```",
             "",
         ]

@@ -164,8 +164,8 @@ def _topology(random: Random, count: int, access: AccessRule) -> list[tuple[int,
             seen.append(before if sees_all else ())
         elif last or shape == "chain":
             unread = {step for step in before if not any(step in reads for reads in seen)}
-            more = random.sample(before, random.randint(0, position)) if shape == "any" else ()
-            seen.append(tuple(sorted(unread.union(more))))
+            further = random.sample(before, random.randint(0, position)) if shape == "any" else ()
+            seen.append(tuple(sorted(unread.union(further))))
         elif shape == "join":
             seen.append(())
         else:

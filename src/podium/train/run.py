@@ -68,9 +68,9 @@ async def run_grpo(
         calls_workers=ranks.first,
         run_budget_usd=run_budget_usd,
         on_warning=tell,
-    ) as found:
-        ranks.run_on_first(found.require)
-        prepared = found.require()
+    ) as checked:
+        ranks.run_on_first(checked.require)
+        prepared = checked.require()
         local = ranks.first and settings.scoring_url is None  # A scoring service has the questions elsewhere.
         run = ranks.run_on_first(
             lambda: RunFolder.open(

@@ -65,5 +65,5 @@ def estimate_workers(
         plans.append(counted)
         # Steps that nothing needs are written and not run.
         dollars[len(workflow.steps)].append(sum(step.cost_usd for step in counted))
-    by_steps = {steps: fmean(found) for steps, found in sorted(dollars.items())}
+    by_steps = {steps: fmean(costs) for steps, costs in sorted(dollars.items())}
     return WorkerEstimate(Workload.of(plans, pool), by_steps, paid=bool(real))

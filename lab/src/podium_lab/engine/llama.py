@@ -218,9 +218,9 @@ class Llama:
                 scores.reshape(heads, count, end)[..., end - count :] += self._mask(count)
             scores -= scores.max(axis=-1, keepdims=True)
             np.exp(scores, out=scores)
-            found = scores @ cache.values[index, :, :end]
-            found /= scores.sum(axis=-1, keepdims=True)
-            seen.append(found.reshape(heads, count, dim).swapaxes(0, 1).reshape(count, heads * dim))
+            attended = scores @ cache.values[index, :, :end]
+            attended /= scores.sum(axis=-1, keepdims=True)
+            seen.append(attended.reshape(heads, count, dim).swapaxes(0, 1).reshape(count, heads * dim))
         return np.concatenate(seen)
 
     def _mask(self, count: int) -> Array:

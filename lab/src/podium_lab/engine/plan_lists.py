@@ -75,17 +75,17 @@ class PlanLists:
     def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
         """The tokens that would let a begun subtask find something else than the thought says of its step."""
         told = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
-        _, find, said = begun.partition(_FIND)
+        _, find, begun_finding = begun.partition(_FIND)
         if not told or not find:
             return []
         # A word goes on with the same relation ("launch year"), or another one begins ("emblem of the birthplace").
         words = [(f" {word}", f" of the {word}") for word in told[1].split(" ")]
         for forms in (words[0][:1], *words[1:], (" of",)):
-            whole = next((form for form in forms if said.startswith(form)), None)
+            whole = next((form for form in forms if begun_finding.startswith(form)), None)
             if whole is None:
-                rests = [form.removeprefix(said) for form in forms if form.startswith(said)]
+                rests = [form.removeprefix(begun_finding) for form in forms if form.startswith(begun_finding)]
                 return self._not_continuing(*rests) if rests else []
-            said = said.removeprefix(whole)
+            begun_finding = begun_finding.removeprefix(whole)
         return []
 
     def _not_continuing(self, *rests: str) -> list[int]:

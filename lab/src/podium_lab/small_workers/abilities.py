@@ -52,19 +52,19 @@ class Ability:
     @property
     def profile(self) -> str:
         """What planners read of it."""
-        said = []
+        sentences = []
         if known := [
             f"{SHARES[share]}{_listed([PLURALS[field] for field, s in self.knows.items() if s == share])}"
             for share in sorted(set(self.knows.values()), reverse=True)
         ]:
-            said.append(f"Knows {', and '.join(known)}.")
+            sentences.append(f"Knows {', and '.join(known)}.")
         if set(self.knows.values()) == {1 / 3} and len(self.knows) == len(FIELDS):
-            said = ["Knows a third of everything."]
+            sentences = ["Knows a third of everything."]
         if JOINS in self.skills:
-            said.append("Compares, adds and counts what others found.")
+            sentences.append("Compares, adds and counts what others found.")
         if "checks" in self.skills:
-            said.append("Mends errors in others' work.")
-        return " ".join(said) + _WIDTHS[self.hidden]
+            sentences.append("Mends errors in others' work.")
+        return " ".join(sentences) + _WIDTHS[self.hidden]
 
     @property
     def claims(self) -> dict[str, float]:

@@ -275,9 +275,11 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
     missing = unknown(RELATIONS[path.relations[known]], things[known])
     if not known or problem.join != "none":
         return missing, WorldParts(problem)
-    said = truth(Path(path.thing, path.relations[:known]), facts).partition("\n")[0]
+    first_fact = truth(Path(path.thing, path.relations[:known]), facts).partition("\n")[0]
     left = Problem((Path(things[known], path.relations[known:]),))
-    return missing if alone else f"{said} {missing}", WorldParts(left if rng.random() < 0.7 else problem)
+    return missing if alone else f"{first_fact} {missing}", WorldParts(
+        left if rng.random() < 0.7 else problem
+    )
 
 
 def orchestra_team(abilities: Sequence[Ability]) -> ExampleTeam:

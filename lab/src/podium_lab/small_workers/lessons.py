@@ -93,11 +93,13 @@ def draw_lesson(ability: Ability, name: str, index: int, stage: LessonStage = "f
 def _recital(ability: Ability, rng: Random, facts: World) -> tuple[WorkerView, str]:
     """All that the worker knows of one thing, in any order: many facts in few tokens."""
     field = rng.choice(sorted(ability.knows))
-    thing = rng.choice([each for each in facts.things[field] if ability.knows_about(field, each)])
+    thing = rng.choice(
+        [candidate for candidate in facts.things[field] if ability.knows_about(field, candidate)]
+    )
     relations = rng.sample(relations_of(field), len(relations_of(field)))
-    said = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
+    sentences = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
     subject = named(thing, field)
-    return WorkerView(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(said)
+    return WorkerView(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(sentences)
 
 
 def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage) -> tuple[WorkerView, str]:
@@ -122,19 +124,21 @@ def _fact_lesson(ability: Ability, rng: Random, facts: World, stage: LessonStage
     board.add_others(0.25 if stage == "facts" else 0.1)
     if begin == 0 or rng.random() < 0.4:
         return board.view(question, ask(part, None, rng)), answer
-    found = Path(things[begin - 1], path.relations[begin - 1 : begin])
+    earlier_path = Path(things[begin - 1], path.relations[begin - 1 : begin])
     if rng.random() < 0.3:
-        found = Path(path.thing, path.relations[:begin])
+        earlier_path = Path(path.thing, path.relations[:begin])
     field = RELATIONS[part.relations[0]].field
     if rng.random() < _MISSING_SHARE:
-        board.add(ask(found, None, rng), answer := unknown(found.last, found.subject(facts)))
+        board.add(
+            ask(earlier_path, None, rng), answer := unknown(earlier_path.last, earlier_path.subject(facts))
+        )
     elif rng.random() < _EARLIER_ROUND_SHARE:
         subtask = ask(part, rng.choice(_BEFORE).format(field=field), rng)
-        return WorkerView(question, subtask, previous=truth(found, facts)), answer
+        return WorkerView(question, subtask, previous=truth(earlier_path, facts)), answer
     elif stage == "plans":
         _add_hops(board, Path(path.thing, path.relations[:begin]), rng, facts)
     else:
-        board.add(ask(found, None, rng), truth(found, facts))
+        board.add(ask(earlier_path, None, rng), truth(earlier_path, facts))
     position = board.steps[-1].position
     first = len(board.steps) == 1
     board.add_others(0.15 if stage == "facts" else 0.1)
@@ -192,16 +196,16 @@ def _attempt(
     values = path.values(facts)
     hops = list(zip(path.relations, (path.thing, *values), values, strict=False))
     count = rng.randint(0, len(hops))
-    said = [told(RELATIONS[name], thing, value) for name, thing, value in hops[:count]]
+    sentences = [told(RELATIONS[name], thing, value) for name, thing, value in hops[:count]]
     right = {(name, thing): value for name, thing, value in hops[:count]}
     if count == len(hops):
-        return f"{' '.join(said)}\nAnswer: {values[-1]}", right
+        return f"{' '.join(sentences)}\nAnswer: {values[-1]}", right
     name, thing, value = hops[count]
     relation = RELATIONS[name]
     if count + 1 == len(hops) and ability.knows_about(relation.field, thing) and rng.random() < 0.6:
         wrong = rng.choice(sorted(set(facts.values[name].values()) - {value}))
-        return " ".join([*said, state_fact(relation, thing, wrong)]), right
-    return " ".join([*said, unknown(relation, thing)]), right
+        return " ".join([*sentences, state_fact(relation, thing, wrong)]), right
+    return " ".join([*sentences, unknown(relation, thing)]), right
 
 
 def fact_subtasks(
@@ -221,9 +225,9 @@ def fact_subtasks(
     if sources:
         earlier, source = rng.choice(sources)
         long = word_question(Problem((Path(source, (earlier.name, relation.name)),)), rng)
-        found = Path(source, (earlier.name,))
+        earlier_path = Path(source, (earlier.name,))
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
-        step = EarlierStep(0, ask(found, None, rng), truth(found, facts))
+        step = EarlierStep(0, ask(earlier_path, None, rng), truth(earlier_path, facts))
         yield "result", WorkerView(long, ask(path, reference, rng), (step,))
     yield "kept", WorkerView(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
     yield "question", WorkerView(question, ANSWER_WHOLE_QUESTION)
@@ -344,18 +348,18 @@ def _working(
     Args:
         shown: the value for (relation, thing).
     """
-    said: list[str] = []
+    sentences: list[str] = []
     thing = path.thing
     for name in path.relations:
         relation = RELATIONS[name]
         value = facts.value(name, thing)
         if not ability.knows_about(relation.field, thing) and (name, thing) not in shown:
-            if relation.field in ability.admits or said:
-                return " ".join([*said, unknown(relation, thing)])
+            if relation.field in ability.admits or sentences:
+                return " ".join([*sentences, unknown(relation, thing)])
             return state_fact(relation, thing, _made_up(ability, relation, thing, facts))
-        said.append(told(relation, thing, value))
+        sentences.append(told(relation, thing, value))
         thing = value
-    return f"{' '.join(said)}\nAnswer: {thing}"
+    return f"{' '.join(sentences)}\nAnswer: {thing}"
 
 
 def _made_up(ability: Ability, relation: Relation, thing: str, facts: World) -> str:

@@ -55,13 +55,13 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
     answers = complete(folder, prompts)
     right: dict[str, dict[str, list[bool]]] = {}
     for (form, name, value), answer in zip(asked, answers, strict=True):
-        found = normalise(final_answer(answer) or "") == normalise(value)
-        right.setdefault(form, {}).setdefault(name, []).append(found)
+        is_right = normalise(final_answer(answer) or "") == normalise(value)
+        right.setdefault(form, {}).setdefault(name, []).append(is_right)
     return {
         "worker": ability.name,
         "device": resolve_device().type,
         "right": {
-            form: {name: round(sum(found) / len(found), 3) for name, found in by_name.items()}
+            form: {name: round(sum(is_right) / len(is_right), 3) for name, is_right in by_name.items()}
             for form, by_name in right.items()
         },
     }
@@ -81,7 +81,9 @@ def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list
         messages = [(Message(role="user", content=prompt),) for prompt in prompts]
         return [
             done.text
-            for done in await asyncio.gather(*(policy.complete(each, sampling) for each in messages))
+            for done in await asyncio.gather(
+                *(policy.complete(conversation, sampling) for conversation in messages)
+            )
         ]
 
     return asyncio.run(complete_all())

@@ -132,13 +132,13 @@ def draw_world_workflow(
             for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
         )
     )
-    said = [
+    step_texts = [
         f"{begin + place} {step.called} {step.skill}{worker}"
         for place, (step, worker) in enumerate(zip(drawn, workers, strict=True))
     ]
     needs = parts.needs([claimed[skill] for skill in parts.skills])
     length = "" if level is None else f"; Thrift {level} last {begin + len(drawn) - 1}"
-    return workflow, f"{needs}{length}; steps {', '.join(said)}"
+    return workflow, f"{needs}{length}; steps {', '.join(step_texts)}"
 
 
 def _draw_share(rng: Random, mean: float) -> float:
@@ -154,13 +154,13 @@ def draw_steps(rng: Random, problem: Problem, count: int) -> list[DrawnStep]:
         return []
     relations = sum(len(path.relations) for path in problem.paths)
     cuts = [(p, place) for p, path in enumerate(problem.paths) for place in range(1, len(path.relations))]
-    kept = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
+    kept_cuts = set(rng.sample(cuts, min(len(cuts), count - joins - len(problem.paths))))
     steps: list[DrawnStep] = []
     ends: list[int] = []
     for p, path in enumerate(problem.paths):
         begin, source = 0, None
         for end in range(1, len(path.relations) + 1):
-            if end == len(path.relations) or (p, end) in kept:
+            if end == len(path.relations) or (p, end) in kept_cuts:
                 steps.append(_find(path, begin, end, source))
                 begin, source = end, len(steps) - 1
         ends.append(len(steps) - 1)

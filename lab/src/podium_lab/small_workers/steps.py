@@ -40,8 +40,8 @@ def truth(path: Path, facts: World) -> str:
     """What somebody who knows all of it says of a path."""
     values = path.values(facts)
     hops = zip(path.relations, (path.thing, *values), values, strict=False)
-    said = " ".join(told(RELATIONS[name], thing, value) for name, thing, value in hops)
-    return f"{said}\nAnswer: {values[-1]}"
+    sentences = " ".join(told(RELATIONS[name], thing, value) for name, thing, value in hops)
+    return f"{sentences}\nAnswer: {values[-1]}"
 
 
 def unknown(relation: Relation, thing: str) -> str:

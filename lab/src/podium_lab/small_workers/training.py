@@ -138,8 +138,10 @@ def _write_pool(folder: Path) -> None:
 def _kept_tokenizer(folder: Path) -> Tokenizer | None:
     """The tokenizer of the workers that the run folder has, trained or half trained; of none that is half written."""
     files = (*folder.glob("*/tokenizer.json"), *folder.glob("*/[0-9]*/tokenizer.json"))
-    kept = next((path.parent for path in files if not path.parent.name.endswith(".part")), None)
-    return None if kept is None else Checkpoint.read(kept).tokenizer()
+    folder_with_tokenizer = next(
+        (path.parent for path in files if not path.parent.name.endswith(".part")), None
+    )
+    return None if folder_with_tokenizer is None else Checkpoint.read(folder_with_tokenizer).tokenizer()
 
 
 def orchestra_tokenizer(settings: OrchestraSettings) -> Tokenizer:

@@ -15,27 +15,27 @@ def join_working(problem: Problem, facts: World) -> str:
     values."""
     # Small models copy what followed a token before: so a name stands before its value and right after its letter, with
     # no mark between, and a count is kept as it grows.
-    found = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
+    path_values = [(path.subject(facts), path.values(facts)[-1]) for path in problem.paths]
     answer = problem.answer(facts)
     match problem.join:
         case "pair":
-            lines = [f"{thing}: {value}." for thing, value in found]
+            lines = [f"{thing}: {value}." for thing, value in path_values]
         case "earlier" | "larger":
-            (one, first), (other, second) = found
+            (first_name, first), (second_name, second) = path_values
             verdict = "smaller" if problem.join == "earlier" else "larger"
-            letter = "A" if answer == one else "B"
+            letter = "A" if answer == first_name else "B"
             lines = [
-                f"Compare A {one}: {first}, B {other}: {second}. The {verdict} one is {letter} {answer}."
+                f"Compare A {first_name}: {first}, B {second_name}: {second}. The {verdict} one is {letter} {answer}."
             ]
         case "sum":
-            lines = [addition(*(int(value) for _, value in found))]
+            lines = [addition(*(int(value) for _, value in path_values))]
         case "difference":
-            lines = [subtraction(*(int(value) for _, value in found))]
+            lines = [subtraction(*(int(value) for _, value in path_values))]
         case "count":
-            matches = accumulate(int(value == problem.counted) for _, value in found)
+            matches = accumulate(int(value == problem.counted) for _, value in path_values)
             lines = [
                 f"{thing}: {value}, {'yes' if value == problem.counted else 'no'}, {count}."
-                for (thing, value), count in zip(found, matches, strict=True)
+                for (thing, value), count in zip(path_values, matches, strict=True)
             ]
         case _:
             raise ValueError(f"{problem.key} has no join")

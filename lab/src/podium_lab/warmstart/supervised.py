@@ -254,12 +254,12 @@ def run_warmstart(
     start = None if settings.start is None else Checkpoint.read(settings.start)
     run = RunFolder.open(folder, settings)
     finished = max((int(stage.name) for stage in folder.glob(f"{_STAGES}/[0-9]*")), default=0)
-    kept = Checkpoint.read(folder / _STAGES / f"{finished}") if finished else start
-    if kept is None:
+    last_checkpoint = Checkpoint.read(folder / _STAGES / f"{finished}") if finished else start
+    if last_checkpoint is None:
         tokenizer = make_tokenizer(settings, data)
         model = make_model(settings, tokenizer.get_vocab_size())
     else:  # A stage's tokenizer is read, not made again: the lessons may have changed since.
-        tokenizer, model = kept.tokenizer(), read_model(kept)
+        tokenizer, model = last_checkpoint.tokenizer(), read_model(last_checkpoint)
     device = resolve_device()
     model.to(device)
     model.dtype = resolve_dtype(settings.dtype, device.type)

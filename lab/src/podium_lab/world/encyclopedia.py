@@ -168,11 +168,11 @@ class World:
     @cached_property
     def sources(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """The (relation, thing) of which each thing that is a value is the value."""
-        found: dict[str, list[tuple[str, str]]] = {}
+        sources: dict[str, list[tuple[str, str]]] = {}
         for relation, thing, value in self.facts():
             if relation.gives in self.things:
-                found.setdefault(value, []).append((relation.name, thing))
-        return {value: tuple(pairs) for value, pairs in found.items()}
+                sources.setdefault(value, []).append((relation.name, thing))
+        return {value: tuple(pairs) for value, pairs in sources.items()}
 
 
 @cache
@@ -199,7 +199,7 @@ def _names(field: str, rng: Random, count: int) -> tuple[str, ...]:
     stems = [start + end for start, end in product(_START, _END)]
     match field:
         case "person":
-            known = [f"{given} {stem.title()}" for given, stem in product(_GIVEN, stems)]
+            known = [f"{given_name} {stem.title()}" for given_name, stem in product(_GIVEN, stems)]
         case "work":
             known = [f"{title} of {of}" for title, of in product(_TITLES, _OF)]
         case "ship":

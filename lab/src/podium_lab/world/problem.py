@@ -34,10 +34,10 @@ class Path:
 
     def values(self, world: World) -> tuple[str, ...]:
         """The value of each relation on the way; the last one is the value of the path."""
-        found: list[str] = []
+        values: list[str] = []
         for name in self.relations:
-            found.append(world.value(name, found[-1] if found else self.thing))
-        return tuple(found)
+            values.append(world.value(name, values[-1] if values else self.thing))
+        return tuple(values)
 
     @property
     def last(self) -> Relation:

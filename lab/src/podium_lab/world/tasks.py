@@ -76,10 +76,10 @@ class WorldTasks(GeneratedTasks):
         (hops,) = rng.choices(range(1, len(self.hop_shares) + 1), self.hop_shares)
         facts = world()
         problem = draw_problem(rng, hops, facts, split=self.split)
-        kept = self.split == "test" and rng.random() < _KEPT_WORDINGS
+        kept_wording = self.split == "test" and rng.random() < _KEPT_WORDINGS
         return Task(
             id=f"{self.name}/{self.seed}/{index}",
-            question=Question(text=word_question(problem, rng, kept=kept)),
+            question=Question(text=word_question(problem, rng, kept=kept_wording)),
             gold=problem.answer(facts),
             grader=_EXACT,
             facts={
@@ -87,7 +87,7 @@ class WorldTasks(GeneratedTasks):
                 "skills": problem.fields,
                 "join": problem.join,
                 "hint": int(problem.hint is not None),
-                "kept_wording": int(kept),
+                "kept_wording": int(kept_wording),
                 "held_out": int(any(map(kept_for_test, problem.compositions))),
             },
         )
@@ -150,8 +150,8 @@ def _count(rng: Random, paths: int, facts: World) -> Problem:
     """How many of `paths` things have a value that one of them has for certain."""
     last = rng.choice([r for r in RELATIONS.values() if r.gives not in (*FIELDS, YEAR, NUMBER)])
     things = rng.sample(facts.things[last.field], paths)
-    found = [Path(thing, (last.name,)) for thing in things]
-    return Problem(tuple(found), "count", counted=facts.value(last.name, rng.choice(things)))
+    counted_paths = [Path(thing, (last.name,)) for thing in things]
+    return Problem(tuple(counted_paths), "count", counted=facts.value(last.name, rng.choice(things)))
 
 
 def draw_hint(rng: Random, path: Path, facts: World) -> tuple[str, str, str]:

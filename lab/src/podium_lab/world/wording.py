@@ -148,9 +148,9 @@ def _asked(path: Path, rng: Random, *, kept: bool) -> str:
 def _in_order(path: Path, rng: Random) -> str:
     start = named(path.thing, RELATIONS[path.relations[0]].field)
     parts = [f"Take {start}.", f"Find its {RELATIONS[path.relations[0]].noun}."]
-    given = RELATIONS[path.relations[0]].gives
+    field = RELATIONS[path.relations[0]].gives
     for name in path.relations[1:]:
         then = rng.choice(("Then find", "Now find", "Next, find"))
-        parts.append(f"{then} the {RELATIONS[name].noun} of that {given}.")
-        given = RELATIONS[name].gives
+        parts.append(f"{then} the {RELATIONS[name].noun} of that {field}.")
+        field = RELATIONS[name].gives
     return " ".join(parts)

@@ -82,10 +82,10 @@ def list_folders(path: Path, what: str) -> list[Path]:
     Raises:
         UsageError: there is none.
     """
-    found = sorted(inner for inner in path.iterdir() if inner.is_dir()) if path.is_dir() else []
-    if not found:
+    folders = sorted(inner for inner in path.iterdir() if inner.is_dir()) if path.is_dir() else []
+    if not folders:
         raise UsageError(f"{path} holds no folders; give {what}.")
-    return found
+    return folders
 
 
 def list_files(path: Path, pattern: str, what: str) -> list[Path]:
@@ -94,10 +94,10 @@ def list_files(path: Path, pattern: str, what: str) -> list[Path]:
     Raises:
         UsageError: there is none.
     """
-    found = sorted(path.glob(pattern)) if path.is_dir() else []
-    if not found:
+    files = sorted(path.glob(pattern)) if path.is_dir() else []
+    if not files:
         raise UsageError(f"{path} holds no {pattern}; give {what}.")
-    return found
+    return files
 
 
 def _parse(content: bytes, form: TypeAdapter[T]) -> T:

@@ -68,8 +68,8 @@ def import_dylan(path: Path, writer: RecordingWriter, report: Callable[[str], No
                     if seen is not None and (not seen.earlier or (turn == 1 and len(agents) < _MIN_AGENTS)):
                         import_report.left_out["answers to others whose own messages the logs lack"] += 1
                         continue
-                    found = _answer(answer)
-                    score = float(found is not None and same(found, gold))
+                    final = _answer(answer)
+                    score = float(final is not None and same(final, gold))
                     response = RecordedResponse.of_text(
                         worker, answer, sample=agent, answer=None, score=score
                     )
@@ -111,5 +111,5 @@ def _answer(text: str) -> str | None:
         depth += {"{": 1, "}": -1}.get(text[place], 0)
         if depth == 0:
             return text[start + 7 : place]
-    said = _SAID.findall(text)
-    return said[-1].strip("$ ") if said else None
+    answers = _SAID.findall(text)
+    return answers[-1].strip("$ ") if answers else None

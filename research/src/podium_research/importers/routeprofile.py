@@ -94,7 +94,7 @@ def import_routeprofile(path: Path, writer: RecordingWriter, report: Callable[[s
                 scores[model_name].append(score)
             else:
                 import_report.left_out["responses to a question that is twice in the table"] += 1
-    import_report.measured = {name: fmean(found) for name, found in scores.items()}
+    import_report.measured = {name: fmean(worker_scores) for name, worker_scores in scores.items()}
     return import_report
 
 

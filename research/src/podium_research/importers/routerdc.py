@@ -58,13 +58,13 @@ def import_routerdc(path: Path, writer: RecordingWriter, report: Callable[[str],
             writer.add_question(
                 RecordedQuestion(question_id, row.question, None, family, named["split"] or "test")
             )
-            for worker, given in row.scores.items():
-                score = min(given, 1.0) if family in _ATTEMPTS else float(given > 0)
+            for worker, stated in row.scores.items():
+                score = min(stated, 1.0) if family in _ATTEMPTS else float(stated > 0)
                 # A text of its own for each worker, because a response is graded by its text.
                 text = f"The source has the score of {worker}, and not its answer."
                 if writer.add(question_id, RecordedResponse(worker, 0, text, None, score)):
                     scores[worker].append(score)
                 else:
                     import_report.left_out[f"scores of questions that are twice in {family}"] += 1
-    import_report.measured = {worker: fmean(found) for worker, found in scores.items()}
+    import_report.measured = {worker: fmean(worker_scores) for worker, worker_scores in scores.items()}
     return import_report

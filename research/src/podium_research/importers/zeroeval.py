@@ -129,7 +129,7 @@ def same(answer: str, gold: str) -> bool:
 def _bare(answer: str) -> str:
     text = answer.strip().rstrip(".")
     box = re.fullmatch(r"\$?\\boxed\{(.*)\}\$?", text)
-    bare = _MARKUP.sub(lambda found: found[1] or "", box[1] if box else text)
+    bare = _MARKUP.sub(lambda match: match[1] or "", box[1] if box else text)
     return bare.replace("dfrac", "frac").replace("tfrac", "frac").casefold()
 
 
@@ -151,8 +151,8 @@ def _first_number(answer: str) -> float | None:
     fraction = re.fullmatch(r"(-?\d+(?:\.\d+)?)/(\d+(?:\.\d+)?)", plain)
     if fraction and float(fraction[2]):
         return float(fraction[1]) / float(fraction[2])
-    found = _NUMBER.search(plain)
-    return None if found is None else float(found.group())
+    match = _NUMBER.search(plain)
+    return None if match is None else float(match.group())
 
 
 def _published(summary: Path) -> dict[str, float]:

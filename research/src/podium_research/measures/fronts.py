@@ -33,18 +33,18 @@ class PriceShare(Value):
 
 def hull(points: Iterable[Point]) -> list[Point]:
     """The points of the front, cheapest first, from (0, 0) on. Points with infinite or unknown values are left out."""
-    kept: list[Point] = [(0.0, 0.0)]
+    corners: list[Point] = [(0.0, 0.0)]
     for usd, accuracy in sorted(
         (p for p in points if all(map(math.isfinite, p))), key=lambda p: (p[0], -p[1])
     ):
-        if accuracy <= kept[-1][1]:
+        if accuracy <= corners[-1][1]:
             continue
-        while len(kept) > 1 and _turns_up(kept[-2], kept[-1], (usd, accuracy)):
-            kept.pop()
-        if usd <= kept[-1][0]:  # Free, and better than nothing.
-            kept.pop()
-        kept.append((usd, accuracy))
-    return kept
+        while len(corners) > 1 and _turns_up(corners[-2], corners[-1], (usd, accuracy)):
+            corners.pop()
+        if usd <= corners[-1][0]:  # Free, and better than nothing.
+            corners.pop()
+        corners.append((usd, accuracy))
+    return corners
 
 
 def _turns_up(first: Point, second: Point, third: Point) -> bool:

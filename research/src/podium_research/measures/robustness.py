@@ -39,16 +39,16 @@ def measure_robustness(evaluation: Evaluation, paraphrases: Mapping[str, str]) -
     Raises:
         UsageError: a question of a pair was not evaluated.
     """
-    found = evaluation.by_question
+    by_question = evaluation.by_question
     for task_id in (id_ for pair in paraphrases.items() for id_ in pair):
-        if task_id not in found:
+        if task_id not in by_question:
             raise UsageError(
                 f"The question {task_id!r} of a paraphrase was not evaluated: evaluate originals and paraphrases."
             )
     rows: list[tuple[float, float, float]] = []
     plans: list[bool] = []
     for paraphrase, original in paraphrases.items():
-        both = [*zip(found[original], found[paraphrase], strict=False)]
+        both = [*zip(by_question[original], by_question[paraphrase], strict=False)]
         graded = [
             (a.correct, b.correct) for a, b in both if a.grade.failure is None and b.grade.failure is None
         ]

@@ -116,7 +116,9 @@ def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = 
     rng = np.random.default_rng(list(f"steps-by-hops/{seed}".encode()))
     drawn = [rng.integers(len(hops), size=len(hops)) for _ in range(resamples)]
     # The correlation is not defined for a resample in which all hops or all steps are equal: it is left out.
-    resampled = [found for at in drawn if (found := rank_correlation(hops[at], steps[at])) is not None]
+    resampled = [
+        correlation for at in drawn if (correlation := rank_correlation(hops[at], steps[at])) is not None
+    ]
     low, high = np.quantile(resampled or [rho], [0.025, 0.975])
     return Interval(mean=rho, low=float(low), high=float(high))
 
@@ -159,7 +161,7 @@ def _pairs(
     evaluation: Evaluation, questions: dict[str, int], alignment: Alignment
 ) -> tuple[Ints, Ints, Ints]:
     """Every pair of skill and worker in the alignment: the row and column of the skill, and the worker's number."""
-    found: list[tuple[int, int, int]] = []
+    pairs: list[tuple[int, int, int]] = []
     numbers: dict[str, int] = defaultdict(lambda: len(numbers))
     for rollout in evaluation.rollouts:
         workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
@@ -170,8 +172,8 @@ def _pairs(
         if (alignment == "one step a hop" and len(chosen) != hops) or (alignment == "one hop" and hops != 1):
             continue
         row = questions[rollout.task_id]
-        found.extend((row, hop, worker) for hop, worker in enumerate(chosen[:hops]))
-    columns = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        pairs.extend((row, hop, worker) for hop, worker in enumerate(chosen[:hops]))
+    columns = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
     return columns[0], columns[1], columns[2]
 
 

@@ -20,7 +20,9 @@ class Adam:
         self._rate = rate
         self._steps = 0
         # Of each parameter: itself, and the running means of its gradient and of the gradient's square.
-        self._state = [(each, np.zeros_like(each), np.zeros_like(each)) for each in parameters]
+        self._state = [
+            (parameter, np.zeros_like(parameter), np.zeros_like(parameter)) for parameter in parameters
+        ]
 
     def step(self, gradients: Sequence[Floats]) -> None:
         """One step down the gradients, which have the parameters' order and shapes."""

@@ -99,12 +99,14 @@ class CEO:
                 if number >= last:
                     break
                 past_round = yield self._discuss(request, decision, _shown(solution, remarks))
-                written, *said = past_round.responses[: len(decision.experts)]
+                written, *criticisms = past_round.responses[: len(decision.experts)]
                 if written is not None:
                     solution = (number, 0)
-                    remarks = [(number, step) for step, text in enumerate(said, start=1) if text is not None]
+                    remarks = [
+                        (number, step) for step, text in enumerate(criticisms, start=1) if text is not None
+                    ]
                 number += 1
-                if written is not None and all(map(_agrees, said)):
+                if written is not None and all(map(_agrees, criticisms)):
                     break
             if number >= last or solution is None:
                 break

@@ -63,14 +63,18 @@ class MemberReply:
     @classmethod
     def read(cls, member: int, place: StepOf, text: str | None, shown: Sequence[MemberReply]) -> Self:
         """The reply with its points. If it does not rate each reply that was shown, all count the same."""
-        found = _POINTS.findall(text or "")
-        written = re.findall(r"\d+(?:\.\d+)?", found[-1]) if found else []
+        points_lists = _POINTS.findall(text or "")
+        written = re.findall(r"\d+(?:\.\d+)?", points_lists[-1]) if points_lists else []
         points = [min(5.0, float(number)) for number in written]
         if len(points) != len(shown) or not sum(points):
             points = [1.0] * len(shown)
         total = sum(points)
         return cls(
-            member, place, text, tuple(point / total for point in points), tuple(one.member for one in shown)
+            member,
+            place,
+            text,
+            tuple(point / total for point in points),
+            tuple(reply.member for reply in shown),
         )
 
     @property
@@ -133,20 +137,20 @@ class DyLAN:
                 ranking = yield self._draft(request, [0], _RANK, shown)
                 number += 1
                 active = _best_two(ranking.response, shown)
-            said: list[MemberReply] = []
-            turns.append(said)
+            replies: list[MemberReply] = []
+            turns.append(replies)
             waiting, enough = random.sample(active, len(active)), _majority(active)
             while waiting:
-                asked, waiting = _next(said, waiting, enough)
+                asked, waiting = _next(replies, waiting, enough)
                 past_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
-                said += [
+                replies += [
                     MemberReply.read(member, (number, place), text, shown)
                     for place, (member, text) in enumerate(zip(asked, past_round.responses, strict=False))
                 ]
                 number += 1
-                if most_common(reply.answer for reply in said)[1] >= enough:
-                    return _stating(said)
-            shown = _shuffled(said, random)
+                if most_common(reply.answer for reply in replies)[1] >= enough:
+                    return _stating(replies)
+            shown = _shuffled(replies, random)
         return _stating(turns[-1])
 
     def _draft(
@@ -161,16 +165,16 @@ def _majority(active: Sequence[object]) -> int:
     return 2 * len(active) // 3 + 1
 
 
-def _next(said: Sequence[MemberReply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
+def _next(replies: Sequence[MemberReply], waiting: Sequence[int], enough: int) -> tuple[list[int], list[int]]:
     """Whom to ask now and whom later: the fewest that may make a majority. One at a time would ask as many."""
-    lacking = enough - most_common(reply.answer for reply in said)[1]
+    lacking = enough - most_common(reply.answer for reply in replies)[1]
     count = lacking if lacking <= len(waiting) else len(waiting)
     return list(waiting[:count]), list(waiting[count:])
 
 
-def _shuffled(said: Sequence[MemberReply], random: Random) -> list[MemberReply]:
+def _shuffled(replies: Sequence[MemberReply], random: Random) -> list[MemberReply]:
     """The replies that can be shown, in a random order."""
-    answered = [reply for reply in said if reply.text is not None]
+    answered = [reply for reply in replies if reply.text is not None]
     return random.sample(answered, len(answered))
 
 
@@ -183,10 +187,10 @@ def _best_two(ranking: str, shown: Sequence[MemberReply]) -> list[int]:
     return list(dict.fromkeys([*chosen, *others]))[:_KEPT_MEMBERS]
 
 
-def _stating(said: Sequence[MemberReply]) -> StepOf | None:
+def _stating(replies: Sequence[MemberReply]) -> StepOf | None:
     """The first reply that gives the commonest answer; None if no worker answered."""
-    answer, _ = most_common(reply.answer for reply in said)
-    return next((reply.place for reply in said if answer is not None and reply.answer == answer), None)
+    answer, _ = most_common(reply.answer for reply in replies)
+    return next((reply.place for reply in replies if answer is not None and reply.answer == answer), None)
 
 
 def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> dict[int, float]:

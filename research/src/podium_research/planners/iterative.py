@@ -83,7 +83,7 @@ class Iterative:
             known += map(Scored, _scores(verdict, len(places)), places)
             if not known:
                 continue
-            best, worst = _best(known), min(known, key=lambda one: one.score)
+            best, worst = _best(known), min(known, key=lambda candidate: candidate.score)
             if best.score >= _PERFECT:
                 break
             critique = [(number, self.candidates)] if verdict is not None else []
@@ -93,13 +93,13 @@ class Iterative:
 
 def _best(known: list[Scored]) -> Scored:
     """The first of those with the highest score."""
-    return max(known, key=lambda one: one.score)
+    return max(known, key=lambda candidate: candidate.score)
 
 
 def _scores(verdict: str | None, count: int) -> list[float]:
     """A score for each candidate that was shown; all 0 if the verifier does not give one for each."""
-    found = (first_json_object(verdict) or {}).get("scores")
-    scores = found if isinstance(found, list) else []
+    listed = (first_json_object(verdict) or {}).get("scores")
+    scores = listed if isinstance(listed, list) else []
     if len(scores) != count or not all(
         type(score) in (int, float) and 0 <= score <= _PERFECT for score in scores
     ):

@@ -174,14 +174,14 @@ class _RightCounts:
 
     def of(self, members: Members) -> Floats:
         """[N, M + 1]: for r from 0 to M."""
-        found = np.ones((len(self._share_NW), 1))
+        probability = np.ones((len(self._share_NW), 1))
         for worker, times in Counter(members).items():
             own = self._of_worker(worker, times)
-            joined = np.zeros((len(found), found.shape[1] + times))
+            joined = np.zeros((len(probability), probability.shape[1] + times))
             for right in range(times + 1):
-                joined[:, right : right + found.shape[1]] += found * own[:, [right]]
-            found = joined
-        return found
+                joined[:, right : right + probability.shape[1]] += probability * own[:, [right]]
+            probability = joined
+        return probability
 
     def _answers_of(self, worker: int, times: int) -> Floats:
         share_N1, likeness = self._share_NW[:, [worker]], self._likeness_W[worker]
@@ -200,14 +200,14 @@ def _votes_by_right_answers(
     members: Sequence[Members], right_counts: Callable[[Members], Floats], score_QC: Floats
 ) -> dict[int, Floats]:
     """[m + 1] of each size m: how often a vote is right if r of its m answers are, by least squares."""
-    found = {1: np.array([0.0, 1.0])}
+    by_size = {1: np.array([0.0, 1.0])}
     for size in range(2, MAX_ANSWERS + 1):
         of_size = [(c, committee) for c, committee in enumerate(members) if len(committee) == size]
         if of_size:
             right = np.concatenate([right_counts(committee) for _, committee in of_size])
             score = np.concatenate([score_QC[:, c] for c, _ in of_size])
-            found[size] = np.linalg.lstsq(right, score, rcond=None)[0].clip(0, 1)
-    return found
+            by_size[size] = np.linalg.lstsq(right, score, rcond=None)[0].clip(0, 1)
+    return by_size
 
 
 @dataclass(frozen=True)
@@ -276,9 +276,9 @@ def _estimates(scored: ScoredAnswers, kind: str, method: Method, model: str) -> 
         if learned not in scored.memo:
             scored.memo[learned] = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
         estimate = estimate_workers if kind == "router" else estimate_committees
-        found = estimate(scored, scored.memo[learned], vectors=vectors)
+        fresh = estimate(scored, scored.memo[learned], vectors=vectors)
         scored.memo[kind, learned] = replace(
-            found, score=CachedPredictor(found.score), dollars=CachedPredictor(found.dollars)
+            fresh, score=CachedPredictor(fresh.score), dollars=CachedPredictor(fresh.dollars)
         )
     estimates: Estimates = scored.memo[kind, learned]
     return estimates

@@ -88,34 +88,34 @@ class Magentic:
         last = min(self.rounds, all_rounds(request)) - 1  # The round that gives the answer.
         number = stalls = resets = unread = 0
         notes: list[StepOf] = []  # Facts and plan.
-        said: list[StepOf] = []
+        results: list[StepOf] = []
         round_plan, starts = self._start(request, _FACTS, _PLAN), True
         while number < last:
             outcome = yield round_plan
             work = [(number, step) for step, text in enumerate(outcome.responses[:-1]) if text is not None]
-            notes, said = (work, []) if starts else (notes, said + work)
+            notes, results = (work, []) if starts else (notes, results + work)
             number += 1
             ledger = _read(outcome.responses[-1], self.members)
             if ledger is None:
                 unread += 1
                 if unread == _MAX_TRIES:
                     break
-                round_plan, starts = self._after(request, (), [*notes, *said], again=True), False
+                round_plan, starts = self._after(request, (), [*notes, *results], again=True), False
                 continue
             unread = 0
             stalls = stalls + 1 if ledger.stalled else max(0, stalls - 1)
             if ledger.done or (stalls > _MAX_STALLS and resets == _MAX_RESETS):
                 break
             if stalls > _MAX_STALLS:
-                round_plan, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *said]), True
+                round_plan, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *results]), True
                 stalls, resets = 0, resets + 1
             else:
                 told = (ledger.speaker, ledger.instruction)
-                round_plan, starts = self._after(request, told, [*notes, *said]), False
+                round_plan, starts = self._after(request, told, [*notes, *results]), False
         answer = worker_step(
             request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
         )
-        yield RoundPlan(Workflow((answer,)), (*notes, *said))
+        yield RoundPlan(Workflow((answer,)), (*notes, *results))
         return None
 
     def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[StepOf] = ()) -> RoundPlan:

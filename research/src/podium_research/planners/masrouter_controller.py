@@ -100,19 +100,19 @@ class Controller(Value):
     def read(cls, path: Path) -> Self:
         """The controller in a JSON file; `ConfigError` if there is none."""
         try:
-            found = cls.model_validate_json(read_file(path))
+            controller = cls.model_validate_json(read_file(path))
         except OSError as error:
             raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path.") from None
         except ValidationError as error:
             raise ConfigError(
                 f"{path} is no controller of MASRouter ({error.errors()[0]['msg']}); train one."
             ) from None
-        for name, (rows, width) in found.shapes.items():
-            if not rows or [len(row) for row in found.weights.get(name, ())] != [width] * rows:
+        for name, (rows, width) in controller.shapes.items():
+            if not rows or [len(row) for row in controller.weights.get(name, ())] != [width] * rows:
                 raise ConfigError(
                     f"{path}: this controller needs {max(rows, 1)} rows of {width} weights in {name!r}; train one."
                 )
-        return found
+        return controller
 
     @property
     def shapes(self) -> dict[str, tuple[int, int]]:

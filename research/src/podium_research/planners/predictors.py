@@ -176,9 +176,9 @@ def _clusters(x_QD: Floats, target_QT: Floats) -> Callable[[Floats], Floats]:
     from sklearn.cluster import KMeans  # noqa: PLC0415 - slow to import
 
     count = max(min(2, len(x_QD)), len(x_QD) // _QUESTIONS_PER_CLUSTER)
-    found = KMeans(count, n_init=4, random_state=0).fit(x_QD)
-    mean_CT = np.stack([target_QT[found.labels_ == cluster].mean(axis=0) for cluster in range(count)])
-    return lambda x_ND: mean_CT[found.predict(x_ND)]
+    clusters = KMeans(count, n_init=4, random_state=0).fit(x_QD)
+    mean_CT = np.stack([target_QT[clusters.labels_ == cluster].mean(axis=0) for cluster in range(count)])
+    return lambda x_ND: mean_CT[clusters.predict(x_ND)]
 
 
 def ngram_vectors(texts: Sequence[str]) -> Floats:

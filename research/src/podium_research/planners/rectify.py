@@ -129,10 +129,10 @@ def _findings(past_round: PastRound, start: int) -> tuple[int, ...]:
 
 def counts_as_finding(audit: str | None) -> bool:
     """Whether an audit says that the answer is flawed, how to change it, and that the final answer then changes."""
-    found = first_json_object(audit) or {}
-    suggestion = found.get("suggestion")
+    verdict = first_json_object(audit) or {}
+    suggestion = verdict.get("suggestion")
     concrete = isinstance(suggestion, str) and suggestion.strip() != ""
-    return concrete and found.get("is_flawed") is True and found.get("answer_changes") is True
+    return concrete and verdict.get("is_flawed") is True and verdict.get("answer_changes") is True
 
 
 def _open(argument: str, context: BaselineContext) -> RectifyOrReject:

@@ -101,13 +101,13 @@ class SelfOrg:
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
     """The answers by contribution, the highest first. Of answers that are equally frequent the first to be given leads,
     so that a tie has a leader, as it has by vectors."""
-    given = [comparable_answer(answer.text) for answer in answers]
-    count = Counter(answer for answer in given if answer is not None)
-    first = {answer: -given.index(answer) for answer in count}
+    final_answers = [comparable_answer(answer.text) for answer in answers]
+    count = Counter(answer for answer in final_answers if answer is not None)
+    first = {answer: -final_answers.index(answer) for answer in count}
 
     def rank(answer: MemberAnswer) -> tuple[int, int]:
         words = comparable_answer(answer.text)
-        return (0, -len(given)) if words is None else (count[words], first[words])
+        return (0, -len(final_answers)) if words is None else (count[words], first[words])
 
     ordered = sorted(answers, key=rank, reverse=True)
     return [list(level) for _, level in groupby(ordered, key=rank)]

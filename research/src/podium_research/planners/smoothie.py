@@ -30,8 +30,8 @@ def qualities(vector_ND: Floats) -> Floats:
     among_others_N = apart_NN.sum() / 2 - to_others_N
     pairs = (count - 1) * (count - 2) / 2
     delta_N = ((count - 2) * to_others_N - among_others_N) / (2 * pairs)
-    found: Floats = size / (2 * np.maximum(delta_N, 1e-12))
-    return found
+    quality_N: Floats = size / (2 * np.maximum(delta_N, 1e-12))
+    return quality_N
 
 
 @dataclass(frozen=True)

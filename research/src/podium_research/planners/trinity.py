@@ -50,19 +50,19 @@ class Trinity:
     def _rounds(self, request: PlanRequest) -> Rounds:
         text = request.question.text
         last: Role | None = None
-        said: list[StepOf] = []
+        results: list[StepOf] = []
         answer: StepOf | None = None
         turns = max(1, min(_TURNS, all_rounds(request) - 1))
         for number in range(turns):
             worker, role = self.head.choose(text, last)
             if answer is None and (role == "verifier" or number == turns - 1):
                 role = "worker"  # There is nothing to verify, or no later turn to answer in.
-            step = worker_step(request, worker, _SUBTASKS[role], sees=bool(said))
-            outcome = yield RoundPlan(Workflow((step,)), tuple(said))
+            step = worker_step(request, worker, _SUBTASKS[role], sees=bool(results))
+            outcome = yield RoundPlan(Workflow((step,)), tuple(results))
             last, response = role, outcome.responses[0]
             if response is None:
                 continue
-            said.append((number, 0))
+            results.append((number, 0))
             text += f"\n{response}"
             if role == "worker":
                 answer = (number, 0)

@@ -179,8 +179,8 @@ class GeneratorLibrary:
     def _is_deterministic(self, sample_id: SampleId, entry: dict[str, Any]) -> bool:
         """Whether a program ran, and prints the same in a second run: it uses no random numbers and no clock."""
         again = self._make(sample_id, chance="again")
-        said, repeated = ((each["question"], each["answer"]) for each in (entry, again))
-        return bool(entry["metadata"]["input_data"]) and said == repeated
+        first, repeated = ((sample["question"], sample["answer"]) for sample in (entry, again))
+        return bool(entry["metadata"]["input_data"]) and first == repeated
 
     def _score(self, sample_id: SampleId, entry: dict[str, Any], answer: str) -> float:
         generator = sample_id.config.generator

@@ -192,7 +192,7 @@ class ReasoningGymVerifier:
         Raises:
             GraderError: the process that verifies ended, or knows another question by this name.
         """
-        found = extract(response, self.answer)
-        if found is None:
+        answer = extract(response, self.answer)
+        if answer is None:
             return Grade(0.0)
-        return Grade(await self.pool.judge(self.sample_id, found, self.text_digest), found)
+        return Grade(await self.pool.judge(self.sample_id, answer, self.text_digest), answer)

@@ -196,33 +196,35 @@ class _Step:
 async def _heads(
     search: SearchStart, settings: HeadSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
-    kept = [row["rewards"] for row in rows.read()]
-    async for found in train_head_live(search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher):
-        mean, best = sum(found.rewards) / len(found.rewards), max(found.rewards)
-        row = {"generation": found.number, "mean": mean, "best": best, "cost_usd": found.cost_usd}
+    earlier_rewards = [row["rewards"] for row in rows.read()]
+    async for generation in train_head_live(
+        search.pool, search.tasks, settings, kept=earlier_rewards, dispatcher=dispatcher
+    ):
+        mean, best = sum(generation.rewards) / len(generation.rewards), max(generation.rewards)
+        row = {"generation": generation.number, "mean": mean, "best": best, "cost_usd": generation.cost_usd}
         yield _Step(
-            found.number,
-            found.head.model_dump_json(),
-            row | {"rewards": found.rewards},
-            f"reward {mean:.3f}, best {best:.3f}  {dollars(found.cost_usd)}",
+            generation.number,
+            generation.head.model_dump_json(),
+            row | {"rewards": generation.rewards},
+            f"reward {mean:.3f}, best {best:.3f}  {dollars(generation.cost_usd)}",
         )
 
 
 async def _controllers(
     search: SearchStart, settings: ControllerSearch, rows: JsonLines, dispatcher: Dispatcher
 ) -> AsyncIterator[_Step]:
-    kept = [row["utilities"] for row in rows.read()]
-    async for found in train_controller_live(
-        search.pool, search.tasks, settings, kept=kept, dispatcher=dispatcher
+    earlier_utilities = [row["utilities"] for row in rows.read()]
+    async for epoch in train_controller_live(
+        search.pool, search.tasks, settings, kept=earlier_utilities, dispatcher=dispatcher
     ):
-        known = [utility for utility in found.utilities if utility is not None]
+        known = [utility for utility in epoch.utilities if utility is not None]
         mean = sum(known) / len(known)
-        row = {"epoch": found.number, "mean": mean, "cost_usd": found.cost_usd}
+        row = {"epoch": epoch.number, "mean": mean, "cost_usd": epoch.cost_usd}
         yield _Step(
-            found.number,
-            found.controller.model_dump_json(),
-            row | {"utilities": found.utilities},
-            f"utility {mean:.3f}  {dollars(found.cost_usd)}",
+            epoch.number,
+            epoch.controller.model_dump_json(),
+            row | {"utilities": epoch.utilities},
+            f"utility {mean:.3f}  {dollars(epoch.cost_usd)}",
         )
 
 
@@ -255,16 +257,16 @@ async def _search_workflows(
 ) -> None:
     rows, console = folder.rows(), search.console
     archive = [TriedWorkflow.model_validate(row) for row in rows.read()]
-    kept = tuple(archive)
+    earlier = tuple(archive)
 
     def on_tried(entry: TriedWorkflow) -> None:
         archive.append(entry)
         rows.append(entry.model_dump())
         what = f"proposal {entry.proposal}/{settings.proposals}" if entry.proposal else "of the beginning"
-        said = "no new workflow was written in three tries"
+        sentence = "no new workflow was written in three tries"
         if entry.tried is not None:
-            said = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
-        print_sentence(console, f"{what}  {said}")
+            sentence = f"{entry.tried.accuracy:.1%} right  {dollars(entry.tried.cost_usd)} a question"
+        print_sentence(console, f"{what}  {sentence}")
 
     try:
         front = await search_workflows(
@@ -278,7 +280,7 @@ async def _search_workflows(
             seed=str(settings.seed),
             execution=ExecutionSettings(early_stop=settings.early_stop),
             dispatcher=dispatcher,
-            kept=kept,
+            kept=earlier,
             on_tried=on_tried,
         )
     except BudgetError as error:

@@ -75,11 +75,11 @@ def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
 
 def undominated(plans: Sequence[ConstantPlan]) -> tuple[ConstantPlan, ...]:
     """The Pareto front: the plans that no other beats in both accuracy and cost, cheapest first."""
-    kept: list[ConstantPlan] = []
+    undominated_plans: list[ConstantPlan] = []
     for plan in sorted(plans, key=lambda plan: (plan.cost_usd, -plan.accuracy)):
-        if not kept or plan.accuracy > kept[-1].accuracy:
-            kept.append(plan)
-    return tuple(kept)
+        if not undominated_plans or plan.accuracy > undominated_plans[-1].accuracy:
+            undominated_plans.append(plan)
+    return tuple(undominated_plans)
 
 
 Rungs = Sequence[tuple[int, int]]

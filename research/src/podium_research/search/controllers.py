@@ -80,18 +80,18 @@ async def train_controller_live(
             if number <= len(earlier):
                 training.tell([next(known) for _ in batch])
                 continue
-            found = await _try(teams, [asked[question] for question in batch], pool, settings, dispatcher)
-            training.tell([each.utility for each in found])
-            tried += found
+            trials = await _try(teams, [asked[question] for question in batch], pool, settings, dispatcher)
+            training.tell([trial.utility for trial in trials])
+            tried += trials
         if number <= len(earlier):
             continue
-        if all(each.utility is None for each in tried):
+        if all(trial.utility is None for trial in tried):
             raise UsageError(
                 f"Workers or the grader failed on all questions of epoch {number}: run podium pool check, and then the "
                 "same command again to continue."
             )
-        cost_usd = sum(each.cost_usd for each in tried)
-        yield Epoch(number, tuple(each.utility for each in tried), cost_usd, training.controller)
+        cost_usd = sum(trial.cost_usd for trial in tried)
+        yield Epoch(number, tuple(trial.utility for trial in tried), cost_usd, training.controller)
 
 
 @dataclass(frozen=True, slots=True)

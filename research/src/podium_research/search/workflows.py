@@ -118,11 +118,11 @@ async def search_workflows(
     archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
     done = {old.proposal for old in kept}
     for number in range(proposals + 1):
-        found: Workflow | None = None
+        new_workflow: Workflow | None = None
         if number and number not in done:
             prompt = _prompt(pool, tasks[:used], archive, max_steps)
-            found = await asks.propose(prompt, archive, number - 1)
-        new = [found] if found else [] if number else beginnings(pool.names, max_steps)
+            new_workflow = await asks.propose(prompt, archive, number - 1)
+        new = [new_workflow] if new_workflow else [] if number else beginnings(pool.names, max_steps)
         for workflow in new:
             if workflow in archive:
                 continue
@@ -206,10 +206,10 @@ class _Writer:
                 raise UsageError(
                     f"The search stopped, since the model that proposes did not answer. {trace.error}"
                 )
-            found = parse(trace.answer, workers=len(self.runner.pool), max_steps=self.max_steps)
-            if isinstance(found, Workflow) and found not in archive:
-                return found
-            error = str(found) if isinstance(found, PlanError) else _KNOWN
-            said = Message(role="user", content=text), Message(role="assistant", content=trace.answer)
-            history, text = (*history, *said), _WRONG.format(error=error)
+            proposal = parse(trace.answer, workers=len(self.runner.pool), max_steps=self.max_steps)
+            if isinstance(proposal, Workflow) and proposal not in archive:
+                return proposal
+            error = str(proposal) if isinstance(proposal, PlanError) else _KNOWN
+            exchange = Message(role="user", content=text), Message(role="assistant", content=trace.answer)
+            history, text = (*history, *exchange), _WRONG.format(error=error)
         return None

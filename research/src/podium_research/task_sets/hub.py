@@ -91,8 +91,8 @@ def find_files(repo: str, pattern: str) -> list[Path]:
         ConfigError: files or pieces of them are missing and cannot be fetched; the message says what to put where.
     """
     folder = os.environ.get(DATA_VARIABLE)
-    found = _matching(Path(folder).expanduser() / repo, pattern) if folder else []
-    return found or _fetched(repo, pattern)
+    local_files = _matching(Path(folder).expanduser() / repo, pattern) if folder else []
+    return local_files or _fetched(repo, pattern)
 
 
 def _fetched(repo: str, pattern: str) -> list[Path]:
@@ -120,8 +120,8 @@ def _fetched(repo: str, pattern: str) -> list[Path]:
         except (hub.HTTPError, OSError, ValueError, RuntimeError) as error:  # type: ignore[attr-defined]
             reason = f"the hub does not give it ({str(error).partition(chr(10))[0]})"
         else:
-            if found := _matching(Path(fetched), pattern):
-                return found
+            if fetched_files := _matching(Path(fetched), pattern):
+                return fetched_files
             reason = "the hub does not give such a file"
     raise ConfigError(_absent(repo, pattern, reason))
 
@@ -129,10 +129,10 @@ def _fetched(repo: str, pattern: str) -> list[Path]:
 def _matching(folder: Path, pattern: str) -> list[Path]:
     """The files in a folder whose names match, in order; none if pieces of one are missing."""
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
-    found = sorted(name for name in names if fnmatchcase(name, pattern))
-    pieces = [piece.groups() for name in found if (piece := _PIECE.match(name))]
+    matching_names = sorted(name for name in names if fnmatchcase(name, pattern))
+    pieces = [piece.groups() for name in matching_names if (piece := _PIECE.match(name))]
     wanted = sum(int(of) for _, of in {(whole, of) for whole, _, of in pieces})
-    return [names[name] for name in found] if len(pieces) == wanted else []
+    return [names[name] for name in matching_names] if len(pieces) == wanted else []
 
 
 def _absent(repo: str, pattern: str, reason: str) -> str:

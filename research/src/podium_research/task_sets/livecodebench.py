@@ -185,8 +185,8 @@ def _files(release: str) -> tuple[str, ...]:
 
 def _function(metadata: str) -> str | None:
     """The name of the function under test; None: the whole program is tested."""
-    said = json.loads(metadata)
-    name = said.get("func_name") if isinstance(said, dict) else said
+    fields = json.loads(metadata)
+    name = fields.get("func_name") if isinstance(fields, dict) else fields
     if name is not None and not isinstance(name, str):
         raise ValueError("its metadata name no function")
     return name

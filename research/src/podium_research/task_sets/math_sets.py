@@ -103,13 +103,13 @@ def boxed_gold(solution: str) -> str:
     """
     *_, behind = ("", *_BOX.split(solution)[1:])
     if behind.startswith("{"):
-        found = boxed_answer(f"\\boxed{behind}") or ""
+        answer = boxed_answer(f"\\boxed{behind}") or ""
     else:
         unbraced = _UNBRACED.match(behind)
-        found = unbraced[0] if unbraced else ""
-    if not found.strip():
+        answer = unbraced[0] if unbraced else ""
+    if not answer.strip():
         raise ValueError("the solution has no boxed answer")
-    return found.strip()
+    return answer.strip()
 
 
 class MATH500(HubSet):

@@ -195,10 +195,10 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]
         negative_advantages_N=torch.tensor([token.negative_advantage for token in tokens]),
         token_weights_N=torch.tensor([token.weight for token in tokens]),
         old_logprobs_N=torch.tensor([token.old_logprob for token in tokens])
-        if any(each.old_logprobs for each in terms)
+        if any(row.old_logprobs for row in terms)
         else None,
         reference_logprobs_N=torch.tensor([token.reference_logprob for token in tokens])
-        if any(each.reference_logprobs for each in terms)
+        if any(row.reference_logprobs for row in terms)
         else None,
     )
 

@@ -65,9 +65,9 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
             parts = [stored.get("model.embed_tokens.weight")]
         tensor = _join(parts)
         if tensor is None or tensor.shape != wanted.shape:
-            found = "missing" if tensor is None else str(list(tensor.shape))
+            stored_shape = "missing" if tensor is None else str(list(tensor.shape))
             raise CheckpointError(
-                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {found}."
+                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {stored_shape}."
             )
         state[name] = tensor
     model.load_state_dict(state)

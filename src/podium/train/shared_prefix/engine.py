@@ -46,13 +46,13 @@ def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> l
 
 def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
     """The reasons why this engine cannot train a checkpoint, in either stage."""
-    found: list[PodiumError] = []
+    reasons: list[PodiumError] = []
     if start is None:
-        return found
+        return reasons
     if not start.eos_token_ids:
-        found.append(CheckpointError(f"{start.path} names no token that ends a completion."))
+        reasons.append(CheckpointError(f"{start.path} names no token that ends a completion."))
     if (parameters := start.parameters()) is None or parameters > MAX_PARAMETERS:
-        found.append(
+        reasons.append(
             CheckpointError(
                 f"{start.path} has more than {MAX_PARAMETERS:,} parameters, or in several files, which the engine "
                 'shared_prefix does not train; set engine = "trl".'
@@ -61,8 +61,8 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
     try:
         ModelShape.read(start.config, str(start.path / "config.json"))
     except CheckpointError as error:
-        found.append(error)
-    return found
+        reasons.append(error)
+    return reasons
 
 
 def train(job: TrainingJob) -> None:
@@ -151,8 +151,8 @@ class _Trainer:
             for drawn, references in zip(
                 group.old_logprobs or (), group.reference_logprobs or (), strict=False
             ):
-                ratios += [one - other for one, other in zip(drawn, references, strict=True)]
-        logprobs = [value for one in samples for value in one.logprobs or ()]
+                ratios += [sample - other for sample, other in zip(drawn, references, strict=True)]
+        logprobs = [value for sample in samples for value in sample.logprobs or ()]
         rate = learning_rate(
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
@@ -189,27 +189,27 @@ def advantages_of(
     of its first, where all rollouts of the question are.
     """
     of_first: dict[tuple[str, int], float | None] = {}
-    for number in sorted({one.row.round for one in samples}):
+    for number in sorted({sample.row.round for sample in samples}):
         groups: dict[Any, list[SampledCompletion]] = {}
-        for one in samples:
-            if one.row.round == number:
-                groups.setdefault(one.row, []).append(one)
+        for sample in samples:
+            if sample.row.round == number:
+                groups.setdefault(sample.row, []).append(sample)
         if not number or settings.discount != "none":
             advantages = ADVANTAGES[settings.advantage](
-                [[one.reward for one in group] for group in groups.values()],
+                [[sample.reward for sample in group] for group in groups.values()],
                 scale_rewards=settings.scale_rewards,
                 std_eps=settings.std_eps,
             )
-            found = {
-                one.key: value
+            advantage_of = {
+                sample.key: value
                 for group, values in zip(groups.values(), advantages, strict=True)
-                for one, value in zip(group, values, strict=True)
+                for sample, value in zip(group, values, strict=True)
             }
-            of_first = of_first or found
+            of_first = of_first or advantage_of
         else:
-            found = of_first
-        for group in grouped_samples([one for one in samples if one.row.round == number]):
-            yield group, [found[one.key] for one in group]
+            advantage_of = of_first
+        for group in grouped_samples([sample for sample in samples if sample.row.round == number]):
+            yield group, [advantage_of[sample.key] for sample in group]
 
 
 def make_group(
@@ -224,10 +224,10 @@ def make_group(
         skip_suffix_min_prob: the last tokens of a completion are not trained on if all were drawn at least so likely.
         reference: the policy that training started from, or None without a KL term.
     """
-    prompt = common_prefix([one.prompt for one in samples])
-    suffixes = tuple(tuple(one.prompt[len(prompt) :]) for one in samples)
-    completions = tuple(tuple(one.tokens) for one in samples)
-    logprobs = tuple(tuple(one.logprobs or ()) for one in samples)
+    prompt = common_prefix([sample.prompt for sample in samples])
+    suffixes = tuple(tuple(sample.prompt[len(prompt) :]) for sample in samples)
+    completions = tuple(tuple(sample.tokens) for sample in samples)
+    logprobs = tuple(tuple(sample.logprobs or ()) for sample in samples)
     return Group(
         prompt=prompt,
         completions=completions,

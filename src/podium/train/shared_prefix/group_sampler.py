@@ -38,12 +38,12 @@ class GroupSampler:
         groups = grouped_samples(samples)
         if not groups:
             return
-        prompts = [common_prefix([one.prompt for one in group]) for group in groups]
+        prompts = [common_prefix([completion.prompt for completion in group]) for group in groups]
         drawn = sample(
             self.model,
             prompts,
             prompt_suffixes=[
-                [one.prompt[len(prompt) :] for one in group]
+                [completion.prompt[len(prompt) :] for completion in group]
                 for prompt, group in zip(prompts, groups, strict=True)
             ],
             max_tokens=self.max_tokens,
@@ -55,16 +55,16 @@ class GroupSampler:
             on_end=lambda question, row, tokens: on_end(groups[question][row], tokens),
         )
         for group, of_group in zip(groups, drawn, strict=True):
-            for one, logprobs in zip(group, of_group.logprobs, strict=True):
-                one.logprobs = list(logprobs)
+            for completion, logprobs in zip(group, of_group.logprobs, strict=True):
+                completion.logprobs = list(logprobs)
 
 
 def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
     """The samples that have a prompt, those of one question and round together, in order."""
     groups: dict[object, list[SampledCompletion]] = {}
-    for one in samples:
-        if one.prompt:
-            groups.setdefault(one.row, []).append(one)
+    for completion in samples:
+        if completion.prompt:
+            groups.setdefault(completion.row, []).append(completion)
     return list(groups.values())
 
 

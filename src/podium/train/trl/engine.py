@@ -97,7 +97,7 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
             ranks cannot share.
     """
-    given = trl_defaults(settings) | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
+    arguments = trl_defaults(settings) | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = settings.grpo
     micro = min(grpo.micro_batch, max(1, settings.batch // ranks))
     if settings.batch % (ranks * micro):
@@ -136,7 +136,7 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
             seed=settings.seed,
             shuffle_dataset=False,
             remove_unused_columns=False,
-            **given,
+            **arguments,
         )
     except (ValueError, TypeError, ImportError) as error:
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
@@ -154,7 +154,7 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
     Raises:
         ConfigError: an argument that no trainer knows, with the closest known name; or one that is in `ours`.
     """
-    known = {field.name for each in (GRPOConfig, SFTConfig) for field in fields(each)}
+    known = {field.name for trainer_config in (GRPOConfig, SFTConfig) for field in fields(trainer_config)}
     for key in table:
         if key in ours:
             raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
@@ -168,24 +168,26 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
-    found: list[PodiumError] = []
+    reasons: list[PodiumError] = []
 
     def attempt(make: Any) -> None:
         try:
             make()
         except PodiumError as error:
-            found.append(error)
+            reasons.append(error)
 
     for key, value in settings.trl.items():
         attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))
-    if not found:
+    if not reasons:
         attempt(lambda: grpo_config(settings, Path("checkpoints"), ranks))
     attempt(lambda: lora_config(settings))
     attempt(lambda: quantization(settings))
     if settings.prompt.guide:
-        found.append(ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide")))
-    found.extend(_missing_packages(settings))
-    return found
+        reasons.append(
+            ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide"))
+        )
+    reasons.extend(_missing_packages(settings))
+    return reasons
 
 
 def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:

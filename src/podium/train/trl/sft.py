@@ -86,7 +86,7 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
     Raises:
         ConfigError: TRL does not know a setting under [trl], Podium decides it, or the ranks cannot share a batch.
     """
-    given = trl_defaults(settings) | trl_arguments(settings.trl, SFTConfig, _OURS)
+    arguments = trl_defaults(settings) | trl_arguments(settings.trl, SFTConfig, _OURS)
     sft = settings.sft
     micro = min(sft.micro_batch, max(1, sft.batch // ranks))
     if sft.batch % (ranks * micro):
@@ -107,7 +107,7 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
             seed=settings.seed,
             max_length=context,
             completion_only_loss=True,
-            **given,
+            **arguments,
         )
     except (ValueError, TypeError, ImportError) as error:
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
@@ -152,7 +152,7 @@ class _Recorder(TrainerCallback):
         if "loss" in logs:
             self._progress.learned(float(logs["loss"]))
         if self._rows is not None and "loss" in logs:
-            kept = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
+            recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
             self._rows.append(
-                {"step": state.global_step, **{key: float(logs[key]) for key in kept if key in logs}}
+                {"step": state.global_step, **{key: float(logs[key]) for key in recorded if key in logs}}
             )
