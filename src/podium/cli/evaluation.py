@@ -142,7 +142,9 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
 
     async def answer() -> None:
         try:
-            runner.show(*await runner.answer(settings, begin=begin, open_calls=open_calls, given=opened))
+            runner.show(
+                *await runner.answer(settings, begin=begin, open_calls=open_calls, opened_table=opened)
+            )
         finally:
             await opened.pool.close()
 

@@ -47,7 +47,7 @@ class SuiteRunner:
         begin: Callable[[], None],
         open_calls: OpenCalls,
         share: bool = True,
-        given: OpenedTable | None = None,
+        opened_table: OpenedTable | None = None,
     ) -> tuple[SuiteManifest, AnswerFiles]:
         """Have all questions answered that have no answer yet.
 
@@ -55,14 +55,14 @@ class SuiteRunner:
             begin: called when all is checked, before anything is written.
             open_calls: opens what all calls share.
             share: whether they do so if nothing costs money. If not, many processes may run.
-            given: the only table, if the caller has opened its workers. Then a run on test need not be declared.
+            opened_table: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
         Raises:
             UsageError: something cannot run, or a run on test was not declared.
             BudgetError: a spend limit refused a call.
         """
-        manifest = await check_suite(settings, self.run, given)
-        self._check_declared(manifest, needed=given is None)
+        manifest = await check_suite(settings, self.run, opened_table)
+        self._check_declared(manifest, needed=opened_table is None)
         begin()
         manifest.save(self.run / SUITE)
         for sentence in (notice for table in manifest.tables for notice in table.notes):
@@ -75,7 +75,7 @@ class SuiteRunner:
         with calls as dispatcher, show_progress() as show:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.run))
             results = await run_suite(
-                manifest, self.run, dispatcher=dispatcher, given=given, on_answer=on_answer
+                manifest, self.run, dispatcher=dispatcher, opened_table=opened_table, on_answer=on_answer
             )
         return manifest, results
 

@@ -42,12 +42,14 @@ _STOPPED = (
 )
 
 
-async def check_suite(settings: SuiteSettings, run: Path, given: OpenedTable | None = None) -> SuiteManifest:
+async def check_suite(
+    settings: SuiteSettings, run: Path, opened_table: OpenedTable | None = None
+) -> SuiteManifest:
     """Open everything once. Returns what will run.
 
     Args:
         run: the folder in which the suite will run.
-        given: the only table of the suite, if the caller has opened its workers.
+        opened_table: the only table of the suite, if the caller has opened its workers.
 
     Raises:
         UsageError: something cannot run; there is a line of one sentence for each.
@@ -61,7 +63,7 @@ async def check_suite(settings: SuiteSettings, run: Path, given: OpenedTable | N
         try:
             async with AsyncExitStack() as opened:
                 setups: dict[PoolEntry | None, OpenedTable] = {}
-                setups[None] = await opened.enter_async_context(OpenedTable.open(table, given))
+                setups[None] = await opened.enter_async_context(OpenedTable.open(table, opened_table))
                 for entry in _entries(settings, table):
                     if entry.pool not in setups:
                         of_row = OpenedTable.open(table.of_row(entry))

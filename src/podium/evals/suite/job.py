@@ -62,7 +62,7 @@ async def run_jobs(
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
-    given: OpenedTable | None = None,
+    opened_table: OpenedTable | None = None,
 ) -> None:
     """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
@@ -71,13 +71,13 @@ async def run_jobs(
             a budget, models that share a machine are asked one after the other, since it would have to load them anew.
         results: of the run.
         dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
-        given: as in `check_suite`.
+        opened_table: as in `check_suite`.
 
     Raises:
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
-    async with OpenedTable.open(jobs[0].table, given) as setup, AsyncExitStack() as teams:
+    async with OpenedTable.open(jobs[0].table, opened_table) as setup, AsyncExitStack() as teams:
         runs = [
             await teams.enter_async_context(_opened(job, setup, results, cache, dispatcher)) for job in jobs
         ]

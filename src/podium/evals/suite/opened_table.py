@@ -52,14 +52,16 @@ class OpenedTable:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, table: TableSettings, given: OpenedTable | None = None) -> AsyncIterator[OpenedTable]:
-        """The table, whose workers are closed at the end; or with the workers of `given`, which stay open.
+    async def open(
+        cls, table: TableSettings, opened_table: OpenedTable | None = None
+    ) -> AsyncIterator[OpenedTable]:
+        """The table, whose workers are closed at the end; or with the workers of `opened_table`, which stay open.
 
         Raises:
             ConfigError: the pool cannot be read or built.
         """
-        if given is not None:
-            yield replace(given, table=table)
+        if opened_table is not None:
+            yield replace(opened_table, table=table)
             return
         team = TeamFile(table.pool.name, table.pool.keys or ()).read()
         opened = cls.of_pool(table, open_pool(team), team)

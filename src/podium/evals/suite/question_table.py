@@ -141,4 +141,4 @@ class QuestionTable(OpenedTable):
             if self._lacks(known[key], repeats)
         ]
         results = AnswerFiles(self.folder, on_answer, known)
-        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, given=self)
+        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, opened_table=self)
