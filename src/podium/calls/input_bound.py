@@ -71,13 +71,13 @@ class InputSize:
     characters: int
 
     @classmethod
-    def of(cls, messages: tuple[Message, ...], options: AnswerOptions, more: str = "") -> InputSize:
+    def of(cls, messages: tuple[Message, ...], options: AnswerOptions, added: str = "") -> InputSize:
         """The size of what is sent.
 
         Args:
-            more: further text that the worker adds.
+            added: further text that the worker adds.
         """
-        texts, images = [more], 0
+        texts, images = [added], 0
         for message in messages:
             texts.append(message.content)
             for call in message.tool_calls:

@@ -102,7 +102,7 @@ def find_early_stops(
     workers = {position: question_context.pool[workflow.steps[position].worker] for position in live}
     readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}
     profiles = question_context.profiles
-    found: dict[int, EarlyStopping] = {}
+    early_stops: dict[int, EarlyStopping] = {}
     deciding = {position: traits_of(worker).is_certain for position, worker in workers.items()}
     for position, is_certain in deciding.items():
         if is_certain is None or any(deciding[k] is None for k in readers[position]):
@@ -111,8 +111,10 @@ def find_early_stops(
         own = [j for j in reads if readers[j] == [position]]
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
         waiting = [own[place] for place in order]
-        found[position] = EarlyStopping(is_certain, step.subtask, reads, waiting, step.access.sees_previous)
-    return found
+        early_stops[position] = EarlyStopping(
+            is_certain, step.subtask, reads, waiting, step.access.sees_previous
+        )
+    return early_stops
 
 
 def next_turn(

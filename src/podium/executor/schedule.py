@@ -105,12 +105,12 @@ class Schedule:
         """
         if not self._early_stops:
             return set(self.to_run)
-        found: set[int] = set()
+        needed: set[int] = set()
         for position in reversed(self.to_run):
             readers = [k for k in self.to_run if position in self.reads[k]]
             if not readers or any(
-                k in found and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
+                k in needed and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
                 for k in readers
             ):
-                found.add(position)
-        return found
+                needed.add(position)
+        return needed

@@ -56,7 +56,8 @@ async def call_with_fallbacks(
     """
     pool, tries = context.pool, count()
     left = deque(
-        _Candidate(each, waits_for_cooldown=pool.fallback(each) is None) for each in _chain(pool, worker)
+        _Candidate(member, waits_for_cooldown=pool.fallback(member) is None)
+        for member in _chain(pool, worker)
     )
     failures: list[str] = []
     counts = True  # False once a worker was called: what follows continues the same call of the budget.

@@ -109,7 +109,7 @@ class Escalation:
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        given: list[tuple[str, StepOf]] = []
+        answers: list[tuple[str, StepOf]] = []
         waiting = self.ladder
         number = 0
         while waiting:
@@ -120,13 +120,13 @@ class Escalation:
             for step in range(len(asked)):
                 answer = comparable_answer(past_round.responses[step])
                 if answer is not None:
-                    given.append((answer, (number, step)))
-            _, agreeing = most_common(answer for answer, _ in given)
-            if agreeing > max(1, len(given) // 2):
+                    answers.append((answer, (number, step)))
+            _, agreeing = most_common(answer for answer, _ in answers)
+            if agreeing > max(1, len(answers) // 2):
                 break
             number += 1
-        winner, _ = most_common(answer for answer, _ in reversed(given))
-        return next((place for answer, place in reversed(given) if answer == winner), None)
+        winner, _ = most_common(answer for answer, _ in reversed(answers))
+        return next((place for answer, place in reversed(answers) if answer == winner), None)
 
 
 def _open_escalation(argument: str, context: BaselineContext) -> Escalation:

@@ -50,13 +50,13 @@ def own_baseline(name: str) -> BaselineSpec | None:
     if name not in _PLACES:
         return None
     module, _, attribute = _PLACES[name].partition(":")
-    found: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
-    return found
+    baseline: BaselineSpec = getattr(import_module(f"podium.planners.{module}"), attribute)
+    return baseline
 
 
 def own_baselines() -> Mapping[str, BaselineSpec]:
     """Podium's own baselines, by name."""
-    return {name: found for name in _PLACES if (found := own_baseline(name)) is not None}
+    return {name: baseline for name in _PLACES if (baseline := own_baseline(name)) is not None}
 
 
 def find_baseline(

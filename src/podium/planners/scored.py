@@ -38,22 +38,22 @@ class ScoredAnswers:
 
     def of(self, names: Sequence[str], planner: str) -> ScoredAnswers:
         """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
-        kept = [w for w, worker in enumerate(self.workers) if worker in names]
-        if not kept or not self.texts:
+        columns = [w for w, worker in enumerate(self.workers) if worker in names]
+        if not columns or not self.texts:
             raise ConfigError(
                 f"The planner {planner!r} learns from answers of the pool's workers, and there are none; "
                 "give training questions that they answered."
             )
 
         def of_all(members: Members) -> Members:
-            return tuple(kept[member] for member in members)
+            return tuple(columns[member] for member in members)
 
         votes, right_counts = self.votes, self.right_counts
         return ScoredAnswers(
-            tuple(self.workers[w] for w in kept),
+            tuple(self.workers[w] for w in columns),
             self.texts,
-            self.score_QW[:, kept],
-            self.cost_QW[:, kept],
+            self.score_QW[:, columns],
+            self.cost_QW[:, columns],
             votes and (lambda members: votes(of_all(members))),
             right_counts and (lambda members: right_counts(of_all(members))),
             self.samples,

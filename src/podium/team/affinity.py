@@ -97,11 +97,13 @@ def loss_usd(
         )
         return profile.price.cost(usage)
 
-    more = expected(chosen, past.cached.get(chosen.name, 0)) - expected(kept, past.cached.get(kept.name, 0))
+    extra_usd = expected(chosen, past.cached.get(chosen.name, 0)) - expected(
+        kept, past.cached.get(kept.name, 0)
+    )
     if kept.rating is None or chosen.rating is None:
         # A planner names a dearer worker for what it can do, and without ratings nobody else knows what that is worth.
-        return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, more)
+        return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, extra_usd)
     gain = max(0.0, chosen.rating.accuracy - kept.rating.accuracy)
     if right_answer_usd is None:
-        return 0.0 if gain else max(0.0, more)
-    return max(0.0, more - gain * right_answer_usd)
+        return 0.0 if gain else max(0.0, extra_usd)
+    return max(0.0, extra_usd - gain * right_answer_usd)
