@@ -17,6 +17,7 @@ from podium.workers.pool import load_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 
 CHAT = "/v1/chat/completions"
+CHUNK = b"200\r\n" + b" " * 512 + b"\r\n"
 HELLO = {"model": "ada", "messages": [{"role": "user", "content": "Hello?"}]}
 
 
@@ -70,18 +71,30 @@ def ada(tmp_path):
     return make
 
 
-def test_a_body_that_says_that_it_is_too_large_is_not_waited_for(serve):
-    url = serve(body_bytes=1000)
-    status, error = refusal(raw(url, head(url, Content_Length="1001")))
-    assert (status, error["code"], error["type"]) == (413, "body_too_large", "invalid_request_error")
-    assert "1000" in error["message"]
-
-
-def test_a_body_is_counted_while_it_comes_in_chunks(serve):
-    url = serve(body_bytes=1000)
-    chunk = b"200\r\n" + b" " * 512 + b"\r\n"
-    status, error = refusal(raw(url, head(url, Transfer_Encoding="chunked"), *[chunk] * 3))
-    assert (status, error["code"]) == (413, "body_too_large")
+@pytest.mark.parametrize(
+    ("settings", "length", "parts", "refused", "said"),
+    [
+        ({"body_bytes": 1000}, {"Content_Length": "1001"}, [], (413, "body_too_large"), "1000"),
+        (
+            {"body_bytes": 1000},
+            {"Transfer_Encoding": "chunked"},
+            [CHUNK] * 3,
+            (413, "body_too_large"),
+            "1000",
+        ),
+        ({"body_seconds": 0.3}, {"Content_Length": "100"}, [b"{"], (408, "body_too_slow"), "1 bytes"),
+        ({"body_seconds": 0.5}, {"Content_Length": "100"}, [b" "] * 20, (408, "body_too_slow"), "bytes"),
+    ],
+    ids=["its head says that it is too large", "counted while it comes", "does not come", "drips"],
+)
+def test_a_body_that_is_too_large_or_slow_is_not_waited_for(  # noqa: PLR0917
+    serve, settings, length, parts, refused, said
+):
+    url = serve(**settings)
+    status, error = refusal(raw(url, head(url, **length), *parts, pause=0.05))
+    assert (status, error["code"]) == refused
+    assert error["type"] == ("invalid_request_error" if status == 413 else "timeout_error")
+    assert said in error["message"]
 
 
 def test_a_body_as_large_as_is_taken_is_read(serve):
@@ -94,19 +107,6 @@ def test_a_client_that_was_refused_reads_why_while_it_still_sends(serve):
     url = serve(body_bytes=1000)
     reply = httpx.post(url + CHAT, content=(b" " * 65536 for _ in range(100)))
     assert (reply.status_code, reply.json()["error"]["code"]) == (413, "body_too_large")
-
-
-def test_a_body_that_does_not_come_is_given_up(serve):
-    url = serve(body_seconds=0.3)
-    status, error = refusal(raw(url, head(url, Content_Length="100"), b"{"))
-    assert (status, error["code"], error["type"]) == (408, "body_too_slow", "timeout_error")
-    assert "1 bytes" in error["message"]
-
-
-def test_a_body_that_drips_is_given_up(serve):
-    url = serve(body_seconds=0.5)
-    status, error = refusal(raw(url, head(url, Content_Length="100"), *[b" "] * 20, pause=0.05))
-    assert (status, error["code"]) == (408, "body_too_slow")
 
 
 @pytest.mark.parametrize(
