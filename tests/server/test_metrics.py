@@ -175,7 +175,7 @@ class _BrokenStore:
     """Not a double of ours: what a store says of itself while its database is away."""
 
     waiting = 7
-    trouble = "The database db-7.internal cannot be reached."
+    write_problem = "The database db-7.internal cannot be reached."
 
 
 def test_a_server_that_cannot_keep_traces_is_not_ready(serve):

@@ -8,7 +8,8 @@ Where keys are needed, /metrics needs an admin's key.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,11 +23,11 @@ from prometheus_client.registry import Collector
 
 from podium.errors import APIError
 from podium.server.api_errors import error_responses, forbidden
-from podium.server.group_metrics import answer_metrics, collect_group_metrics
 from podium.server.in_flight import InFlightRequests
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest, RequestCaller
 from podium.server.service import Service
+from podium.server.streaming import Write
 from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
 from podium.trace.costs import PLANNING, costs_of
@@ -47,8 +48,13 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
     """GET /healthz, /readyz and /metrics."""
     router = APIRouter(tags=["operations"])
     checks: set[asyncio.Task[object]] = set()
-    if service.peers is not None:
-        answer_metrics(service.peers, metrics.registry)
+    peers = service.peers
+
+    async def answer_peer(_: object, write: Write) -> None:
+        await write(_to_json(metrics.registry.collect()))
+
+    if peers is not None:
+        peers.answers["metrics"] = answer_peer
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz")
@@ -94,8 +100,11 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
                 "The server's figures are for admin keys: make one with `podium keys add --admin`."
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
-        peers = service.peers
-        registry = metrics.registry if peers is None else await collect_group_metrics(peers, metrics.registry)
+        registry = metrics.registry
+        if peers is not None:
+            texts = {peers.number: _to_json(registry.collect()), **await peers.ask("metrics")}
+            registry = CollectorRegistry()
+            registry.register(_ProcessMetrics({number: texts[number] for number in sorted(texts)}))
         return Response(encode(registry), headers={"content-type": media_type})
 
     return router
@@ -262,6 +271,35 @@ class _CurrentState(Collector):
             ),
         ):
             yield GaugeMetricFamily(f"podium_{name}", help_, value=value)
+
+
+def _to_json(metrics: Iterable[Metric]) -> bytes:
+    rows = []
+    for metric in metrics:
+        samples = [(sample.name, sample.labels, sample.value) for sample in metric.samples]
+        rows.append((metric.name, metric.documentation, metric.type, metric.unit, samples))
+    return json.dumps(rows).encode()
+
+
+class _ProcessMetrics(Collector):
+    """The metrics of several processes, with the label `process`. They are not summed, because a process that is
+    replaced begins at 0, and Prometheus notices that only in its own series.
+
+    Args:
+        texts: from `_to_json`, by the number of the process.
+    """
+
+    def __init__(self, texts: Mapping[int, bytes]) -> None:
+        self._texts = texts
+
+    def collect(self) -> Iterator[Metric]:
+        merged: dict[str, Metric] = {}
+        for number, text in self._texts.items():
+            for name, documentation, kind, unit, samples in json.loads(text):
+                metric = merged.setdefault(name, Metric(name, documentation, kind, unit))
+                for sample, labels, value in samples:
+                    metric.add_sample(sample, {**labels, "process": str(number)}, value)
+        yield from merged.values()
 
 
 class RequestCounter:
