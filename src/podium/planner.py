@@ -148,7 +148,7 @@ class WrittenPlans:
     """
 
     plans: tuple[str | Plan, ...]
-    """In the order of the rounds. Further rounds get the last one again."""
+    """The plans in the order of the rounds. Further rounds get the last one again."""
     name: str = "written"
     access: AccessRule = "lists"
     """What the access lists of a text may hold."""

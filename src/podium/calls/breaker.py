@@ -57,7 +57,7 @@ class Breaker:
         self._on_change = on_change
         self._failures = 0
         self._failing_since = 0.0
-        """Since when all calls have failed."""
+        """The time since which all calls have failed."""
         self._succeeded = float("-inf")
         self._cooldown: Cooldown | None = None
         self._probing = False

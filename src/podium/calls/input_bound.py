@@ -25,7 +25,7 @@ _MARGIN = 1.25
 _AT_FIRST = 4
 """Tokens that a character may have until the worker has reported a count: what no tokenizer does, an endpoint may."""
 _ENOUGH = 512
-"""Bytes of one kind, and half of the text, that show how many tokens the kind has: a template weighs little then."""
+"""Bytes of one kind, half of the text at least, that show how many tokens it has: a template weighs little then."""
 _WORDS = b"abcdefghijklmnopqrstuvwxyz \n"
 _WIDTHS = (1, 1, 2, 2, 2, 2, 3, 3)
 """Bytes of a character of each kind that is learned: letters and blanks of ASCII, other ASCII, Greek, Cyrillic, Hebrew,
@@ -115,11 +115,11 @@ class InputBound:
         self._identity = None if self._own else worker.identity
         self._more: str | None = None
         self._rates: dict[int, float] = {}
-        """Most tokens for a byte that were seen, by kind of text."""
+        """The most tokens for a byte that were seen, by kind of text."""
         self._template: int | None = None
-        """Most tokens that were seen of one short message; None: none was seen."""
+        """The most tokens that were seen of one short message; None: none was seen."""
         self._extra = 0
-        """Most tokens beyond the bound that were seen: a provider's own prompt, or images."""
+        """The most tokens beyond the bound that were seen: a provider's own prompt, or images."""
 
     def size(self, messages: tuple[Message, ...], options: AnswerOptions) -> InputSize:
         """The size of a call's input, with the worker's own system prompt and further keys."""

@@ -240,7 +240,7 @@ class Ledger:
         """Settle a reservation when the block ends, by what the receipt says then.
 
         Args:
-            usd: whether its dollars are counted; False: whoever was called has counted them here.
+            usd: whether its dollars are counted; False: the worker that was called has counted them here.
         """
         try:
             yield
@@ -271,7 +271,7 @@ class Ledger:
 
 
 class LedgerPart(Ledger):
-    """A ledger of the account of `whole`, for whoever has to tell what something took, such as a plan that may fail."""
+    """A ledger within `whole`, which tells what one part of the question took, such as a plan that may fail."""
 
     def __init__(self, whole: Ledger) -> None:
         super().__init__(whole.budget, whole.deadline, whole.spend_limits)
@@ -281,12 +281,12 @@ class LedgerPart(Ledger):
         """What was counted here and in its parts, with what `note` was told."""
 
     def count(self, spent: Spent) -> None:
-        """See `Ledger`."""
+        """Count calls, tokens or dollars here and in the whole ledger."""
         self.spent += spent
         self._whole.count(spent)
 
     def note(self, spent: Spent) -> None:
-        """See `Ledger`."""
+        """Note what a call took, here and in the whole ledger."""
         self.spent += spent
         self._whole.note(spent)
 
@@ -312,7 +312,7 @@ class QuestionSpendLimit:
             self._blocking.refusal = sentence
 
     def reserve(self, usd: float) -> str | None:
-        """See `SpendLimit`. The question counts no call: it has counted its own call of the team."""
+        """Reserve dollars in the question's budget and spend limits. Its call of the team is counted already."""
         if not usd:
             return None
         refusal = self._ledger._reserve(Reservation(0, 0, usd), asyncio.get_running_loop().time())
@@ -323,14 +323,14 @@ class QuestionSpendLimit:
         return refusal
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """See `SpendLimit`."""
+        """Release what was reserved and count what was paid, here and in the limits above."""
         if reserved_usd:
             self._ledger.settle(Reservation(0, 0, reserved_usd), Spent(cost_usd=paid_usd))
         else:
             self._ledger.record(Spent(cost_usd=paid_usd))
 
     def could_fit_after_settling(self, usd: float) -> bool:
-        """See `SpendLimit`."""
+        """Whether calls in flight could, once they are settled, leave room for these dollars in every limit."""
         if self._blocking is not None:
             return self._blocking.could_fit_after_settling(usd)
         return self._ledger._could_fit_after_settling(
@@ -338,7 +338,7 @@ class QuestionSpendLimit:
         )
 
     async def wait_until_settled(self) -> None:
-        """See `SpendLimit`."""
+        """Wait until one of the limits has settled something."""
         await (
             self._ledger._totals.settled.wait()
             if self._blocking is None
@@ -346,13 +346,13 @@ class QuestionSpendLimit:
         )
 
     async def wait_until_unreserved(self) -> None:
-        """See `SpendLimit`."""
+        """Wait until no call of any limit is in flight that may cost something."""
         for spend_limit in self._ledger.spend_limits:
             await spend_limit.wait_until_unreserved()
 
     @property
     def exhausted(self) -> bool:
-        """See `SpendLimit`."""
+        """Whether more has been spent than one of the limits allows."""
         budget = self._ledger.budget.usd
         spent = budget is not None and self._ledger.usd > budget
         return spent or any(spend_limit.exhausted for spend_limit in self._ledger.spend_limits)

@@ -100,7 +100,7 @@ class RateLimiter:
 
     Args:
         machine: the machine whose memory the worker's model shares with others; None: it shares none.
-        model: what of the machine's models it is.
+        model: the name of the worker's model on that machine.
     """
 
     def __init__(self, limits: Limits, machine: Machine | None = None, model: str = "") -> None:
@@ -192,7 +192,7 @@ class RateLimiter:
             self._end_turn()
 
     def _grant_on_machine(self) -> None:
-        """As `grant`, also for the calls of the machine's other models."""
+        """Grant waiting calls, those of the machine's other models too."""
         assert self._machine is not None
         self.grant()
         self._machine.changed()

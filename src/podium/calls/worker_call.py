@@ -27,7 +27,7 @@ _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
 
 Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
-"""From the number of a try to the listeners of its text and of its visible reasoning."""
+"""A function from the number of a try to the listeners of its text and of its visible reasoning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class Verb:
     """One command."""
 
     words: str
-    """As typed after `podium`: one word, or a group and a verb."""
+    """The words after `podium`: one verb, or a group and a verb."""
     path: str
     """Its function, as module:function."""
     help: str
@@ -249,7 +249,7 @@ _MOST = 10**15
 
 
 def _check_size(form: object, value: object) -> None:
-    """Refuse numbers that nobody means; some would fill the memory, or be written nowhere."""
+    """Refuse numbers that no user means; some would fill the memory, or be written nowhere."""
     del form
     if isinstance(value, int | float) and abs(value) > _MOST and value not in (float("inf"), float("-inf")):
         raise ValueError(f"it is too large; give at most {_MOST:,}.")

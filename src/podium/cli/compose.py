@@ -45,7 +45,7 @@ from podium.workers.redaction import read_key
 from podium.workers.traits import costly_workers
 
 TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
-"""In the study's folder: the team; and the pool file that is made of an endpoint's list of models."""
+"""The files in the study's folder: the team, and the pool file made from an endpoint's list of models."""
 _HEADER = "# Written by podium study --preset compose.\n"
 _KINDS = 6
 """The most kinds of questions; the published method has as many."""

@@ -30,7 +30,7 @@ from podium.team.team_file import TeamFile, open_pool
 from podium.workers.pool import pool_file
 
 SUITE_FILE = "suite.toml"
-"""In a run's folder: the suite that was written for it."""
+"""The file in a run's folder that holds the suite written for it."""
 _OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
 """The options of a team that a suite takes from the command line."""
 

@@ -47,7 +47,7 @@ class TimeLeft:
 
     @property
     def seconds(self) -> float | None:
-        """None: nothing has ended yet."""
+        """The seconds that are likely left. None until something has ended."""
         ended = self._done - self._first
         return (self._clock() - self._began) / ended * (self._total - self._done) if ended else None
 

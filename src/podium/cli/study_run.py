@@ -132,7 +132,7 @@ def _confirm(spending: StudyCost, options: StudyOptions) -> None:
     """Ask before anything is paid.
 
     Raises:
-        UsageError: the user says no, or nobody can be asked.
+        UsageError: the user says no, or there is no terminal to ask on.
     """
     if not spending.paid or options.yes:
         return

@@ -62,7 +62,7 @@ def found_store() -> str | None:
 
 
 class FoundTeam:
-    """A team file that a folder has, and that nobody named.
+    """A team file that a folder has, and that the user did not name.
 
     Raises:
         ConfigError: it cannot be read.

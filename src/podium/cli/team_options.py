@@ -56,7 +56,7 @@ class SharedOptions:
 
 @dataclass(frozen=True)
 class DispatchOptions(SharedOptions):
-    """The same for runs, which verbs that read no team file have alone."""
+    """The options of calls in runs; verbs that read no team file have these alone."""
 
     run_budget_usd: float | None = None
     """The most dollars that the run may cost, over all its starts."""
@@ -110,19 +110,19 @@ class TeamOptions:
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class CallOptions(SharedOptions, TeamOptions):
-    """The same, for verbs that keep answers."""
+    """The options of verbs that keep answers."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class RunOptions(DispatchOptions, CallOptions):
-    """The same, for runs."""
+    """The options of runs."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class PlannerOptions(CallOptions):
-    """The same, for verbs in which a planner plans."""
+    """The options of verbs in which a planner plans."""
 
     planner: Annotated[
         str | None,
@@ -146,7 +146,7 @@ class PlannerOptions(CallOptions):
     """The most dollars for a question (budget.usd)."""
 
     def overrides(self) -> tuple[str, ...]:
-        """As before.
+        """The options as overrides of the team file.
 
         Raises:
             UsageError: a planner without a Conductor is named, and a Conductor.
@@ -159,7 +159,7 @@ class PlannerOptions(CallOptions):
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class AskOptions(PlannerOptions):
-    """The same, for questions of the command line."""
+    """The options of questions of the command line."""
 
     store: Annotated[
         str | None,
@@ -173,7 +173,7 @@ class AskOptions(PlannerOptions):
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class ServeOptions(AskOptions):
-    """The same, for a server."""
+    """The options of a server."""
 
     run_budget_usd: float | None = None
     """The most dollars that all questions together may cost until the server ends (budget.run_usd)."""
@@ -195,7 +195,7 @@ class ServeOptions(AskOptions):
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class EvalOptions(PlannerOptions, RunOptions):
-    """The same, for a comparison."""
+    """The options of a comparison."""
 
     tasks: Annotated[
         str | None,

@@ -19,7 +19,7 @@ from podium.types import Question
 
 
 def open_console(*, stderr: bool = False) -> Console:
-    """Where drawings are printed: colours on a terminal, plain text of 120 columns in a pipe."""
+    """The console on which drawings are printed: colours on a terminal, plain text of 120 columns in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False, stderr=stderr)
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 120
@@ -32,7 +32,7 @@ def print_sentence(console: Console, sentence: str) -> None:
 
 
 def confirm(question: str) -> bool:
-    """Whether the user says yes; without a terminal nobody does. The question goes to standard error."""
+    """Whether the user says yes; without a terminal the answer is no. The question goes to standard error."""
     if not sys.stdin.isatty():
         return False
     open_console(stderr=True).print(f"{question} [y/N] ", end="", soft_wrap=True)

@@ -36,9 +36,9 @@ class Trusted:
     """A settings file as the user trusted it."""
 
     file: str
-    """As `FoundFiles.key`."""
+    """The place of the settings file, as `FoundFiles.key` gives it."""
     digests: Mapping[str, str]
-    """As `FoundFiles.digests`."""
+    """The digests of all files that were trusted, as `FoundFiles.digests` gives them."""
     since: str
     """The day, as 2026-11-27 (UTC)."""
 

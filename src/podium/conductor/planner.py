@@ -72,7 +72,7 @@ class Conductor:
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """See `Policy`."""
+        """The form in which its endpoint is asked for plans. None if it is not known, or there is no endpoint."""
         return self._policy.plan_format
 
     def at_temperature(self, temperature: float) -> Conductor:

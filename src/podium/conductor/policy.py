@@ -139,7 +139,7 @@ class WorkerPolicy:
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """See `Policy`."""
+        """The form in which the endpoint is asked for plans. None if it is not known, or there is no endpoint."""
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(

@@ -31,7 +31,7 @@ CONDITIONED = (
     "Recorded responses, each given to just what its step shows: to the bare question, or to the same subtask and the "
     "same earlier answers. A step to which the recording has no response has failed."
 )
-"""The same sentence, where responses to other answers contributed."""
+"""The sentence where responses to other answers contributed."""
 _UNTIMED = "Times are not known."
 
 
@@ -90,7 +90,7 @@ class ComparisonRow(Value):
     rules_out: str = ""
     """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: MissingResponses | None = None
-    """None: the recording has a response to every step."""
+    """How many responses the recording lacks. None if it has one to every step."""
 
     @property
     def cost_of_pass(self) -> float:

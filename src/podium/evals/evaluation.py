@@ -202,7 +202,7 @@ class EvaluationJob:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
         places = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
         self.rollouts = {place: self.kept.get(place) for place in places}
-        """By task id and repeat; None: still missing."""
+        """The rollouts by task id and repeat. One that is still missing is None."""
 
     @cached_property
     def learner(self) -> Learner | None:

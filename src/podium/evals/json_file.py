@@ -19,7 +19,7 @@ class JsonFile(Value):
     description: ClassVar[str]
     """The kind of value in words, for messages, such as "a comparison"."""
     only_set: ClassVar[bool] = False
-    """Whether fields that nobody set are left out: some settings tell what is set from what is left out."""
+    """Whether fields that were not set are left out: some settings tell what is set from what is left out."""
 
     def save(self, path: Path) -> None:
         """Write it, making the folder."""

@@ -121,9 +121,9 @@ class PlannerSelection:
 
     kind: PlannerKind
     label: str
-    """Of its row in a comparison."""
+    """The label of its row in a comparison."""
     choose: Callable[[Answers], Planner | None]
-    """None: there are too few workers."""
+    """Chooses the planner from answers to training questions; returns None if there are too few workers."""
 
 
 PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
@@ -136,7 +136,7 @@ PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
     "best-committee": PlannerSelection("committee", "Best vote of any five answers", best_fixed_plan),
     "best-cascade": PlannerSelection("cascade", "Best cascade", best_cascade),
 }
-"""By the name that a suite's file has for it."""
+"""The selections by the name that a suite's file has for each."""
 
 
 def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:

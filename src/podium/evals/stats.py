@@ -16,9 +16,9 @@ import numpy.typing as npt
 from podium.types import Value
 
 _AT_ONCE = 10**6
-"""Most values that a bootstrap holds in memory."""
+"""The most values that a bootstrap holds in memory."""
 _KEPT = 10**7
-"""Most drawn questions that are kept for the next interval over as many questions: 40 MB."""
+"""The most drawn questions that are kept for the next interval over as many questions: 40 MB."""
 _FINEST = 120
 """The finest part of a question that the permutation test tells apart."""
 

@@ -30,7 +30,7 @@ class FenceFilter:
     """Does what `remove_fences` does with a text that comes in pieces.
 
     What may be the beginning of a fence waits for the next piece, and spaces wait until something is said. If nothing
-    comes, they are not passed on: whoever streams an answer sends at its end what is still missing.
+    comes, they are not passed on: the stream's end sends what is still missing.
     """
 
     def __init__(self, fence_mark: str) -> None:

@@ -34,7 +34,7 @@ class _StepResult:
     """How a step went, as far as it came."""
 
     status: SpanStatus | None = None
-    """None: its call has not ended."""
+    """How the step ended. None until its call has ended."""
     error: str | None = None
     messages: tuple[Message, ...] = ()
     started_s: float = 0.0

@@ -75,7 +75,7 @@ class QuestionContext(CallContext):
     observe: Callable[[StepEvent], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
     asked: dict[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
-    """By worker and messages, how often it was sent them again."""
+    """How often each worker was sent the same messages again, by worker and messages."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

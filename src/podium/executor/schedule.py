@@ -1,4 +1,4 @@
-"""Which steps of a workflow start when, given how others have ended. It calls nobody, and knows no clock."""
+"""Which steps of a workflow start when, given how others have ended. It calls no worker, and knows no clock."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class Schedule:
     def __init__(self) -> None:
         self.workflow = Workflow(())
         self.reads: tuple[tuple[int, ...], ...] = ()
-        """By step, the earlier steps that it reads."""
+        """For each step the earlier steps that it reads."""
         self.to_run: Sequence[int] = ()
         """The steps that are run, if no vote is certain without them; the others are skipped."""
         self.spans: dict[int, Span] = {}
         """The steps that have ended, by position."""
         self.waited: dict[int, tuple[int, ...]] = {}
-        """By step, those that had to end before a vote could tell whether it needs the step."""
+        """For each step those that had to end before a vote could tell whether it needs the step."""
         self._before: Sequence[str] = ()
         self._started: set[int] = set()
         self._wanted: set[int] = set()

@@ -39,7 +39,7 @@ class StepRequests:
         self._earlier_calls = earlier_calls
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
-        """By step, the plan's limit of output tokens; None: it has none."""
+        """For each step the plan's limit of output tokens, or None."""
 
     def set_workflow(
         self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]

@@ -15,7 +15,7 @@ from podium.workers.base import Worker
 from podium.workers.traits import costly_workers
 
 TOKENS_A_SECOND = 50
-"""Of a worker whose seconds are not known."""
+"""The assumed tokens a second of a worker whose seconds are not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from podium.types import Profile, Value
 from podium.workflow import Workflow, edges, live_steps
 
 _SHUFFLES = 20
-"""Of the questions' kinds, to find how much information chance alone would show."""
+"""How often the questions' kinds are shuffled, to find how much information chance alone would show."""
 _MOST_ROWS = 5
 """Rows at each end of a training that are compared."""
 

@@ -31,11 +31,11 @@ class PoolSampling(Settings):
     """How the pool of a question is drawn from the workers of the pool file."""
 
     random: bool = False
-    """False: every question gets all workers, in the order of the file."""
+    """Whether each question gets a random pool. If not, it gets all workers in the order of the file."""
     min_workers: int = Field(default=4, ge=1)
-    """Fewest workers of a random pool."""
+    """The fewest workers of a random pool."""
     max_workers: int = Field(default=7, ge=1)
-    """Most workers of a random pool."""
+    """The most workers of a random pool."""
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
     subsets: Literal["all", "train", "test"] = "all"

@@ -18,7 +18,7 @@ from podium.types import Profile, Value
 from podium.workers.base import Worker
 
 _MOVES = ("url", "query", "headers")
-"""Of a worker's identity: where its model is served, which may change between two starts."""
+"""Keys of a worker's identity that say where its model is served, which may change between two starts."""
 
 
 class RunData(Value):

@@ -21,7 +21,7 @@ from podium.rollout.run_data import RunData
 
 CONFIG, _DATA = "config.json", "data.json"
 TRACES = "traces.sqlite"
-"""In a run's folder: the traces of its rollouts."""
+"""The file in a run's folder that holds the traces of its rollouts."""
 
 
 class JsonLines:

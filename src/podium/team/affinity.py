@@ -101,7 +101,7 @@ def loss_usd(
         kept, past.cached.get(kept.name, 0)
     )
     if kept.rating is None or chosen.rating is None:
-        # A planner names a dearer worker for what it can do, and without ratings nobody else knows what that is worth.
+        # A planner names a more expensive worker for what it can do; only ratings say what that is worth.
         return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, extra_usd)
     gain = max(0.0, chosen.rating.accuracy - kept.rating.accuracy)
     if right_answer_usd is None:

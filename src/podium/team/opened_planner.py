@@ -206,7 +206,7 @@ def _untrained_here(
 
 
 def _is_routed(table: ConductorSettings, pool: Pool) -> bool:
-    """Whether ratings decide which worker answers: nobody is named to conduct, and real workers have ratings."""
+    """Whether ratings decide which worker answers: no Conductor is named, and real workers have ratings."""
     if table.names_conductor or not has_costly_workers(pool):
         return False
     return any(profile.rating for profile in pool.profiles_for(""))

@@ -30,7 +30,7 @@ class PlannerSettings(Settings):
     """How much plans should save, for a Conductor trained with levels: 0 saves nothing, 2.5 is between two levels."""
     quarantine_failing: bool = False
     """Whether a worker is left for a while when outcomes say that it has begun to fail. Without outcomes, from the
-    callers of a server or the grader of an evaluation, nobody is left."""
+    callers of a server or the grader of an evaluation, no worker is left."""
 
     @property
     def conducting_worker(self) -> str | None:
@@ -107,7 +107,7 @@ class ServeSettings(Settings):
     host: str = "127.0.0.1"
     """The address to listen on. Any other than this machine's own (127.0.0.1, ::1, localhost) needs keys."""
     port: int = Field(default=8080, ge=0, le=65535)
-    """0: a free one."""
+    """The port to listen on; 0 takes a free one."""
     processes: int = Field(default=1, ge=1)
     """How many processes answer requests. They divide the limits of the team's workers among themselves, and share all
     budgets and keys."""
@@ -135,7 +135,7 @@ class ServeSettings(Settings):
 
     @property
     def body_bytes(self) -> int:
-        """Bytes of a request body at most."""
+        """The most bytes of a request body."""
         return int(self.max_body_mib * 2**20) or 1
 
 
@@ -172,7 +172,7 @@ class TeamSpec(WorkerSpec, TeamTables):
 
     kind: Literal["podium"]
     pool: str = Field(min_length=1)
-    """As in `TeamTables`; a worker's file is relative to the folder of the file that it stands in."""
+    """The team's workers: a shipped pool's name, or a file, relative to the folder of the file that names it."""
     limits: Limits = Limits(retries=0)
     """`timeout` and `max_usd` are the team's own budget for a question."""
     budget: Budget = Budget()

@@ -62,7 +62,7 @@ class Team:
         budget for each question, and keep its traces in another way."""
         self.opened_planner = opened_planner
         self.store = store
-        """Where traces are kept; None: they are not kept."""
+        """The store that keeps traces. None if they are not kept."""
         self._files = files
 
     @classmethod

@@ -45,7 +45,7 @@ class TeamFile:
     overrides: tuple[str, ...] = ()
     """Texts such as "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
     files: Mapping[Path, bytes] | None = None
-    """As `TeamSettings.files`."""
+    """Contents of files by absolute path, in place of those on the disk. None reads the disk."""
 
     def read(self) -> TeamSettings:
         """The settings, with the smaller of the day's limits of the file and of `$PODIUM_DAY_BUDGET_USD`.

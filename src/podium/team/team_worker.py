@@ -112,7 +112,7 @@ class TeamWorker:
         return frozenset(pool.names).union(*within)
 
     def without(self, names: Collection[str]) -> TeamWorker | None:
-        """A copy of the team that calls no worker of these names, nor do the teams in it; None: nobody is left."""
+        """A copy of the team that calls no worker of these names, nor do the teams in it. None if no worker is left."""
         if self.names.isdisjoint(names):
             return self
         pool = pool_without(self.runner.pool, names)
@@ -139,7 +139,7 @@ class TeamWorker:
 def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
     """The pool without the workers of these names, also without those in its teams.
 
-    It is the pool itself if nobody has such a name, and None if nobody is left.
+    It is the pool itself if no worker has such a name, and None if no worker is left.
     """
     left = {
         number: worker.without(names) if isinstance(worker, TeamWorker) else worker

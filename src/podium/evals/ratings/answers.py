@@ -28,11 +28,11 @@ Members = tuple[int, ...]
 NO_ANSWER = -1
 """Stands for a response without an answer."""
 MAX_ANSWERS = 5
-"""Most answers that a committee votes on."""
+"""The most answers that a committee votes on."""
 _ROTATIONS = 12
-"""Most rotations if workers have different numbers of samples; twice the largest number of samples if that is more."""
+"""The most rotations if workers have different numbers of samples, or twice the largest number if that is more."""
 _KEPT = 10**7
-"""Most answers, of all rotations together, that are kept in memory: 100 to 200 MB."""
+"""The most answers, of all rotations together, that are kept in memory: 100 to 200 MB."""
 
 
 @dataclass(frozen=True, slots=True)

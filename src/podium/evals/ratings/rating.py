@@ -40,7 +40,7 @@ _DIMENSIONS = 64
 _WORDS = 2
 """Fewest words of a cluster's name."""
 _KEPT = 40
-"""Most words by which a cluster is recognised."""
+"""The most words by which a cluster is recognised."""
 
 
 def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict[str, dict[str, float]]:

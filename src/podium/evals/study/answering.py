@@ -35,7 +35,7 @@ class StudyAnswers:
     answers: Answers
     """The answers to questions that every worker answered; with one sample each, unless all have more."""
     repeated: Answers
-    """The same, with second answers where there are any."""
+    """All answers, with second answers where there are any."""
     tasks: tuple[Task, ...]
     """These questions, in the same order."""
     notes: tuple[str, ...]

@@ -32,7 +32,7 @@ class MethodResult:
     """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
     is_team: bool = True
     is_cost_capped: bool = False
-    """As in `Method`."""
+    """Whether the method is limited to a low price, as `Method` says."""
     note: str = ""
     """What a reader of its figures has to know."""
 

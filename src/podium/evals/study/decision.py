@@ -245,7 +245,7 @@ def _more_questions(
 ) -> int:
     """How many more questions would settle an open case; 0: no number would.
 
-    A dear method that gains half the margin or more has to be shown better than the reference, any other dear one to
+    An expensive method that gains half the margin or more has to be shown better than the reference, any other one to
     gain less than the margin. A cheap method that loses at most half the margin has to be shown to lose less than the
     margin, any other cheap one to be worse than the reference.
     """

@@ -30,7 +30,7 @@ from podium.types import Budget, Message, Value
 from podium.workers.pool import Pool
 
 _LONGEST = 8_000
-"""Most characters of an answer that are looked at."""
+"""The most characters of an answer that are looked at."""
 _SHORTEST = 3
 """Right answers of so few letters, such as "no", stand in many texts by chance."""
 

@@ -32,7 +32,7 @@ JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
 users."""
 _GENERATED = 300
-"""How many generated questions are taken where nobody says how many; there is no end of them."""
+"""How many generated questions are taken by default; there is no end of them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class StudyQuestions:
         )
 
     def with_judge(self, judge: PoolJudge) -> StudyQuestions:
-        """The same questions; where no right answer is known, `judge` judges."""
+        """These questions; where no right answer is known, `judge` judges."""
         if self.judged_by == "golds":
             return self
 

@@ -53,7 +53,7 @@ class Bounds(Value):
             return overall
         repeated, best = select(answers, twice).alone_QWR, best_single(answers)
         first_QW, second_QW = repeated[:, :, 0], repeated[:, :, 1]
-        # Where nobody was right, an oracle has no reason to leave the best worker.
+        # Where no worker was right, an oracle has no reason to leave the best worker.
         lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
         again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])
         return cls(

@@ -24,7 +24,7 @@ from podium.workflow import Access, Step, Workflow
 REPEATED = 0.2
 """The share of the questions that every worker answers twice, so that luck can be told from skill."""
 _SAMPLED = 50
-"""Most questions whose length is looked at."""
+"""The most questions whose length is looked at."""
 _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3

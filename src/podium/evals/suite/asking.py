@@ -58,7 +58,7 @@ class StartLimit:
         self._began = time.monotonic()
 
     def reserve(self, usd: float) -> str | None:
-        """See `SpendLimit`."""
+        """Reserve the dollars of a call, or say in a sentence which limit it could break."""
         if self._seconds is not None and time.monotonic() - self._began >= self._seconds:
             return f"The time limit of {self._seconds:g} s was reached."
         if self._calls is not None and self._made >= self._calls:

@@ -118,7 +118,7 @@ def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> 
 
 
 def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
-    """The shapes of a planner's first plans: how frequent, how often right, how dear, and one example each."""
+    """The shapes of a planner's first plans: how frequent, how often right, how expensive, and one example each."""
     by_shape: dict[str, list[Rollout]] = defaultdict(list)
     for rollout in evaluation.rollouts:
         workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None

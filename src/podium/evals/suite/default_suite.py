@@ -21,7 +21,7 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _TRAINING, _RECORDED_TRAINING = 100, 400
-"""How many training questions choices are made on, where nobody says how many; recorded answers cost nothing."""
+"""How many training questions choices are made on by default; recorded answers cost nothing."""
 _OF_WORKERS = ("worker", "ratings")
 
 

@@ -54,12 +54,12 @@ class TableSettings(Value):
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
     def training(self, questions: int) -> TableSettings:
-        """The same with so many questions on which choices are made. No worker turns bad during these."""
+        """The manifest with so many questions on which choices are made. No worker turns bad during these."""
         pool = self.pool.model_copy(update={"decline": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
     def of_row(self, entry: PlannerEntry) -> TableSettings:
-        """The same with the workers of a row."""
+        """The settings with the workers of a row."""
         return self if entry.pool is None else self.model_copy(update={"pool": entry.pool})
 
     def key(
@@ -124,7 +124,7 @@ class SuiteRow(Value):
     entry: PlannerEntry
     """The planner, as the suite names it."""
     control: str | None = None
-    """None: the planner itself."""
+    """The control that changes the planner. None for the planner itself."""
     files: tuple[SeedAnswersFile, ...]
 
     @property
@@ -227,13 +227,13 @@ class SuiteManifest(JsonFile):
 
     @property
     def answers(self) -> dict[str, int]:
-        """By key, how many answers each file has when it is complete."""
+        """How many answers each file has when it is complete, by its key."""
         rows = (row for table in self.tables for row in (*table.rows, *table.training))
         return {file.key: file.answers for row in rows for file in row.files}
 
     @property
     def jobs(self) -> list[SuiteJob]:
-        """For each planner and seed a job."""
+        """A job for each planner and seed."""
         return [job for table in self.tables for job in _jobs(self.settings, table)]
 
     @property
@@ -256,7 +256,7 @@ class SuiteJob(Value):
     keys: dict[str, str]
     """Name of a control -> key of its file of answers; the planner's own first, with an empty name."""
     training: dict[str, str] = Field(default_factory=dict)
-    """Name of a worker -> key of its answers to training questions; empty: nobody learns on this table."""
+    """Name of a worker -> key of its answers to training questions; empty: no planner learns on this table."""
 
     @property
     def worker(self) -> str | None:

@@ -92,7 +92,7 @@ class OpenedTable:
         return False
 
     def training(self, questions: int) -> OpenedTable:
-        """The same workers with so many training questions."""
+        """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.training(questions))
 
     def led_by(self, entry: PlannerEntry, settings: AnsweringSettings | None = None) -> TeamSettings:

@@ -77,7 +77,7 @@ class QuestionTable(OpenedTable):
         )
 
     def with_questions(self, questions: Sequence[Task]) -> Self:
-        """The same with other questions, such as some of its own."""
+        """The table with other questions, such as some of its own."""
         return replace(self, questions=tuple(questions))
 
     def alone(self, name: str) -> tuple[str, PlannerEntry]:

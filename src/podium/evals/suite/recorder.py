@@ -19,7 +19,7 @@ from podium.recordings import (
 from podium.tasks.task import Task
 
 _LONGEST = 10_000
-"""Most characters of a gold answer that is saved. Tests of programs are longer; the verdicts are saved without them."""
+"""The most characters of a saved gold answer. Tests of programs are longer; their verdicts are saved without them."""
 
 
 def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:

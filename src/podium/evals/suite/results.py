@@ -33,7 +33,7 @@ from podium.types import Profile, Value
 RESULTS = "results"
 """The folder of these files in a run's folder."""
 COMPARISON = "comparison.json"
-"""In the folder of a run with one table: the table, for programs."""
+"""The file, in the folder of a run with one table, that holds the table for programs."""
 
 
 GOLD = "gold"
@@ -85,7 +85,7 @@ class GradedAnswer(Value):
 
 
 _LONGEST = 2000
-"""Most characters of a gold answer: tests of programs may have megabytes."""
+"""The most characters of a gold answer: tests of programs may have megabytes."""
 
 
 def _kept_gold(task: Task) -> str:

@@ -24,9 +24,9 @@ class TrainingCache:
     """What the jobs of one process have read of training questions, so that they read and compute it once."""
 
     answers: dict[TableSettings, Answers | None] = field(default_factory=dict)
-    """None: not all workers are recorded."""
+    """The answers of each table. None where not all workers are recorded."""
     scored: dict[tuple[TableSettings, bool], ScoredAnswers] = field(default_factory=dict)
-    """By table and by whether votes stop early. The value keeps what planners learned from it."""
+    """The scored answers by table and by whether votes stop early. The value keeps what planners learned from it."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class SuiteTraining:
     def of(
         cls, setup: OpenedTable, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
     ) -> SuiteTraining | None:
-        """Read the workers' answers; None: nobody learns on this table."""
+        """Read the workers' answers. None if no planner learns on this table."""
         if not job.training:
             return None
         columns = [[(answer,) for answer in results.answers(key).values()] for key in job.training.values()]
