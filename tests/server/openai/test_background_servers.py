@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import openai
 import pytest
 from background import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
@@ -61,6 +62,24 @@ def test_a_response_of_a_killed_server_fails_and_its_costs_stay_booked(
     assert spend_limit.spent_usd > 1.99 * CALL_USD
     assert 0 < spend_limit.reserved_usd < 1  # Of the call that was in flight: its provider may bill it.
     spend_limit.close()
+
+
+def test_a_question_in_the_background_of_a_killed_server_fails_too(
+    tmp_path: Path, answers: Answers, model: ChatModel
+) -> None:
+    answers.waits = {"alpha"}
+    given = ("--pool", str(pool_file(tmp_path, model.url)), "--planner", "single:ada")
+    with served(tmp_path, *given) as server:
+        id_ = httpx.post(f"{server.url}/api/ask", json={"question": "Say alpha."}).json()["id"]
+        until(lambda: calls(model)["alpha"])
+        server.tell(signal.SIGKILL)
+        server.ended()
+    pronounce_dead(tmp_path / "traces.sqlite")
+    with served(tmp_path, *given) as server:
+        until(lambda: httpx.get(f"{server.url}/api/traces/{id_}").status_code == 200)
+        assert server.end() == (0, "")
+    assert trace_of(tmp_path, id_).status == "failed"
+    assert calls(model) == {"alpha": 1}
 
 
 def test_a_server_that_ends_waits_for_its_responses(
@@ -126,4 +145,11 @@ def test_another_server_on_the_store_reads_and_cancels_a_response(
         until(lambda: model.gone == 2)
         with pytest.raises(openai.NotFoundError):
             client(one.url, key).responses.retrieve(deleted)
+        asking_at: Any = {"headers": {"authorization": f"Bearer {key}"}, "timeout": 60}
+        body = {"question": "Say beta.", "planner": "single:ada"}
+        id_ = httpx.post(f"{one.url}/api/ask", json=body, **asking_at).json()["id"]
+        until(lambda: calls(model)["beta"] == 3)
+        assert httpx.delete(f"{two.url}/api/ask/{id_}", **asking_at).status_code == 204
+        trace = httpx.get(f"{two.url}/api/traces/{id_}", **asking_at).json()
+        assert (trace["status"], trace["owner"]) == ("cancelled", "ann")
         assert (one.end(), two.end()) == ((0, ""), (0, ""))
