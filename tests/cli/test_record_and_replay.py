@@ -218,6 +218,8 @@ def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> Non
     assert podium(*record).status == 1
     Path("live.toml").write_text(part.format("gpt-5-mini"))
     assert "workers.gpt.model was" in one_sentence(podium(*record))
+    Path("live.toml").write_text(part.replace("127.0.0.1:9/", "127.0.0.1:19/").format("gpt-5"))
+    assert "workers.gpt.identity was" in one_sentence(podium(*record))
     Path("live.toml").write_text(part.format("gpt-5"))
     assert podium(*record).status == 1
 

@@ -27,7 +27,7 @@ from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
 from podium.recordings import SPLITS, header_path, unfinished_path
-from podium.rollout.run_data import RunData
+from podium.rollout.run_data import RunData, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
 from podium.tasks import ALL_TASKS, Task, TaskSet
 from podium.tasks.open import splits_of
@@ -95,7 +95,11 @@ def record(
         unfinished, settings, workers, bare, name=tasks, concurrency=concurrency, seed=seed
     )
     configuration = {
-        "workers": RunData.of((), workers).workers,
+        # Also where its model is served: under one name there may be another model.
+        "workers": {
+            name: about | {"identity": value_digest(workers.named(name).identity)}
+            for name, about in RunData.of((), workers).workers.items()
+        },
         "tasks": tasks,
         "split": split,
         "seed": seed,

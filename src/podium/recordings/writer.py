@@ -33,7 +33,6 @@ _TABLES = (
       primary key (question, worker, seen, sample)
     ) without rowid""",
 )
-_ONE = "question = ? and worker = ? and sample = ? and seen = ?"
 _ROWS = """
 select q.id, q.text, q.gold, q.family, q.split, r.worker,
   row_number() over (partition by r.question, r.worker, r.seen order by r.sample) - 1, r.text, r.answer, r.score,
@@ -109,7 +108,8 @@ class RecordingWriter:
     ) -> RecordedResponse | None:
         """The response that was saved; None: there is none."""
         row = self._execute(
-            f"select * from response where {_ONE}", (question_id, worker, sample, seen.key if seen else "")
+            "select * from response where question = ? and worker = ? and sample = ? and seen = ?",
+            (question_id, worker, sample, seen.key if seen else ""),
         ).fetchone()
         if row is None:
             return None

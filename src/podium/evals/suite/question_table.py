@@ -82,7 +82,7 @@ class QuestionTable(OpenedTable):
 
     def alone(self, name: str) -> tuple[str, PlannerEntry]:
         """A worker that answers alone: the key of the file of its answers, and the planner."""
-        key = answers_key(name, self.pool.named(name).identity)
+        key = answers_key(name, [name, self.pool.named(name).identity])
         return key, PlannerEntry(planner=f"single:{name}", label=name)
 
     def tasks(self, seed: int) -> TaskList:
