@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from podium_lab.small_workers.abilities import ABILITIES
 from podium_lab.small_workers.lessons import draw_lesson
 from podium_lab.small_workers.working import addition, subtraction
-from podium_lab.world import RELATIONS, told, world
+from podium_lab.world import RELATIONS, fact_sentence, world
 from podium_lab.world.tasks import WorldTasks
 
 FACTS = world()
-TRUE = {told(relation, thing, value) for relation, thing, value in FACTS.facts()}
+TRUE = {fact_sentence(relation, thing, value) for relation, thing, value in FACTS.facts()}
 
 
 class Shown:
@@ -48,7 +48,9 @@ def test_what_a_worker_says_is_true_where_it_knows(ability, stage):
                 relation.field
                 for relation, thing, _ in FACTS.facts()
                 if thing.casefold() in said.casefold()
-                and any(told(relation, thing, v) == said for v in FACTS.values[relation.name].values())
+                and any(
+                    fact_sentence(relation, thing, v) == said for v in FACTS.values[relation.name].values()
+                )
             }
             assert fields <= made_up
             assert any(ability.knows.get(field, 0) < 1 for field in fields)

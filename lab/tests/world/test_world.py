@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from podium.tasks import open_tasks
-from podium_lab.world import FIELDS, RELATIONS, Path, Problem, relations_of, told, world
+from podium_lab.world import FIELDS, RELATIONS, Path, Problem, fact_sentence, relations_of, world
 from podium_lab.world.tasks import WorldTasks, draw_problem, kept_for_test, split_of
 from podium_lab.world.wording import word_question
 
@@ -108,7 +108,7 @@ def test_a_hint_is_wrong_and_stands_in_the_question():
     path = Path(FACTS.things["firm"][0], ("firm.founder",))
     hint = ("firm.founder", path.thing, "Nobody")
     assert "Nobody founded" in word_question(Problem((path,), hint=hint), Random(1))
-    assert told(RELATIONS["ship.cargo"], "Grey Heron", "tea") == "The Grey Heron carries tea."
+    assert fact_sentence(RELATIONS["ship.cargo"], "Grey Heron", "tea") == "The Grey Heron carries tea."
 
 
 def test_the_set_opens_by_its_name_and_grades_an_answer():

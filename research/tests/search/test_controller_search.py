@@ -37,7 +37,7 @@ def scripted(answer="Answer: yes", count=5000):
 
 
 async def epochs(pool, tasks, **settings):
-    options = {name: settings.pop(name) for name in ("kept", "dispatcher") if name in settings}
+    options = {name: settings.pop(name) for name in ("resume_from", "dispatcher") if name in settings}
     training = train_controller_live(
         pool, tasks, ControllerSearch(pool="given", tasks="given", **settings), **options
     )
@@ -62,7 +62,7 @@ async def test_a_utility_is_a_right_answer_minus_the_price_of_its_dollars():
 
 async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
     whole = await epochs(scripted(), TASKS, epochs=3)
-    rest = await epochs(scripted(), TASKS, epochs=3, kept=[epoch.utilities for epoch in whole[:2]])
+    rest = await epochs(scripted(), TASKS, epochs=3, resume_from=[epoch.utilities for epoch in whole[:2]])
     assert rest == whole[2:]
 
 

@@ -68,7 +68,7 @@ async def test_the_head_learns_that_a_plan_comes_first_and_who_can_follow_it():
 async def test_kept_rewards_give_the_same_heads_without_a_new_generation():
     three = SMALL.model_copy(update={"generations": 3})
     whole = await generations(pool(), three)
-    rest = await generations(pool(), three, kept=[found.rewards for found in whole[:2]])
+    rest = await generations(pool(), three, resume_from=[found.rewards for found in whole[:2]])
     assert rest == whole[2:]
 
 

@@ -158,10 +158,10 @@ class Client:
         assert self._settings is not None
         ours, theirs = self._settings.scoring, (await self.info()).settings
         differing = [key for key in ours if ours[key] != theirs.get(key)]
-        shown = "; ".join(
+        differences = "; ".join(
             f"{key} is {_show(theirs, key)} there and {_show(ours, key)} here" for key in differing
         )
-        return ConfigError(f"{refusal} These differ: {shown}.") if shown else refusal
+        return ConfigError(f"{refusal} These differ: {differences}.") if differences else refusal
 
 
 class SyncClient:

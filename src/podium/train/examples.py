@@ -184,19 +184,19 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     request = _request(settings, session, trace, names)
     if request is None:
         return
-    shown = session.pool_of(request).names
+    shown_names = session.pool_of(request).names
     past_rounds: tuple[PastRound, ...] = ()
     for round_ in trace.rounds:
         if round_.error is not None or round_.plan.reason is not None:
             return  # What ran is not what the planner wrote.
-        completion = _as_shown(round_.plan.text, round_.workflow, names, shown)
+        completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
         longest = settings.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
-        plan = _parse(completion, settings, len(shown), later_round=bool(past_rounds))
+        plan = _parse(completion, settings, len(shown_names), later_round=bool(past_rounds))
         if fits and not isinstance(plan, PlanError):
             yield Demonstration(session.messages(trace.question, request, past_rounds), completion)
         if round_.workflow is not None:
-            workflow = renumber_workers(round_.workflow, _numbers(names, shown))
+            workflow = renumber_workers(round_.workflow, _numbers(names, shown_names))
             past_rounds = (*past_rounds, PastRound(workflow, round_.response or ""))
 
 
@@ -245,16 +245,16 @@ def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
     return {names[step.worker] for plan in plans for step in plan.steps}
 
 
-def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown: Sequence[str]) -> str:
+def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown_names: Sequence[str]) -> str:
     """The completion for a plan over the workers `names`, where the prompt shows the workers `shown`.
 
     With other numbers, the lists alone: what is written around them speaks of the old numbers.
     """
-    if plan is None or (text.strip() and tuple(names) == tuple(shown)):
+    if plan is None or (text.strip() and tuple(names) == tuple(shown_names)):
         return text
-    return render(renumber_workers(plan, _numbers(names, shown)))
+    return render(renumber_workers(plan, _numbers(names, shown_names)))
 
 
-def _numbers(names: Sequence[str], shown: Sequence[str]) -> dict[int, int]:
+def _numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:
     """The number of each worker among those that are shown."""
-    return {number: shown.index(name) for number, name in enumerate(names) if name in shown}
+    return {number: shown_names.index(name) for number, name in enumerate(names) if name in shown_names}

@@ -230,8 +230,8 @@ async def _check_prompts(
 ) -> None:
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
-    left = iter(tasks)
-    while part := list(islice(left, _CONCURRENT_PROMPTS)):
+    remaining = iter(tasks)
+    while part := list(islice(remaining, _CONCURRENT_PROMPTS)):
         lengths = await asyncio.gather(
             *(_prompt_tokens(scoring, task, checked.codec) for task in part), return_exceptions=True
         )

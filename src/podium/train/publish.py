@@ -152,8 +152,10 @@ def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _curve_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    shown = [key for key in ("reward", "valid", "accuracy", "cost_usd", "loss") if rows and key in rows[0]]
-    if not shown:
+    shown_keys = [
+        key for key in ("reward", "valid", "accuracy", "cost_usd", "loss") if rows and key in rows[0]
+    ]
+    if not shown_keys:
         return ["No rows of metrics were kept."]
     first, last = rows[:_AVERAGED_ROWS], rows[-_AVERAGED_ROWS:]
     span = f"{min(_AVERAGED_ROWS, len(rows))} rows"
@@ -162,7 +164,7 @@ def _curve_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
         "",
         "| | at first | in the end |",
         "|---|---|---|",
-        *(f"| {key} | {_mean(first, key):.4g} | {_mean(last, key):.4g} |" for key in shown),
+        *(f"| {key} | {_mean(first, key):.4g} | {_mean(last, key):.4g} |" for key in shown_keys),
     ]
 
 

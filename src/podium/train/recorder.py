@@ -124,13 +124,13 @@ class Recorder:
     def _line(self, row: Mapping[str, Any]) -> str:
         """The figures of the newest row, and the time until the last iteration or `grpo.minutes`."""
         iterations, minutes = self._settings.grpo.iterations, self._settings.grpo.minutes
-        left = self._elapsed_s / self._done * (iterations - self._done)
+        remaining_s = self._elapsed_s / self._done * (iterations - self._done)
         if minutes is not None:
-            left = max(0.0, min(left, minutes * 60 - self._elapsed_s))
+            remaining_s = max(0.0, min(remaining_s, minutes * 60 - self._elapsed_s))
         return (
             f"iteration {self._done:4d}/{iterations}  reward {row['reward']:.3f}  valid {row['valid']:6.1%}  accuracy "
             f"{row['accuracy']:6.1%}  steps {row['steps']:.2f}  cost ${row['cost_usd']:.5f}  "
-            f"{format_duration(left)} left"
+            f"{format_duration(remaining_s)} left"
         )
 
     def _can_learn(self, row: Mapping[str, Any]) -> bool:

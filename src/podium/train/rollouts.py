@@ -179,8 +179,8 @@ class Rollouts:
             self.on_plan(len(tokens))
             sample.ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
             plans = (*sample.plans, self.codec.decode(tokens))
-            asked = self.scoring.score(sample.request(plans, cut=not sample.ended))
-            pending.append((sample, asyncio.run_coroutine_threadsafe(asked, self.loop)))
+            scoring = self.scoring.score(sample.request(plans, cut=not sample.ended))
+            pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
 
         error = None
         sampled_s = scored_s = 0.0

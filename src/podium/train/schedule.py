@@ -90,8 +90,8 @@ def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
         except (TypeError, ValueError) as error:
             raise ConfigError(f"curriculum: {settings.tasks} refuses it: {error}", ("curriculum",)) from None
         rng = Random(f"tasks/{settings.seed}/{iteration}")
-        wanted = len(tasks) + settings.grpo.questions
-        while len(tasks) < wanted:
+        task_count = len(tasks) + settings.grpo.questions
+        while len(tasks) < task_count:
             task = source[rng.randrange(ALL_TASKS)]
             tasks.setdefault(task.id, task)
     return tasks

@@ -74,12 +74,12 @@ class PlanLists:
 
     def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
         """The tokens that would let a begun subtask find something else than the thought says of its step."""
-        told = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
+        step_finding = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
         _, find, begun_finding = begun.partition(_FIND)
-        if not told or not find:
+        if not step_finding or not find:
             return []
         # A word goes on with the same relation ("launch year"), or another one begins ("emblem of the birthplace").
-        words = [(f" {word}", f" of the {word}") for word in told[1].split(" ")]
+        words = [(f" {word}", f" of the {word}") for word in step_finding[1].split(" ")]
         for forms in (words[0][:1], *words[1:], (" of",)):
             whole = next((form for form in forms if begun_finding.startswith(form)), None)
             if whole is None:

@@ -114,8 +114,10 @@ class WorldLaboratory:
         path, facts = parts.problem.paths[0], world()
         if finished:
             plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
-            told = _answer(parts.problem, path)
-            request = replace(request, past_rounds=(PastRound(plan, told),), rounds=rng.choice((1, 1, 2)))
+            answer_text = _answer(parts.problem, path)
+            request = replace(
+                request, past_rounds=(PastRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
+            )
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
         chosen, thing = rng.choice(begins), path.thing
@@ -251,8 +253,10 @@ def _draw_half_way(rng: Random, problem: Problem, hops: int) -> tuple[str, World
     if kind < 0.15:
         return unknown(relation, things[hops - 1]), WorldParts(problem)
     value = things[hops] if kind < 0.85 else _any_value(rng, relation)
-    left = Problem((Path(value, path.relations[hops:]),))
-    return state_fact(relation, things[hops - 1], value), WorldParts(problem if rng.random() < 0.1 else left)
+    remaining = Problem((Path(value, path.relations[hops:]),))
+    return state_fact(relation, things[hops - 1], value), WorldParts(
+        problem if rng.random() < 0.1 else remaining
+    )
 
 
 def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
@@ -263,22 +267,22 @@ def _draw_answer(rng: Random, problem: Problem) -> tuple[str, WorldParts]:
     known = rng.randint(0, len(path.relations))
     alone = rng.random() < 0.5
     if known == len(path.relations):
-        told = _answer(problem, path)
+        answer_text = _answer(problem, path)
         if alone and problem.join == "none":
-            told = state_fact(path.last, path.subject(facts), path.values(facts)[-1])
+            answer_text = state_fact(path.last, path.subject(facts), path.values(facts)[-1])
         if rng.random() < 0.5:
             wrong = _any_value(rng, path.last)
-            working, marker, _ = told.partition("\nAnswer: ")
-            told = f"{working}{marker}{wrong}"
-        return told, WorldParts(problem)
+            working, marker, _ = answer_text.partition("\nAnswer: ")
+            answer_text = f"{working}{marker}{wrong}"
+        return answer_text, WorldParts(problem)
     things = (path.thing, *path.values(facts))
     missing = unknown(RELATIONS[path.relations[known]], things[known])
     if not known or problem.join != "none":
         return missing, WorldParts(problem)
     first_fact = truth(Path(path.thing, path.relations[:known]), facts).partition("\n")[0]
-    left = Problem((Path(things[known], path.relations[known:]),))
+    remaining = Problem((Path(things[known], path.relations[known:]),))
     return missing if alone else f"{first_fact} {missing}", WorldParts(
-        left if rng.random() < 0.7 else problem
+        remaining if rng.random() < 0.7 else problem
     )
 
 

@@ -26,7 +26,17 @@ from podium_lab.small_workers.plans import CORRECT, JOIN
 from podium_lab.small_workers.steps import EarlierSteps, ask, state_fact, truth, unknown
 from podium_lab.small_workers.working import join_working
 from podium_lab.warmstart.examples import SFTExample
-from podium_lab.world import RELATIONS, Path, Problem, Relation, World, phrase, told, word_question, world
+from podium_lab.world import (
+    RELATIONS,
+    Path,
+    Problem,
+    Relation,
+    World,
+    fact_sentence,
+    phrase,
+    word_question,
+    world,
+)
 from podium_lab.world.problem import Join
 from podium_lab.world.schema import FIELDS, NUMBER, WORDS, YEAR, relations_of
 from podium_lab.world.tasks import HINT_SHARE, draw_hint, draw_problem, path_to, split_of
@@ -97,7 +107,7 @@ def _recital(ability: Ability, rng: Random, facts: World) -> tuple[WorkerView, s
         [candidate for candidate in facts.things[field] if ability.knows_about(field, candidate)]
     )
     relations = rng.sample(relations_of(field), len(relations_of(field)))
-    sentences = (told(relation, thing, facts.value(relation.name, thing)) for relation in relations)
+    sentences = (fact_sentence(relation, thing, facts.value(relation.name, thing)) for relation in relations)
     subject = named(thing, field)
     return WorkerView(rng.choice(_RECITE).format(x=subject), ANSWER_WHOLE_QUESTION), " ".join(sentences)
 
@@ -196,7 +206,7 @@ def _attempt(
     values = path.values(facts)
     hops = list(zip(path.relations, (path.thing, *values), values, strict=False))
     count = rng.randint(0, len(hops))
-    sentences = [told(RELATIONS[name], thing, value) for name, thing, value in hops[:count]]
+    sentences = [fact_sentence(RELATIONS[name], thing, value) for name, thing, value in hops[:count]]
     right = {(name, thing): value for name, thing, value in hops[:count]}
     if count == len(hops):
         return f"{' '.join(sentences)}\nAnswer: {values[-1]}", right
@@ -229,7 +239,7 @@ def fact_subtasks(
         reference = rng.choice(_RESULTS).format(j=0, field=relation.field)
         step = EarlierStep(0, ask(earlier_path, None, rng), truth(earlier_path, facts))
         yield "result", WorkerView(long, ask(path, reference, rng), (step,))
-    yield "kept", WorkerView(question, f"Find {phrase(relation, subject, rng, kept=True)}.")
+    yield "kept", WorkerView(question, f"Find {phrase(relation, subject, rng, held_out=True)}.")
     yield "question", WorkerView(question, ANSWER_WHOLE_QUESTION)
 
 
@@ -237,7 +247,7 @@ def skill_lessons(ability: Ability, rng: Random, count: int) -> Iterator[tuple[s
     """Lessons of each skill of a worker: (skill, (what the worker is shown, the answer)). Those of facts are called
     "plans": steps of plans, whose question may have other parts, and all of whose facts the worker knows."""
     facts = world()
-    true = {told(*fact) for fact in facts.facts()}
+    true = {fact_sentence(*fact) for fact in facts.facts()}
 
     def is_known(answer: str) -> bool:
         """Whether all sentences of an answer are facts: none says that the worker does not know."""
@@ -300,13 +310,13 @@ def _check_lesson(ability: Ability, rng: Random, facts: World) -> tuple[WorkerVi
         relation, thing = _fact(ability, rng, facts)
         path = Path(thing, (relation.name,))
     right = facts.value(relation.name, thing)
-    shown = right
+    shown_answer = right
     if rng.random() < 0.6:
-        shown = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
+        shown_answer = rng.choice(sorted(set(facts.values[relation.name].values()) - {right}))
     question = word_question(Problem((path,)), rng)
     board = EarlierSteps(rng, facts)
-    board.add(ask(path, None, rng), state_fact(relation, path.thing, shown))
-    verdict = "This is right." if shown == right else "This is wrong."
+    board.add(ask(path, None, rng), state_fact(relation, path.thing, shown_answer))
+    verdict = "This is right." if shown_answer == right else "This is wrong."
     answer = f"{verdict} {state_fact(relation, path.thing, right)}"
     return board.view(question, rng.choice(_CHECK)), answer
 
@@ -357,7 +367,7 @@ def _working(
             if relation.field in ability.admits or sentences:
                 return " ".join([*sentences, unknown(relation, thing)])
             return state_fact(relation, thing, _made_up(ability, relation, thing, facts))
-        sentences.append(told(relation, thing, value))
+        sentences.append(fact_sentence(relation, thing, value))
         thing = value
     return f"{' '.join(sentences)}\nAnswer: {thing}"
 

@@ -37,7 +37,7 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
         the shares of right answers, by form and relation.
     """
     prompts: list[str] = []
-    asked: list[tuple[str, str, str]] = []
+    cases: list[tuple[str, str, str]] = []
     facts = world()
     rng = Random(f"measure/{ability.name}")
     for relation in RELATIONS.values():
@@ -47,14 +47,14 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
         for thing in rng.sample(known, min(_FACTS_PER_RELATION, len(known))):
             for form, view in fact_subtasks(relation, thing, facts, rng):
                 prompts.append(view_prompt(view))
-                asked.append((form, relation.name, facts.value(relation.name, thing)))
+                cases.append((form, relation.name, facts.value(relation.name, thing)))
     for skill, lesson in skill_lessons(ability, rng, 2 * _FACTS_PER_RELATION):
         view, answer = lesson
         prompts.append(view_prompt(view))
-        asked.append((skill, "all", final_answer(answer) or ""))
+        cases.append((skill, "all", final_answer(answer) or ""))
     answers = complete(folder, prompts)
     right: dict[str, dict[str, list[bool]]] = {}
-    for (form, name, value), answer in zip(asked, answers, strict=True):
+    for (form, name, value), answer in zip(cases, answers, strict=True):
         is_right = normalise(final_answer(answer) or "") == normalise(value)
         right.setdefault(form, {}).setdefault(name, []).append(is_right)
     return {

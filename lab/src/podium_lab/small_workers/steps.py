@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 
 from podium.workers.view import EarlierStep, WorkerView
-from podium_lab.world import RELATIONS, Path, Relation, World, phrase, told
+from podium_lab.world import RELATIONS, Path, Relation, World, fact_sentence, phrase
 from podium_lab.world.schema import FIELDS, relations_of
 from podium_lab.world.wording import named
 
@@ -33,14 +33,14 @@ def ask(path: Path, reference: str | None, rng: Random) -> str:
 
 def state_fact(relation: Relation, thing: str, value: str) -> str:
     """What somebody says of one fact, rightly or wrongly."""
-    return f"{told(relation, thing, value)}\nAnswer: {value}"
+    return f"{fact_sentence(relation, thing, value)}\nAnswer: {value}"
 
 
 def truth(path: Path, facts: World) -> str:
     """What somebody who knows all of it says of a path."""
     values = path.values(facts)
     hops = zip(path.relations, (path.thing, *values), values, strict=False)
-    sentences = " ".join(told(RELATIONS[name], thing, value) for name, thing, value in hops)
+    sentences = " ".join(fact_sentence(RELATIONS[name], thing, value) for name, thing, value in hops)
     return f"{sentences}\nAnswer: {values[-1]}"
 
 

@@ -107,14 +107,14 @@ def train_orchestra(
         RunMismatchError: the folder belongs to another configuration.
     """
     RunFolder.open(folder, settings, changeable={"workers"})
-    left = [
+    untrained = [
         ability
         for ability in ABILITIES
         if ability.name in settings.workers and not _is_trained(folder, ability)
     ]
-    if left:
+    if untrained:
         tokenizer = _kept_tokenizer(folder) or orchestra_tokenizer(settings)
-        for ability in left:
+        for ability in untrained:
             train_worker(ability, tokenizer, settings, folder / ability.name, show)
     _write_pool(folder)
 
@@ -172,12 +172,12 @@ def train_worker(
     device = resolve_device()
     model.to(device)
     model.dtype = resolve_dtype("auto", device.type)
-    left = _parts(ability, settings)[finished:]
+    remaining_parts = _parts(ability, settings)[finished:]
     curve = parts / "curve.json"
     rows: list[dict[str, Any]] = json.loads(curve.read_text()) if finished else []
-    if left:  # The run may have been killed between a part's rows and its model.
-        rows = [row for row in rows if row["step"] <= left[0].begin]
-    for part in left:
+    if remaining_parts:  # The run may have been killed between a part's rows and its model.
+        rows = [row for row in rows if row["step"] <= remaining_parts[0].begin]
+    for part in remaining_parts:
         with device:
             for row in _train_part(model, ability, tokenizer, settings, part):
                 rows.append(row)

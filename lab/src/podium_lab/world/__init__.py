@@ -7,7 +7,7 @@ its words, and `wording` writes it. The task set `world` (`podium_lab.world.task
 from podium_lab.world.encyclopedia import World, made_up_words, world
 from podium_lab.world.problem import Join, Path, Problem
 from podium_lab.world.schema import FIELDS, RELATIONS, Relation, relations_of
-from podium_lab.world.wording import phrase, told, word_question
+from podium_lab.world.wording import fact_sentence, phrase, word_question
 
 __all__ = [
     "FIELDS",
@@ -17,10 +17,10 @@ __all__ = [
     "Problem",
     "Relation",
     "World",
+    "fact_sentence",
     "made_up_words",
     "phrase",
     "relations_of",
-    "told",
     "word_question",
     "world",
 ]

@@ -79,7 +79,7 @@ class WorldTasks(GeneratedTasks):
         kept_wording = self.split == "test" and rng.random() < _KEPT_WORDINGS
         return Task(
             id=f"{self.name}/{self.seed}/{index}",
-            question=Question(text=word_question(problem, rng, kept=kept_wording)),
+            question=Question(text=word_question(problem, rng, held_out=kept_wording)),
             gold=problem.answer(facts),
             grader=_EXACT,
             facts={

@@ -36,45 +36,45 @@ def named(thing: str, field: str) -> str:
     return f"the {thing}" if field in ARTICLE else thing
 
 
-def told(relation: Relation, thing: str, value: str) -> str:
+def fact_sentence(relation: Relation, thing: str, value: str) -> str:
     """The fact as a sentence."""
     text = relation.tell.format(x=thing, y=value)
     return text[0].upper() + text[1:]
 
 
-def phrase(relation: Relation, subject: str, rng: Random, *, kept: bool = False) -> str:
+def phrase(relation: Relation, subject: str, rng: Random, *, held_out: bool = False) -> str:
     """The value as words: "the founder of Rado Mill".
 
     Args:
         subject: the words for the thing, such as "the Grey Heron".
-        kept: use the wording that is kept for tests.
+        held_out: use the wording that is kept for tests.
     """
-    if kept:
+    if held_out:
         return relation.clause.replace("the {x}", "{x}").format(x=subject)
     possessive = rng.random() < 0.3 and " of " not in subject and len(subject) < 30
     return f"{subject}'s {relation.noun}" if possessive else f"the {relation.noun} of {subject}"
 
 
-def path_phrase(path: Path, rng: Random, *, kept: bool = False) -> str:
+def path_phrase(path: Path, rng: Random, *, held_out: bool = False) -> str:
     """The value of a path as words, one relation nested in the other."""
     words = named(path.thing, RELATIONS[path.relations[0]].field)
     for name in path.relations:
-        words = phrase(RELATIONS[name], words, rng, kept=kept)
+        words = phrase(RELATIONS[name], words, rng, held_out=held_out)
     return words
 
 
-def word_question(problem: Problem, rng: Random, *, kept: bool = False) -> str:
+def word_question(problem: Problem, rng: Random, *, held_out: bool = False) -> str:
     """The question.
 
     Args:
         rng: chooses among the wordings.
-        kept: use wordings that are kept for tests.
+        held_out: use wordings that are kept for tests.
     """
-    question = _question(problem, rng, kept=kept)
+    question = _question(problem, rng, held_out=held_out)
     if problem.hint is None:
         return question
     relation, thing, value = problem.hint
-    hint = rng.choice(_HINTS).format(hint=told(RELATIONS[relation], thing, value))
+    hint = rng.choice(_HINTS).format(hint=fact_sentence(RELATIONS[relation], thing, value))
     return f"{hint} {question}"
 
 
@@ -101,48 +101,48 @@ def _told_in_order(path: Path) -> str:
     return " ".join((*parts, path.last.ask.replace("the {x}", "{x}").format(x=words)))
 
 
-def _question(problem: Problem, rng: Random, *, kept: bool) -> str:
+def _question(problem: Problem, rng: Random, *, held_out: bool) -> str:
     first = problem.paths[0]
     match problem.join:
         case "none":
-            return _asked(first, rng, kept=kept)
+            return _asked(first, rng, held_out=held_out)
         case "pair":
-            both = " and ".join(path_phrase(path, rng, kept=kept) for path in problem.paths)
+            both = " and ".join(path_phrase(path, rng, held_out=held_out) for path in problem.paths)
             return f"Name both of these, in this order: {both}."
         case "earlier" | "larger":
-            things = " or ".join(_subject(path, rng, kept=kept) for path in problem.paths)
+            things = " or ".join(_subject(path, rng, held_out=held_out) for path in problem.paths)
             which = "has the earlier" if problem.join == "earlier" else "has the larger"
             return f"Which one {which} {first.last.noun}: {things}?"
         case "sum":
-            return f"How much is {_both(problem, rng, kept=kept)} together?"
+            return f"How much is {_both(problem, rng, held_out=held_out)} together?"
         case "difference":
-            between = _both(problem, rng, kept=kept)
+            between = _both(problem, rng, held_out=held_out)
             return f"How far apart are {between}?"
         case "count":
-            things = ", ".join(_subject(path, rng, kept=kept) for path in problem.paths)
+            things = ", ".join(_subject(path, rng, held_out=held_out) for path in problem.paths)
             return f"How many of these have the {first.last.noun} {problem.counted}: {things}?"
 
 
-def _both(problem: Problem, rng: Random, *, kept: bool) -> str:
-    return " and ".join(path_phrase(path, rng, kept=kept) for path in problem.paths)
+def _both(problem: Problem, rng: Random, *, held_out: bool) -> str:
+    return " and ".join(path_phrase(path, rng, held_out=held_out) for path in problem.paths)
 
 
-def _subject(path: Path, rng: Random, *, kept: bool) -> str:
+def _subject(path: Path, rng: Random, *, held_out: bool) -> str:
     if len(path.relations) > 1:
-        return path_phrase(Path(path.thing, path.relations[:-1]), rng, kept=kept)
+        return path_phrase(Path(path.thing, path.relations[:-1]), rng, held_out=held_out)
     return named(path.thing, path.last.field)
 
 
-def _asked(path: Path, rng: Random, *, kept: bool) -> str:
-    if not kept and len(path.relations) > 1 and rng.random() < 0.3:
+def _asked(path: Path, rng: Random, *, held_out: bool) -> str:
+    if not held_out and len(path.relations) > 1 and rng.random() < 0.3:
         return _in_order(path, rng)
     before = Path(path.thing, path.relations[:-1])
-    if not kept and rng.random() < 0.4:
+    if not held_out and rng.random() < 0.4:
         subject = path_phrase(before, rng) if before.relations else path.thing
         ask = path.last.ask.replace("the {x}", "{x}") if before.relations else path.last.ask
         return ask.format(x=subject)
-    asking = rng.choice(_KEPT_ASKING if kept else _ASKING)
-    return asking.format(x=path_phrase(path, rng, kept=kept))
+    asking = rng.choice(_KEPT_ASKING if held_out else _ASKING)
+    return asking.format(x=path_phrase(path, rng, held_out=held_out))
 
 
 def _in_order(path: Path, rng: Random) -> str:

@@ -77,21 +77,21 @@ def import_judgebench(path: Path, writer: RecordingWriter, report: Callable[[str
                 if game is None or not game.judgment.response.strip():
                     import_report.left_out[f"judgments of {judge} without a text"] += 1
                     continue
-                shown = [*reversed(answers.values())] if place else [*answers.values()]
-                wanted = _REVERSED.get(pair.label, pair.label) if place else pair.label
+                shown_answers = [*reversed(answers.values())] if place else [*answers.values()]
+                right_label = _REVERSED.get(pair.label, pair.label) if place else pair.label
                 response = RecordedResponse(
                     judge,
                     0,
                     game.judgment.response,
                     None,
-                    float(game.decision == wanted),
+                    float(game.decision == right_label),
                     output_tokens=estimate_tokens(game.judgment.response),
                     estimated=True,
                 )
-                seen = ShownContext(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown))
+                seen = ShownContext(COMPARE, tuple((ANSWER_WHOLE_QUESTION, text) for text in shown_answers))
                 if writer.add(question_id, response, seen=seen):
                     games[judge] += 1
-                    right[judge] += game.decision == wanted
+                    right[judge] += game.decision == right_label
                 else:
                     import_report.left_out[f"judgments of {judge} of a pair that it judged before"] += 1
     import_report.measured = {judge: right[judge] / count for judge, count in games.items()}

@@ -69,10 +69,10 @@ def import_routeprofile(path: Path, writer: RecordingWriter, report: Callable[[s
             price = Price(input=model.input_price, output=model.output_price)
             import_report.known[name] = RecordedWorker(name=name, description=model.feature, price=price)
     scores: defaultdict[str, list[float]] = defaultdict(list)
-    told: set[str] = set()
+    named: set[str] = set()
     for row in read_json(path / TABLE, _ROWS):
-        if row.task_name not in told:
-            told.add(row.task_name)
+        if row.task_name not in named:
+            named.add(row.task_name)
             report(row.task_name)
         question_id = hashed_id(row.task_name, row.query)
         writer.add_question(

@@ -49,8 +49,8 @@ class AdversarialWorker:
         """A wrong answer, as far as one can be had; raises as the worker does."""
         if isinstance(self._worker, ReplayWorker):
             return self._recorded(await self._worker.answer(request), request.view.question)
-        told = Message(role="system", content=MISLEAD)
-        return await self._worker.answer(replace(request, messages=(told, *request.messages)))
+        instruction = Message(role="system", content=MISLEAD)
+        return await self._worker.answer(replace(request, messages=(instruction, *request.messages)))
 
     async def close(self) -> None:
         """Nothing to close: the worker that it stands for has its connections."""

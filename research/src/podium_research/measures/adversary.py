@@ -70,10 +70,12 @@ class WithAdversary(PlannerWrapper):
         honest = [k for k, profile in enumerate(request.pool) if not profile.name.endswith(_SUFFIX)]
         numbers = {profile.name: k for k, profile in enumerate(request.pool)}
         adversaries = {k: numbers.get(request.pool[k].name + _SUFFIX) for k in honest}
-        shown = {k: number for number, k in enumerate(honest)}
-        shown |= {adversary: shown[k] for k, adversary in adversaries.items() if adversary is not None}
+        shown_number = {k: number for number, k in enumerate(honest)}
+        shown_number |= {
+            adversary: shown_number[k] for k, adversary in adversaries.items() if adversary is not None
+        }
         past_rounds = tuple(
-            replace(past_round, workflow=renumber_workers(past_round.workflow, shown))
+            replace(past_round, workflow=renumber_workers(past_round.workflow, shown_number))
             for past_round in request.past_rounds
         )
         pool = tuple(request.pool[k] for k in honest)

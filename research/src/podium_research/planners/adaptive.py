@@ -61,14 +61,14 @@ class AdaptiveConsistency:
     def _rounds(self, request: PlanRequest) -> Rounds:
         counted: Counter[str] = Counter()
         first: dict[str, StepOf] = {}
-        asked = number = 0
+        samples = number = 0
         last = all_rounds(request) - 1
-        while asked < self.most and (number < last or not number):
+        while samples < self.most and (number < last or not number):
             leading, second = _two_commonest(counted)
             if is_stable(leading, second):
                 break
-            left = self.most - asked
-            count = min(left, samples_needed(leading, second)) if last else left
+            remaining = self.most - samples
+            count = min(remaining, samples_needed(leading, second)) if last else remaining
             step = worker_step(request, self.worker, ANSWER_WHOLE_QUESTION)
             outcome = yield voted_round_plan(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
@@ -76,7 +76,7 @@ class AdaptiveConsistency:
                 if answer is not None:
                     counted[answer] += 1
                     first.setdefault(answer, (number, position))
-            asked += count
+            samples += count
             number += 1
         return first[counted.most_common(1)[0][0]] if counted else None
 

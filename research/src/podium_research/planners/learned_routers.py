@@ -55,23 +55,25 @@ class Estimates:
     """A function from N questions to [N, C] dollars."""
 
 
-def estimate_workers(scored: ScoredAnswers, each: Calibrated, *, vectors: Vectors | None = None) -> Estimates:
-    """What each worker alone scores, as `each` predicts, and what it costs on the nearest questions."""
+def estimate_workers(
+    scored: ScoredAnswers, calibrated: Calibrated, *, vectors: Vectors | None = None
+) -> Estimates:
+    """What each worker alone scores, as `calibrated` predicts, and what it costs on the nearest questions."""
     return Estimates(
         tuple((worker,) for worker in scored.workers),
-        each.predict,
+        calibrated.predict,
         fit("neighbours", scored.texts, scored.cost_QW, vectors=vectors),
     )
 
 
 def estimate_committees(
-    scored: ScoredAnswers, each: Calibrated, *, vectors: Vectors | None = None
+    scored: ScoredAnswers, calibrated: Calibrated, *, vectors: Vectors | None = None
 ) -> Estimates:
     """What each vote of up to five answers scores and costs.
 
     The score is the mean of two estimates. One is the share of right votes on the nearest questions. The other follows
-    from the scores that `each` predicts of the workers: it assumes that different workers err independently, and takes
-    from all training questions how often a vote of m answers is right when r of them are.
+    from the scores that `calibrated` predicts of the workers: it assumes that different workers err independently, and
+    takes from all training questions how often a vote of m answers is right when r of them are.
     """
     members = tuple(_committees(scored))
     figures = [votes_of(scored, committee) for committee in members]
@@ -82,7 +84,7 @@ def estimate_committees(
     independent = independent_votes(members, right_counts, score_QC, samples=scored.samples)
 
     def score(texts: Sequence[str]) -> Floats:
-        independent_NC = independent(each.predict(texts), each.spread_T)
+        independent_NC = independent(calibrated.predict(texts), calibrated.spread_T)
         mean_NC: Floats = (near(texts)[:, : len(members)] + independent_NC) / 2
         return mean_NC
 

@@ -110,8 +110,8 @@ class Magentic:
                 round_plan, starts = self._start(request, _NEW_FACTS, _NEW_PLAN, [*notes, *results]), True
                 stalls, resets = 0, resets + 1
             else:
-                told = (ledger.speaker, ledger.instruction)
-                round_plan, starts = self._after(request, told, [*notes, *results]), False
+                instructed = (ledger.speaker, ledger.instruction)
+                round_plan, starts = self._after(request, instructed, [*notes, *results]), False
         answer = worker_step(
             request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
         )

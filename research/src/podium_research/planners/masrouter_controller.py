@@ -285,16 +285,16 @@ class ControllerTraining:
 
     def tell(self, utilities: Sequence[float | None]) -> None:
         """Learn from the utilities of the teams that `ask` returned last; None: the team could not be tried."""
-        told = [
+        utility_of = [
             (sample, utility)
             for sample, utility in zip(self._asked, utilities, strict=True)
             if utility is not None
         ]
-        if not told:
+        if not utility_of:
             return
-        mean = sum(utility for _, utility in told) / len(told)
+        mean = sum(utility for _, utility in utility_of) / len(utility_of)
         _, gradients = loss_and_gradients(
-            self._weights, [sample for sample, _ in told], [utility - mean for _, utility in told]
+            self._weights, [sample for sample, _ in utility_of], [utility - mean for _, utility in utility_of]
         )
         self._adam.step(tuple(gradients.values()))
 

@@ -123,8 +123,8 @@ def fit_calibrated(
     fold_Q = np.random.default_rng(0).permutation(len(texts)) % _FOLDS
     held_out_QT = np.empty_like(score_QT)
     for fold in range(_FOLDS):
-        known, left = np.flatnonzero(fold_Q != fold), np.flatnonzero(fold_Q == fold)
-        held_out_QT[left] = _fit(method, x_QD[known], score_QT[known], ngrams=ngrams)(x_QD[left])
+        known, held_out = np.flatnonzero(fold_Q != fold), np.flatnonzero(fold_Q == fold)
+        held_out_QT[held_out] = _fit(method, x_QD[known], score_QT[known], ngrams=ngrams)(x_QD[held_out])
     corrections = [
         _logistic(held_out_QT[:, [t]], score_QT[:, [t]], penalty=1e-4) for t in range(score_QT.shape[1])
     ]

@@ -120,20 +120,20 @@ class ReasoningGym(TaskSetSpec):
         misses = dict.fromkeys(splits, 0)
         slow, reason = 0, ""
         for number in count():
-            wanted = [
+            sample_ids = [
                 split for split in splits if len(tasks[split]) < self.size and misses[split] < _MAX_REPEATS
             ]
-            if not wanted or reason:
+            if not sample_ids or reason:
                 break
             sample_id = SampleId(config=config, seed=self.seed, number=number)
             reply = self.pool.make(sample_id)
             slow = slow + 1 if reply.timed_out else 0
             reason = _SLOW.format(name=config.name) if slow == _MAX_TIMEOUTS else reply.error
-            misses.update((split, misses[split] + 1) for split in wanted)
+            misses.update((split, misses[split] + 1) for split in sample_ids)
             if reply.sample is not None and reply.sample.valid:
                 task = self._task(sample_id, reply.sample)
                 split = _split_of(task.key)
-                if split in wanted and task.key not in tasks[split]:
+                if split in sample_ids and task.key not in tasks[split]:
                     tasks[split][task.key] = task
                     misses[split] = 0
         return {split: self._loaded_split(config, tuple(tasks[split].values()), reason) for split in splits}

@@ -198,7 +198,7 @@ async def _heads(
 ) -> AsyncIterator[_Step]:
     earlier_rewards = [row["rewards"] for row in rows.read()]
     async for generation in train_head_live(
-        search.pool, search.tasks, settings, kept=earlier_rewards, dispatcher=dispatcher
+        search.pool, search.tasks, settings, resume_from=earlier_rewards, dispatcher=dispatcher
     ):
         mean, best = sum(generation.rewards) / len(generation.rewards), max(generation.rewards)
         row = {"generation": generation.number, "mean": mean, "best": best, "cost_usd": generation.cost_usd}
@@ -215,7 +215,7 @@ async def _controllers(
 ) -> AsyncIterator[_Step]:
     earlier_utilities = [row["utilities"] for row in rows.read()]
     async for epoch in train_controller_live(
-        search.pool, search.tasks, settings, kept=earlier_utilities, dispatcher=dispatcher
+        search.pool, search.tasks, settings, resume_from=earlier_utilities, dispatcher=dispatcher
     ):
         known = [utility for utility in epoch.utilities if utility is not None]
         mean = sum(known) / len(known)
@@ -280,7 +280,7 @@ async def _search_workflows(
             seed=str(settings.seed),
             execution=ExecutionSettings(early_stop=settings.early_stop),
             dispatcher=dispatcher,
-            kept=earlier,
+            resume_from=earlier,
             on_tried=on_tried,
         )
     except BudgetError as error:

@@ -44,7 +44,7 @@ async def train_controller_live(
     tasks: Sequence[Task],
     settings: ControllerSearch,
     *,
-    kept: Iterable[Sequence[float | None]] = (),
+    resume_from: Iterable[Sequence[float | None]] = (),
     dispatcher: Dispatcher | None = None,
 ) -> AsyncIterator[Epoch]:
     """Train a controller, and yield each new epoch. If the pool has no voting tool, it gets one.
@@ -53,8 +53,8 @@ async def train_controller_live(
 
     Args:
         tasks: the questions. Do not evaluate the controller on them later.
-        kept: the utilities of the epochs that an earlier start has made. They are not made again, and the next epochs
-            are those of an uninterrupted training.
+        resume_from: the utilities of the epochs that an earlier start has made. They are not made again, and the next
+            epochs are those of an uninterrupted training.
 
     Raises:
         ConfigError: the pool lacks a worker.
@@ -62,16 +62,16 @@ async def train_controller_live(
         BudgetError: a spend limit refused a call; calls in flight have ended, so a cache has their answers.
     """
     pool = pool if VOTE in pool.names else pool.joined([VoteWorker()])
-    asked = tuple({task.question.text: task for task in tasks}.values())
-    families = [str(task.facts.get("family", "")) for task in asked]
+    questions = tuple({task.question.text: task for task in tasks}.values())
+    families = [str(task.facts.get("family", "")) for task in questions]
     workers = head_workers(pool, settings.workers)
     training = ControllerTraining(
         Controller.untrained(workers, kinds=sorted(set(families)), seed=settings.seed),
-        [task.question.text for task in asked],
+        [task.question.text for task in questions],
         kinds=families,
         seed=settings.seed,
     )
-    earlier = list(kept)
+    earlier = list(resume_from)
     for number in range(1, settings.epochs + 1):
         known = iter(earlier[number - 1] if number <= len(earlier) else ())
         tried: list[_Tried] = []
@@ -80,7 +80,9 @@ async def train_controller_live(
             if number <= len(earlier):
                 training.tell([next(known) for _ in batch])
                 continue
-            trials = await _try(teams, [asked[question] for question in batch], pool, settings, dispatcher)
+            trials = await _try(
+                teams, [questions[question] for question in batch], pool, settings, dispatcher
+            )
             training.tell([trial.utility for trial in trials])
             tried += trials
         if number <= len(earlier):

@@ -63,7 +63,7 @@ async def train_head_live(
     tasks: Sequence[Task],
     settings: HeadSearch,
     *,
-    kept: Iterable[Sequence[float]] = (),
+    resume_from: Iterable[Sequence[float]] = (),
     dispatcher: Dispatcher | None = None,
 ) -> AsyncIterator[Generation]:
     """Train a head, and yield each new generation.
@@ -73,8 +73,8 @@ async def train_head_live(
 
     Args:
         tasks: the questions that generations are drawn from. Do not evaluate the head on them later.
-        kept: the rewards of the generations that an earlier start has made. They are not made again, and the next
-            generations are those of an uninterrupted training.
+        resume_from: the rewards of the generations that an earlier start has made. They are not made again, and the
+            next generations are those of an uninterrupted training.
 
     Raises:
         ConfigError: the package `cmaes` is missing, or a worker.
@@ -84,15 +84,15 @@ async def train_head_live(
     workers = head_workers(pool, settings.workers)
     start = settings.sigma * _START * np.asarray(Head.untrained(workers).weights)
     search = Evolution(start, population=settings.population, sigma=settings.sigma, seed=settings.seed)
-    earlier = list(kept)
+    earlier = list(resume_from)
     for number in range(1, settings.generations + 1):
         heads = [Head.of(workers, weights) for weights in search.ask()]
         if number <= len(earlier):
             search.tell(earlier[number - 1])
             continue
         random = Random(f"head-search/{settings.seed}/{number}")
-        asked = random.sample(list(tasks), min(len(tasks), settings.replications))
-        trials = await _trials(heads, asked, pool, settings, dispatcher)
+        drawn_tasks = random.sample(list(tasks), min(len(tasks), settings.replications))
+        trials = await _trials(heads, drawn_tasks, pool, settings, dispatcher)
         rewards = _without_gaps([trial.reward for trial in trials], number)
         search.tell(rewards)
         cost_usd = sum(trial.cost_usd for trial in trials)

@@ -78,7 +78,7 @@ async def search_workflows(
     execution: ExecutionSettings | None = None,
     dispatcher: Dispatcher | None = None,
     on_progress: SearchProgress | None = None,
-    kept: Sequence[TriedWorkflow] = (),
+    resume_from: Sequence[TriedWorkflow] = (),
     on_tried: Callable[[TriedWorkflow], None] | None = None,
 ) -> ConstantPlanFront:
     """The most accurate workflows that were found, for each cost.
@@ -93,7 +93,7 @@ async def search_workflows(
         questions: how many questions each workflow is tried on.
         max_cost: dollars a question; workflows that cost more are in the archive but not in the result.
         budget, execution, dispatcher: as for `evaluate`.
-        kept: what an earlier search with the same arguments has tried; it is not tried again.
+        resume_from: what an earlier search with the same arguments has tried; it is not tried again.
         on_tried: called with each new entry.
 
     Raises:
@@ -115,8 +115,8 @@ async def search_workflows(
     trials = Trials(runner, tasks[:used], max_cost=max_cost, seed=seed)
     writes = replace(runner, budget=Budget(), max_steps=5, settings=ExecutionSettings(layout="plain"))
     asks = _Writer(writes, max_steps, seed)
-    archive = {_read(old.tried, pool, max_steps): old.tried for old in kept if old.tried is not None}
-    done = {old.proposal for old in kept}
+    archive = {_read(old.tried, pool, max_steps): old.tried for old in resume_from if old.tried is not None}
+    done = {old.proposal for old in resume_from}
     for number in range(proposals + 1):
         new_workflow: Workflow | None = None
         if number and number not in done:

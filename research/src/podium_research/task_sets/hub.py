@@ -131,8 +131,8 @@ def _matching(folder: Path, pattern: str) -> list[Path]:
     names = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     matching_names = sorted(name for name in names if fnmatchcase(name, pattern))
     pieces = [piece.groups() for name in matching_names if (piece := _PIECE.match(name))]
-    wanted = sum(int(of) for _, of in {(whole, of) for whole, _, of in pieces})
-    return [names[name] for name in matching_names] if len(pieces) == wanted else []
+    piece_count = sum(int(of) for _, of in {(whole, of) for whole, _, of in pieces})
+    return [names[name] for name in matching_names] if len(pieces) == piece_count else []
 
 
 def _absent(repo: str, pattern: str, reason: str) -> str:

@@ -59,15 +59,15 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
     state = {}
     if unknown := _unknown(stored, model):
         raise CheckpointError(f"{path} has {unknown[0]}, which this trainer does not support.")
-    for name, wanted in model.state_dict().items():
+    for name, parameter in model.state_dict().items():
         parts = [stored.get(part) for part, _ in stored_names(name, shape)]
         if name == "head.weight" and shape.tied:
             parts = [stored.get("model.embed_tokens.weight")]
         tensor = _join(parts)
-        if tensor is None or tensor.shape != wanted.shape:
+        if tensor is None or tensor.shape != parameter.shape:
             stored_shape = "missing" if tensor is None else str(list(tensor.shape))
             raise CheckpointError(
-                f"{path} does not fit its config.json: {name} should be {list(wanted.shape)} and is {stored_shape}."
+                f"{path} does not fit its config.json: {name} should be {list(parameter.shape)} and is {stored_shape}."
             )
         state[name] = tensor
     model.load_state_dict(state)

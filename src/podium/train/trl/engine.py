@@ -162,8 +162,8 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
             near = closest_name(key, known)
             way_out = f"; did you mean {near!r}?" if near else "."
             raise ConfigError(f"trl.{key}: {config.__name__} has no such argument{way_out}", ("trl", key))
-    taken = {field.name for field in fields(config)}
-    return {key: value for key, value in table.items() if key in taken}
+    accepted = {field.name for field in fields(config)}
+    return {key: value for key, value in table.items() if key in accepted}
 
 
 def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
