@@ -204,8 +204,10 @@ class Dispatcher:
     @property
     def has_budget(self) -> bool:
         """Whether a spend limit may refuse a call: not all of them only count."""
-        shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
-        return any(limit.limit_usd < UNLIMITED_USD for limit in shared)
+        return any(
+            not isinstance(limit, SharedSpendLimit) or limit.limit_usd < UNLIMITED_USD
+            for limit in self.spend_limits
+        )
 
     def reply_or_call(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]

@@ -243,9 +243,10 @@ async def _ask(
         open_run_dispatcher(settings, table.pool, table.folder) as dispatcher,
     ):
         try:
-            limited = dispatcher.charging(StartLimit(budget.calls, budget.seconds))
+            limit, limited = dispatcher.run_limit, dispatcher
+            if budget.calls is not None or budget.seconds is not None:
+                limited = dispatcher.charging(StartLimit(budget.calls, budget.seconds))
             progress = await ask_each_alone([(table, samples)], limited, show)
-            limit = dispatcher.run_limit
             return progress, 0.0 if limit is None else limit.spent_usd
         finally:
             await table.pool.close()

@@ -142,6 +142,18 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     assert timeless[0].equals(timeless[1])
 
 
+async def test_models_of_a_machine_share_the_questions_of_a_budget_of_calls(tmp_path: Path) -> None:
+    workers = [
+        FunctionWorker(Profile(name=name), lambda messages: "Answer: 3", limits=Limits(machine="box"))
+        for name in ("ada", "bob")
+    ]
+    table = table_of(tmp_path, Pool(workers), TASKS, 1)
+    await ask(table, dispatcher=calls(6))
+    answered = [{task for task, _ in table.kept(table.alone(name)[0])} for name in ("ada", "bob")]
+    assert answered[0] == answered[1]
+    assert len(answered[0]) == 3
+
+
 async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
     worker = dear("Answer: 4")
     table = table_of(tmp_path, Pool([worker]), TASKS)
