@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -93,7 +93,7 @@ class EventLogs:
     """The event logs of running questions, and of those that ended a while ago, by trace id.
 
     Args:
-        peers: the other processes of the server, whose logs `events` reads too.
+        peers: the other processes of the server, whose logs `send` reads too.
         name: the peers' name for these logs.
         kept_s, max_kept: how long ended questions are kept, and how many of them.
     """
@@ -146,19 +146,25 @@ class EventLogs:
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 
-    async def events(self, trace_id: str, owner: str | None, after: str | None) -> AsyncGenerator[bytes]:
-        """A sign of life and the events of a question of any process of this server, as `EventLog.events`; nothing
-        where none of them has its log."""
+    async def send(self, write: Write, trace_id: str, owner: str | None, after: str | None) -> bool:
+        """Write a sign of life and the events of a question of any process of this server, as `EventLog.events`.
+
+        False: none of them has its log.
+        """
         log = self.find(trace_id, owner)
         if log is not None:
-            yield COMMENT
+            await write(COMMENT)
             async for event in log.events(after):
-                yield event
-        elif self._peers is not None:
+                await write(event)
+            return True
+        has_log = False
+        if self._peers is not None:
             asked = self._peers.stream(self._name, id=trace_id, owner=owner, after=after)
             async with aclosing(asked) as pieces:
                 async for piece in pieces:
-                    yield piece
+                    has_log = True
+                    await write(piece)
+        return has_log
 
     def close(self) -> None:
         """Close and drop every log; readers finish."""
@@ -168,10 +174,9 @@ class EventLogs:
 
     async def _answer(self, arguments: dict[str, Any], write: Write) -> None:
         """Send the events of a question of this process to another process."""
-        trace_id, owner, after = arguments["id"], arguments["owner"], arguments["after"]
+        trace_id, owner = arguments["id"], arguments["owner"]
         if self.find(trace_id, owner) is not None:
-            async for event in self.events(trace_id, owner, after):
-                await write(event)
+            await self.send(write, trace_id, owner, arguments["after"])
 
 
 class QuestionLog(EventLog):

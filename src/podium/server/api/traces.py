@@ -9,9 +9,10 @@ import asyncio
 import re
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query
@@ -215,12 +216,7 @@ def _follow(service: Service, id_: str, caller: Caller, after: str | None) -> An
     """The events of a question of any process of this server, else of another server."""
 
     async def produce(write: Write) -> None:
-        has_log = False
-        async with aclosing(service.live.events(id_, caller.visible_owner, after)) as pieces:
-            async for piece in pieces:
-                has_log = True
-                await _send(write, piece)
-        if not has_log:
+        if not await service.live.send(partial(_send, write), id_, caller.visible_owner, after):
             await _poll(service.store, id_, caller)(write)
 
     return produce

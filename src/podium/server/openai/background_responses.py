@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -57,13 +56,9 @@ def stream_response(
     """
 
     async def produce(write: Write) -> None:
-        has_log = False
-        events = background.logs.events(trace_id, caller.visible_owner, str(after))
         try:
-            async with asyncio.timeout(seconds), aclosing(events) as pieces:
-                async for piece in pieces:
-                    has_log = True
-                    await write(piece)
+            async with asyncio.timeout(seconds):
+                has_log = await background.logs.send(write, trace_id, caller.visible_owner, str(after))
         except TimeoutError:
             return
         if not has_log:
