@@ -121,7 +121,7 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
         "Question: Who?\nBefore: Nobody.\nStep 0: Where?\nResponse: There.\nSubtask: Find it.\nResponse: "
     )
     written = await worker.answer(Request((Message(role="user", content=prompt),), seed="1"))
-    assert (await reader.answer(Request(MESSAGES, seed="1", structured=view))).text == written.text
+    assert (await reader.answer(Request(MESSAGES, seed="1", executor_view=view))).text == written.text
 
 
 class Told:

@@ -18,7 +18,7 @@ from podium.workers import Reply, Request, Worker, load_pool
 HELLO = Request(
     (Message(role="system", content="Be brief."), Message(role="user", content="2 + 2?")),
     seed="s",
-    repeat=1,
+    earlier_calls=1,
     sample=2,
 )
 HEAD = "import json, os, signal, subprocess, sys, time\n"

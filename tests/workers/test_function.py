@@ -19,7 +19,7 @@ from podium.types import AnswerOptions, Message, Profile, Receipt, Spent, Usage
 from podium.workers import Reply, Request, Worker, load_pool
 from podium.workers.function import FunctionWorker
 
-HELLO = Request((Message(role="user", content="2 + 2?"),), seed="s", repeat=1, sample=2)
+HELLO = Request((Message(role="user", content="2 + 2?"),), seed="s", earlier_calls=1, sample=2)
 SECRET = "hush-hush-1234567890"
 
 

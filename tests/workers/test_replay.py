@@ -59,7 +59,10 @@ def request(
 ) -> Request:
     step_input = StepInput(Question(text=text), "Answer the whole question.")
     return Request(
-        build_messages(step_input, layout, "feed"), seed="0", question_seed=question_seed, repeat=repeat
+        build_messages(step_input, layout, "feed"),
+        seed="0",
+        question_seed=question_seed,
+        earlier_calls=repeat,
     )
 
 
@@ -379,13 +382,13 @@ async def test_every_request_has_the_questions_seed_and_its_workers_call_number(
     ada, bob = ScriptedWorker("ada", {"": "4"}), ScriptedWorker("bob", {"": "5"})
     planner = Rounds(*(Step(worker, "Do.", Access(all=True)) for worker in (0, 1, 0)))
     await Runner(planner, Pool([ada, bob]), budget=Budget(rounds=2)).answer(Question(text=FOUR), seed="s")
-    assert [(asked.seed, asked.repeat) for asked in ada.requests] == [
+    assert [(asked.seed, asked.earlier_calls) for asked in ada.requests] == [
         ("s/0/0", 0),
         ("s/0/2", 1),
         ("s/1/0", 2),
         ("s/1/2", 3),
     ]
-    assert [(asked.seed, asked.repeat) for asked in bob.requests] == [("s/0/1", 0), ("s/1/1", 1)]
+    assert [(asked.seed, asked.earlier_calls) for asked in bob.requests] == [("s/0/1", 0), ("s/1/1", 1)]
     assert {asked.question_seed for asked in (*ada.requests, *bob.requests)} == {"s"}
 
 

@@ -66,7 +66,7 @@ def test_a_stopped_run_goes_on_and_leaves_a_worker_that_answers(tmp_path, monkey
     pool = open_pool(str(run / "pool.toml"))
     assert pool.names == ("jory", "vote")
     view = WorkerView("Who governs Alafield?", "Find it.")
-    reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", structured=view)))
+    reply = asyncio.run(pool.named("jory").answer(Request((), seed="0", executor_view=view)))
     assert reply.usage.output_tokens > 0
     assert len(complete(run / "jory", ["Question: Who?\nSubtask: Say it.\nResponse: "], max_tokens=5)) == 1
     # Others may be added later, or by another process at the same time.

@@ -76,7 +76,7 @@ class LocalWorker:
         sampling = Sampling(
             temperature=self._temperature if options.temperature is None else options.temperature,
             max_tokens=min(self.limits.max_tokens, options.max_tokens or self.limits.max_tokens),
-            seed=f"{request.seed}/{request.duplicate}",
+            seed=f"{request.seed}/{request.earlier_duplicates}",
             stop=options.stop,
         )
         own = () if self._system is None else (Message(role="system", content=self._system),)

@@ -238,11 +238,11 @@ class WorkerPolicy:
             queue_key="plan",
             started=asyncio.get_running_loop().time(),
         )
-        # `duplicate` makes the response cache keep one plan for each seed, even for workers that are sent no seed.
+        # `earlier_duplicates` makes the response cache keep one plan a seed, even for workers that are sent none.
         request = Request(
             messages,
             seed=sampling.seed,
-            duplicate=seed_number(sampling.seed),
+            earlier_duplicates=seed_number(sampling.seed),
             options=options,
             thoughts_alone=True,
         )

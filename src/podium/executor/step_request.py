@@ -80,12 +80,12 @@ class StepRequests:
             messages,
             seed=f"{context.seed}/{self._round}/{position}",
             question_seed=context.seed,
-            repeat=self._earlier_steps(position),
-            duplicate=asked[key],
+            earlier_calls=self._earlier_steps(position),
+            earlier_duplicates=asked[key],
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),
-            structured=step_input.view(context.settings.layout),
+            executor_view=step_input.view(context.settings.layout),
             options=self._options(position),
         )
 

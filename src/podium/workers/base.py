@@ -24,9 +24,9 @@ class Request:
     """Seeds the randomness of this call."""
     question_seed: str = ""
     """Seeds the randomness of the whole question."""
-    repeat: int = 0
+    earlier_calls: int = 0
     """Steps of this question before this one that went to the same worker."""
-    duplicate: int = 0
+    earlier_duplicates: int = 0
     """Steps of this question before this one that sent the same worker the same messages. The cache keeps an answer for
     each."""
     sample: int = 0
@@ -40,8 +40,8 @@ class Request:
     """They win over the worker's own settings. A worker ignores those that it does not have."""
     thoughts_alone: bool = False
     """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
-    structured: WorkerView | None = None
-    """The content of the messages as data. None: the messages do not come from the executor."""
+    executor_view: WorkerView | None = None
+    """What the executor wrote into the messages, as data. None: they do not come from the executor."""
     on_text: Callable[[str], None] | None = None
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
@@ -53,8 +53,8 @@ class Request:
 
     @property
     def view(self) -> WorkerView:
-        """The request as data: `structured`, or else parsed from the messages."""
-        return read_view(self.messages) if self.structured is None else self.structured
+        """The request as data: `executor_view`, or else parsed from the messages."""
+        return read_view(self.messages) if self.executor_view is None else self.executor_view
 
 
 @asynccontextmanager

@@ -83,7 +83,7 @@ class FunctionWorker:
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         values = {
             "seed": request.seed,
-            "repeat": request.repeat,
+            "repeat": request.earlier_calls,
             "sample": request.sample,
             "max_tokens": min(self.limits.max_tokens, request.options.max_tokens or self.limits.max_tokens),
             "receipt": request.receipt,

@@ -58,7 +58,7 @@ class OpenAIWorker:
         }
 
     async def answer(self, request: Request) -> Reply:
-        """One attempt. `repeat` and `sample` are not sent: the seed already differs by them."""
+        """One attempt. `earlier_calls` and `sample` are not sent: the seed already differs by them."""
         sent = replace(request, messages=self._system + request.messages)
         reply = await self._client.chat(sent, self._spec, self._model)
         if not self._system:

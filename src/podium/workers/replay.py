@@ -100,10 +100,10 @@ class ReplayWorker:
         recorded = self._question(request)
         responses: tuple[RecordedResponse, ...] = ()
         # A further sample of the question begins with the next response, unless the seed draws which one is first.
-        seen, number = None, request.repeat + (0 if self._random else request.sample)
+        seen, number = None, request.earlier_calls + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
             # Live workers were asked again only if they were sent the same messages again.
-            number = request.duplicate
+            number = request.earlier_duplicates
             seen, responses = self._conditioned(request.view, recorded)
         elif recorded is not None:
             responses = self.responses(recorded.text)

@@ -1,7 +1,7 @@
 """The content of a request as data, for tools and scripted workers.
 
-The executor passes it with the messages (`Request.structured`). `read_view` parses messages that come without it, such
-as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the
+The executor passes it with the messages (`Request.executor_view`). `read_view` parses messages that come without it,
+such as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the
 message's last fence, so text that imitates a fence stays text. It never raises: a message of any other form is a
 question without earlier steps.
 """

@@ -44,8 +44,8 @@ REQUESTS = st.builds(
     Request,
     messages=MESSAGES,
     seed=TEXTS,
-    repeat=st.just(0),
-    duplicate=st.integers(0, 3),
+    earlier_calls=st.just(0),
+    earlier_duplicates=st.integers(0, 3),
     sample=st.integers(0, 3),
     fence_mark=st.just(""),
     options=OPTIONS,
@@ -60,7 +60,7 @@ def key(identity, asked):
 def told(asked):
     """All of a request that can change the answer of a worker that sends no seed."""
     messages = [message.model_dump() for message in asked.messages]
-    return exact([*messages, asked.duplicate, asked.sample, asked.options.model_dump()])
+    return exact([*messages, asked.earlier_duplicates, asked.sample, asked.options.model_dump()])
 
 
 def exact(value):
@@ -84,7 +84,7 @@ def test_other_messages_options_duplicates_and_samples_give_another_key(one, oth
 
 @given(REQUESTS, st.data())
 def test_each_part_of_a_request_counts_by_itself(asked, data):
-    part = data.draw(st.sampled_from(("messages", "duplicate", "sample", "options")))
+    part = data.draw(st.sampled_from(("messages", "earlier_duplicates", "sample", "options")))
     other = replace(asked, **{part: getattr(data.draw(REQUESTS), part)})
     assert (key(IDENTITY, asked) == key(IDENTITY, other)) == (told(asked) == told(other))
 
@@ -114,8 +114,16 @@ def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
 
 
 def test_every_field_of_a_request_is_listed_as_part_of_the_key_or_not():
-    counts = {"messages", "duplicate", "sample", "options", "seed"}
-    does_not = {"question_seed", "repeat", "fence_mark", "missing", "on_text", "on_reasoning", "structured"}
+    counts = {"messages", "earlier_duplicates", "sample", "options", "seed"}
+    does_not = {
+        "question_seed",
+        "earlier_calls",
+        "fence_mark",
+        "missing",
+        "on_text",
+        "on_reasoning",
+        "executor_view",
+    }
     # Whether a reply of thoughts alone is a failure, what failures took, and who pays; failures are not kept.
     does_not |= {"thoughts_alone", "receipt", "spend_limits"}
     assert {field.name for field in fields(Request)} == counts | does_not
@@ -126,7 +134,7 @@ def test_keys_are_the_same_from_one_version_to_the_next():
     asked = Request(
         (Message(role="system", content="Be \ud800 brief."), Message(role="user", content="a 0a1b b\0")),
         seed="s",
-        duplicate=1,
+        earlier_duplicates=1,
         sample=2,
         fence_mark="0a1b",
     )

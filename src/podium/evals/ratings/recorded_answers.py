@@ -39,7 +39,7 @@ async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[
     samples = []
     for r in range(count):
         messages = (Message(role="user", content=task.question.text),)
-        reply = await worker.answer(Request(messages, seed="", repeat=r, duplicate=r))
+        reply = await worker.answer(Request(messages, seed="", earlier_calls=r, earlier_duplicates=r))
         answer = found_answer(reply.text)
         samples.append(
             MeasuredAnswer(

@@ -36,7 +36,7 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
             | {"content": to_pieces(message.content, request.fence_mark)}
             for message in request.messages
         ],
-        "repeat": request.duplicate,
+        "repeat": request.earlier_duplicates,
         "sample": request.sample,
     }
     if options := request.options.model_dump(exclude_defaults=True):
