@@ -15,7 +15,7 @@ from podium.executor import Execution, ExecutionSettings
 from podium.executor.early_stopping import cheapest_first, next_turn
 from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
-from podium.types import Budget, Price, Profile, Rating
+from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker, is_certain
@@ -334,6 +334,16 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context)
     await execution.run()
     statuses = [span.status for span in execution.spans]
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
+
+
+async def test_older_exchanges_of_a_chat_count_as_votes_so_all_are_called(make_context) -> None:
+    past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
+    question = Question(text="What is 2 + 2?", history=past)
+    workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
+    how = replace(STOPPING, layout="chat")
+    execution = await planned(make_context(workers, settings=how, question=question), ballot(3))
+    await execution.run()
+    assert asked(execution) == [0, 1, 2]
 
 
 async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(make_context) -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planned_execution import planned
 from podium.errors import WorkerError
-from podium.executor import Execution, StepEnded, StepStarted
+from podium.executor import Execution, ExecutionSettings, StepEnded, StepStarted
 from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
 from podium.workers.base import Request
@@ -17,6 +17,7 @@ from podium.workers.vote import VoteWorker
 from podium.workflow import Access, Step, Workflow, live_steps
 
 BROKEN = WorkerError("It broke.", kind="status")
+ALL_STEPS = ExecutionSettings(run_all=True)
 
 
 def workflow(*reads: tuple[int, ...]) -> Workflow:
@@ -65,18 +66,19 @@ def witnesses(turns: list[int], log: list[tuple[str, str]], price: Price = Price
     return [Witness(str(k), turns[k % len(turns)], log, price) for k in range(7)]
 
 
-@given(workflows(), st.lists(st.integers(0, 6), min_size=7, max_size=7))
+@given(workflows(), st.lists(st.integers(0, 6), min_size=7, max_size=7), st.booleans())
 @settings(deadline=None)
-def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns):
+def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, run_all):
     log: list[tuple[str, str]] = []
 
     async def run() -> Execution:
-        execution = await planned(make_context(witnesses(turns, log)), plan)
+        how = ExecutionSettings(run_all=run_all)
+        execution = await planned(make_context(witnesses(turns, log), settings=how), plan)
         await execution.run()
         return execution
 
     spans = asyncio.run(run()).spans
-    run_steps = set(live_steps(plan))
+    run_steps = set(range(len(plan.steps))) if run_all else set(live_steps(plan))
     assert {span.position for span in spans if span.status == "done"} == run_steps
     assert {span.position for span in spans if span.status == "skipped"} == (
         set(range(len(plan.steps))) - run_steps
@@ -93,7 +95,7 @@ def test_independent_steps_overlap(make_context, plan, order):
     """Steps of which none needs another meet at a barrier: if one waited for another, all would for ever."""
     together: list[int] = []
     for k in order:
-        if k in live_steps(plan) and not any(
+        if k < len(plan.steps) and not any(
             j in ancestors(plan, k) or k in ancestors(plan, j) for j in together
         ):
             together.append(k)
@@ -106,15 +108,13 @@ def test_independent_steps_overlap(make_context, plan, order):
 
     async def run() -> Execution:
         workers = [Meeting(str(k), 0, [], Price()) for k in range(7)]
-        execution = await planned(make_context(workers), plan)
+        execution = await planned(make_context(workers, settings=ALL_STEPS), plan)
         async with asyncio.timeout(5):
             await execution.run()
         return execution
 
     barrier = asyncio.Barrier(len(together))
-    assert {span.position for span in asyncio.run(run()).spans if span.status == "done"} == set(
-        live_steps(plan)
-    )
+    assert {span.status for span in asyncio.run(run()).spans} == {"done"}
 
 
 async def test_a_step_does_not_wait_for_its_level(make_context):
@@ -158,7 +158,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
 
     async def run() -> Execution:
         workers = witnesses(turns, [], price)
-        question_context = make_context(workers, budget=budget)
+        question_context = make_context(workers, budget=budget, settings=ALL_STEPS)
         execution = await planned(question_context, plan)
         await execution.run()
         assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.tokens
@@ -169,7 +169,6 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
         return execution
 
     spans = asyncio.run(run()).spans
-    spans = [spans[position] for position in live_steps(plan)]
     assert {span.status for span in spans} <= {"done", "refused"}
     assert all((span.status == "refused") == (span.error is not None) for span in spans)
     assert budget.calls is None or sum(span.called for span in spans) <= budget.calls
@@ -184,7 +183,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
 def test_cancellation_leaves_nothing_running(make_context, plan, turns_before):
     async def run() -> None:
         log: list[tuple[str, str]] = []
-        execution = await planned(make_context(witnesses([8], log)), plan)
+        execution = await planned(make_context(witnesses([8], log), settings=ALL_STEPS), plan)
         task = asyncio.create_task(execution.run())
         for _ in range(turns_before):
             await asyncio.sleep(0)
@@ -196,7 +195,7 @@ def test_cancellation_leaves_nothing_running(make_context, plan, turns_before):
         ended, started = (sum(what == kind for what, _ in log) for kind in ("end", "start"))
         statuses = [span.status for span in execution.spans]
         assert statuses.count("done") == ended
-        assert statuses.count("cancelled") == len(live_steps(plan)) - ended
+        assert statuses.count("cancelled") == len(plan.steps) - ended
         assert sum(span.called for span in execution.spans) == started
         noted = len(log)
         await asyncio.sleep(0.001)
@@ -240,10 +239,12 @@ async def test_a_failed_step_is_left_out_and_the_workflow_goes_on(make_context):
     assert [shown.position for shown in read_view(last.messages).earlier] == [0]
 
 
-async def test_a_worker_gets_its_context_as_data_beside_the_messages(make_context):
+@pytest.mark.parametrize("layout", ["packed", "chat"])
+async def test_a_worker_gets_its_context_as_data_beside_the_messages(make_context, layout):
+    """Also where the messages alone would show an exchange of the chat as the response of a step."""
     workers = [ScriptedWorker("0", ["Answer: 4"]), ScriptedWorker("1", ["ok"])]
     past = (Message(role="user", content="Hello."), Message(role="assistant", content="Answer: 9"))
-    of_question = make_context(workers)
+    of_question = make_context(workers, settings=ExecutionSettings(layout=layout))
     of_question = replace(of_question, question=of_question.question.model_copy(update={"history": past}))
     await (await planned(of_question, workflow((), (0,)))).run()
     view = workers[1].requests[0].view
@@ -274,20 +275,22 @@ async def test_a_vote_without_responses_ends_as_the_steps_that_it_was_to_see(mak
     assert [attempt.error_kind for attempt in execution.spans[1].attempts] == ["missing"]
 
 
-async def test_access_lists_hide_other_work_but_never_the_question(make_context):
+@pytest.mark.parametrize("layout", ["packed", "chat"])
+async def test_access_lists_hide_other_work_but_never_the_question(make_context, layout):
     plan = Workflow(
         (
             Step(0, "step 0"),
             Step(0, "step 1", Access(steps=(0,))),
             Step(0, "step 2"),
             Step(0, "step 3", Access(all=True)),
-            Step(0, "step 4", Access(steps=(1, 3), previous=True)),
+            Step(0, "step 4", Access(steps=(1,), previous=True)),
         )
     )
     worker = ScriptedWorker("0", {f"step {k}": f"response {k}" for k in range(5)})
-    execution = await planned(make_context([worker]), plan, previous="earlier answer")
+    how = ExecutionSettings(layout=layout, run_all=True)
+    execution = await planned(make_context([worker], settings=how), plan, previous="earlier answer")
     await execution.run()
-    for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1, 3)], strict=True):
+    for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1,)], strict=True):
         view = read_view(span.messages)
         sent = "\n".join(message.content for message in span.messages)
         assert (view.question, view.subtask) == ("What is 2 + 2?", f"step {span.position}")
@@ -336,8 +339,7 @@ async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(make_context):
             raise ZeroDivisionError
 
     slow = ScriptedWorker("0", ["4"], delay=5.0)
-    last = ScriptedWorker("2", [])
-    execution = await planned(make_context([slow, Buggy("1", []), last]), workflow((), (), (0, 1)))
+    execution = await planned(make_context([slow, Buggy("1", [])], settings=ALL_STEPS), workflow((), ()))
     with pytest.raises(ExceptionGroup) as caught:
         await execution.run()
     assert caught.group_contains(ZeroDivisionError)

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from podium.cli.drawing import print_trace
+from podium.executor import ExecutionSettings
 from podium.planner import PlanRequest
 from podium.team import Runner
 from podium.trace import Plan, Trace
@@ -43,8 +44,9 @@ class Planned:
         return Plan("", PLAN)
 
 
-async def ask(pool) -> Trace:
-    return await Runner(Planned(), pool).answer(QUESTION, seed="s")
+async def ask(pool, layout: str = "packed") -> Trace:
+    runner = Runner(Planned(), pool, settings=ExecutionSettings(layout=layout))
+    return await runner.answer(QUESTION, seed="s")
 
 
 @pytest.mark.parametrize("name", SHOWN)
@@ -66,6 +68,17 @@ async def test_it_reaches_only_the_steps_that_may_see_it_and_inside_its_fence(po
     (before,) = clean.spans[2].messages
     assert message.content == before.content.replace("Answer: 4", poison, 1)
     assert message.content.count(f"response {'%016x'}"[:9]) >= 2
+
+
+@pytest.mark.parametrize("name", SHOWN)
+async def test_in_the_chat_layout_it_is_another_workers_message_and_nothing_more(pool_at, name):
+    async with FaultServer("Answer: 4", rules=[Rule(fault=Poison(name=name), model="a")]) as server:
+        pool = pool_at(server, "a", "b")
+        trace = await ask(pool, "chat")
+        await pool.close()
+    roles = [message.role for message in trace.spans[2].messages]
+    assert roles == ["user", "assistant", "user", "assistant", "user"]
+    assert trace.spans[2].messages[1].content == trace.spans[0].response
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium import Budget, Team
-from podium.team.events import StepText
+from podium.executor import StepText
 from podium.workflow import Workflow
 
 pytestmark = pytest.mark.timeout(600)

@@ -11,6 +11,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError, WorkerError
+from podium.executor import ExecutionSettings
 from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording, RecordingWriter
@@ -189,12 +190,10 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
 async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> None:
     asked = Question(text="1. Which is it?")
     plan = Fixed(
-        Step(0, f"1. {ANSWER_WHOLE_QUESTION}"),
-        Step(0, f"2. {asked.text}"),
-        Step(0, "3. Do part 1 only.", Access(all=True)),
+        Step(0, f"1. {ANSWER_WHOLE_QUESTION}"), Step(0, f"2. {asked.text}"), Step(0, "3. Do part 1 only.")
     )
     pool = Pool([ScriptedWorker("ada", ["one", "two", "three"])])
-    runner = Runner(plan, pool)
+    runner = Runner(plan, pool, settings=ExecutionSettings(run_all=True))
     trace = await runner.answer(asked, seed="0")
     recording, import_report = gathered([trace], tmp_path, {})
     assert {response.text for response in recording.responses(asked.text)["ada"]} == {"one", "two"}

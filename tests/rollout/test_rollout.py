@@ -4,6 +4,7 @@ import pytest
 
 from podium.config import build
 from podium.errors import WorkerError
+from podium.executor import ExecutionSettings
 from podium.planner import WrittenPlans
 from podium.planners import Single
 from podium.rollout import RewardSettings, Rollout, run_rollout
@@ -125,6 +126,18 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
     assert not rollout.worker_failed
+
+
+async def test_a_failed_step_that_nothing_needs_does_not():
+    rollout = await scored(
+        WrittenPlans((completion(1, 0, access="none"),)),
+        pool("Answer: 42", BROKEN),
+        settings=ExecutionSettings(run_all=True),
+    )
+    assert rollout is not None
+    assert rollout.correct
+    assert [span.status for span in rollout.trace.spans] == ["failed", "done"]
+    assert rollout.steps == 1
 
 
 async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():

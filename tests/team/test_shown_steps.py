@@ -2,7 +2,10 @@
 
 import asyncio
 
+import pytest
+
 from podium.errors import WorkerError
+from podium.executor import ExecutionSettings
 from podium.team import Runner
 from podium.trace import Plan
 from podium.types import Budget, Limits, Question
@@ -32,7 +35,8 @@ class Rounds:
         )
 
 
-def test_a_step_sees_the_chosen_responses_without_those_that_failed():
+@pytest.mark.parametrize("layout", ["packed", "chat"])
+def test_a_step_sees_the_chosen_responses_without_those_that_failed(layout):
     replies = {
         "one": "1",
         "two": "2",
@@ -46,6 +50,7 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed():
         Rounds(),
         Pool([ada, VoteWorker()]),
         budget=Budget(rounds=2),
+        settings=ExecutionSettings(layout=layout),
     )
     trace = asyncio.run(runner.answer(Question(text="How many?")))
     blind, look = ada.requests[-2:]
@@ -53,7 +58,9 @@ def test_a_step_sees_the_chosen_responses_without_those_that_failed():
     assert blind.view.earlier == ()
     assert look.view.earlier == (two, one, EarlierStep(0, "Blind.", "4"))
     assert look.view.previous is None
-    assert read_view(look.messages).earlier == look.view.earlier
+    assert [step.response for step in read_view(look.messages).earlier] == ["2", "1", "4"]
+    if layout == "packed":
+        assert read_view(look.messages).earlier == look.view.earlier
     assert trace.rounds[1].plan.visible_responses == ((0, 1), (0, 2), (0, 0))
     assert trace.rounds[1].spans[-1].reply.votes.agreeing == 2  # 2, 1, 4, 1.
     assert trace.answer.endswith("Answer: 1")

@@ -13,7 +13,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.errors import ConfigError, WorkerError
-from podium.executor import StepText
+from podium.executor import ExecutionSettings, StepText
 from podium.planner import PlanRequest
 from podium.team import Event, Runner
 from podium.team.team_file import open_pool
@@ -251,8 +251,11 @@ async def test_an_answer_that_is_kept_costs_nothing_the_second_time(place: Path)
 
 async def test_a_budget_holds_back_as_much_as_a_team_may_cost() -> None:
     worker = led([Priced("ada", {"": "5"})], limits=Limits(retries=0, max_usd=0.3))
-    planner = Planner(Step(0, "Solve it."), Step(0, "Solve it."), Step(0, "Check it.", Access(all=True)))
-    trace = await Runner(planner, Pool([worker]), budget=Budget(usd=0.35)).answer(QUESTION)
+    planner = Planner(*(Step(0, "Solve it.") for _ in range(3)))
+    runner = Runner(
+        planner, Pool([worker]), budget=Budget(usd=0.35), settings=ExecutionSettings(run_all=True)
+    )
+    trace = await runner.answer(QUESTION)
     assert sorted(span.status for span in trace.spans) == ["done", "refused", "refused"]
     assert trace.cost_usd == 0.25
 

@@ -130,7 +130,7 @@ def test_the_price_is_printed_before_any_worker_is_called(
     assert dry_run(config, "pool=pool.toml") == 0
     told = capsys.readouterr().out
 
-    assert "a grader grades the answer. This costs about $0.0011 (" in told
+    assert "a grader grades the answer. This costs about $0.0010 (" in told
     assert told.index("This costs about") < told.index("2 of 2 answered; $0.00012 spent.")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, StepInput, build_messages
+from podium.executor.step_input import EarlierStep, MessageLayout, StepInput, build_messages
 from podium.reading.answer import final_answer, normalise
 from podium.types import Message, Question, Usage
 from podium.workers import Request, VoteWorker, tool
@@ -52,12 +52,15 @@ def test_answers_that_say_the_same_are_normalised_alike(one: str, other: str) ->
     assert normalise(one) == normalise(other)
 
 
-def _request(responses: list[str], previous: str | None = None, subtask: str = "Vote. Answer: 1") -> Request:
+def _request(
+    responses: list[str], layout: MessageLayout, previous: str | None = None, subtask: str = "Vote. Answer: 1"
+) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     step_input = StepInput(Question(text="What? Answer: 0"), subtask, earlier, previous)
-    return Request(build_messages(step_input, "packed", "0f"), seed="0")
+    return Request(build_messages(step_input, layout, "0f"), seed="0")
 
 
+@pytest.mark.parametrize("layout", ["packed", "chat"])
 @pytest.mark.parametrize(
     ("responses", "previous", "text"),
     [
@@ -76,46 +79,50 @@ def _request(responses: list[str], previous: str | None = None, subtask: str = "
     ],
 )
 async def test_the_vote_is_the_most_common_answer_and_the_earliest_of_equals(
-    responses: list[str], previous: str | None, text: str
+    layout: MessageLayout, responses: list[str], previous: str | None, text: str
 ) -> None:
-    reply = await VoteWorker().answer(_request(responses, previous))
+    reply = await VoteWorker().answer(_request(responses, layout, previous))
     assert reply.text == text
 
 
-@pytest.mark.parametrize("messages", [_request([]).messages, (Message(role="user", content="Answer: 3"),)])
+@pytest.mark.parametrize(
+    "messages", [_request([], "packed").messages, (Message(role="user", content="Answer: 3"),)]
+)
 async def test_nothing_to_vote_on_is_said_without_an_answer(messages: tuple[Message, ...]) -> None:
     assert (await VoteWorker().answer(Request(messages, seed="0"))).text == NOTHING
 
 
 async def test_responses_without_an_answer_have_no_vote_in_any_round() -> None:
     silent = ["  ", ""]
-    assert (await VoteWorker().answer(_request(silent))).text == NOTHING
-    later = await VoteWorker().answer(_request(["Answer: b"], NOTHING))
+    assert (await VoteWorker().answer(_request(silent, "packed"))).text == NOTHING
+    later = await VoteWorker().answer(_request(["Answer: b"], "packed", NOTHING))
     assert later.text == "1 of 1 responses agree.\nAnswer: b"
 
 
-async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good() -> None:
+@pytest.mark.parametrize("layout", ["packed", "chat"])
+async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(layout: MessageLayout) -> None:
     for silent in ([], ["", " "]):
-        request = replace(_request(silent), missing=(0, 1, 2))
+        request = replace(_request(silent, layout), missing=(0, 1, 2))
         with pytest.raises(WorkerError, match="of the steps that it reads, 3 gave no response") as failed:
             await VoteWorker().answer(request)
         assert (failed.value.kind, failed.value.retryable) == ("missing", False)
-    some = replace(_request(["Answer: b"]), missing=(0, 1, 2))
+    some = replace(_request(["Answer: b"], layout), missing=(0, 1, 2))
     assert (await VoteWorker().answer(some)).text == "1 of 1 responses agree.\nAnswer: b"
 
 
 async def test_a_tool_that_has_no_result_has_no_vote() -> None:
     said = [tool.no_result("the program printed nothing"), "Answer: b"]
-    assert (await VoteWorker().answer(_request(said))).text == "1 of 1 responses agree.\nAnswer: b"
+    assert (await VoteWorker().answer(_request(said, "packed"))).text == "1 of 1 responses agree.\nAnswer: b"
 
 
 async def test_a_vote_is_free() -> None:
     worker = VoteWorker("count")
-    reply = await worker.answer(_request(["Answer: a"]))
+    reply = await worker.answer(_request(["Answer: a"], "packed"))
     assert reply.usage == Usage()
     assert worker.profile.price.cost(Usage(input_tokens=10**6, output_tokens=10**6)) == 0
 
 
+@pytest.mark.parametrize("layout", ["packed", "chat"])
 @pytest.mark.parametrize(
     ("weights", "responses", "previous", "text"),
     [
@@ -129,12 +136,13 @@ async def test_a_vote_is_free() -> None:
     ],
 )
 async def test_weights_that_the_subtask_names_are_votes_in_the_order_shown(
-    weights: str, responses: list[str], previous: str | None, text: str
+    layout: MessageLayout, weights: str, responses: list[str], previous: str | None, text: str
 ) -> None:
-    request = _request(responses, previous, f"Vote with the weights {weights}.")
+    request = _request(responses, layout, previous, f"Vote with the weights {weights}.")
     assert (await VoteWorker().answer(request)).text == text
 
 
+@pytest.mark.parametrize("layout", ["packed", "chat"])
 @pytest.mark.parametrize(
     "subtask",
     [
@@ -146,11 +154,14 @@ async def test_weights_that_the_subtask_names_are_votes_in_the_order_shown(
         "Vote with the counterweights 9, 1, 1.",
     ],
 )
-async def test_weights_that_are_not_one_for_each_response_leave_a_plain_vote(subtask: str) -> None:
-    request = _request(["Answer: a", "Answer: b", "Answer: b"], subtask=subtask)
+async def test_weights_that_are_not_one_for_each_response_leave_a_plain_vote(
+    layout: MessageLayout, subtask: str
+) -> None:
+    request = _request(["Answer: a", "Answer: b", "Answer: b"], layout, subtask=subtask)
     assert (await VoteWorker().answer(request)).text == "2 of 3 responses agree.\nAnswer: b"
 
 
+@pytest.mark.parametrize("layout", ["packed", "chat"])
 @pytest.mark.parametrize(
     ("weights", "responses", "winner"),
     [
@@ -161,9 +172,9 @@ async def test_weights_that_are_not_one_for_each_response_leave_a_plain_vote(sub
     ],
 )
 async def test_of_answers_with_equal_weight_the_first_shown_wins(
-    weights: str, responses: list[str], winner: str
+    layout: MessageLayout, weights: str, responses: list[str], winner: str
 ) -> None:
-    request = _request(responses, subtask=f"Vote with the weights {weights}.")
+    request = _request(responses, layout, subtask=f"Vote with the weights {weights}.")
     assert final_answer((await VoteWorker().answer(request)).text) == winner
 
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import pytest
 
 from podium.errors import WorkerError
-from podium.executor.step_input import EarlierStep, StepInput, build_messages
+from podium.executor.step_input import EarlierStep, MessageLayout, StepInput, build_messages
 from podium.types import Question, Usage
 from podium.workers import Request, tool
 from podium.workers.calculator import NO_EXPRESSION, CalculatorWorker
+
+STYLES: tuple[MessageLayout, ...] = ("packed", "chat")
 
 
 def request(
     subtask: str = "Compute it.",
     responses: tuple[str, ...] = (),
     *,
+    layout: MessageLayout = "packed",
     question: str = "What is it?",
     missing: tuple[int, ...] = (),
 ) -> Request:
     earlier = tuple(EarlierStep(i, f"part {i}", response) for i, response in enumerate(responses))
     step_input = StepInput(Question(text=question), subtask, earlier)
-    return Request(build_messages(step_input, "packed", "0f"), seed="0", missing=missing)
+    return Request(build_messages(step_input, layout, "0f"), seed="0", missing=missing)
 
 
 async def said(asked: Request) -> str:
@@ -29,6 +32,7 @@ async def said(asked: Request) -> str:
     return reply.text
 
 
+@pytest.mark.parametrize("layout", STYLES)
 @pytest.mark.parametrize(
     ("subtask", "responses", "text"),
     [
@@ -46,10 +50,10 @@ async def said(asked: Request) -> str:
     ],
 )
 async def test_it_computes_what_its_subtask_says_or_the_latest_answer(
-    subtask: str, responses: tuple[str, ...], text: str | None
+    layout: MessageLayout, subtask: str, responses: tuple[str, ...], text: str | None
 ) -> None:
     several = "3 * 4 = 12\n5 * 6 = 30\n1/0 has no value here, for it divides by zero.\nAnswer: 30"
-    assert await said(request(subtask, responses)) == (several if text is None else text)
+    assert await said(request(subtask, responses, layout=layout)) == (several if text is None else text)
 
 
 async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen() -> None:

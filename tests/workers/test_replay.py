@@ -74,7 +74,7 @@ async def samples_of(worker: ReplayWorker, count: int, question_seed: str = "7")
 # --- which response ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layout", ["packed", "plain"])
+@pytest.mark.parametrize("layout", ["packed", "chat", "plain"])
 @pytest.mark.parametrize("text", [FOUR, FIVE])
 async def test_the_recorded_response_is_given_and_says_which_it_is(
     recording: Recording, layout: MessageLayout, text: str
@@ -141,14 +141,14 @@ async def test_an_unrecorded_question_is_a_failure_naming_worker_and_question(
 @pytest.mark.parametrize("text", [f"  {FOUR}\n", FIVE.strip()])
 async def test_space_around_a_question_does_not_count(recording: Recording, text: str) -> None:
     assert replay(recording).knows(text)
-    for layout in ("packed", "plain"):
+    for layout in ("packed", "chat", "plain"):
         assert (await replay(recording).answer(request(text, layout=layout))).recorded is not None
 
 
 LIKE_OURS = "What is it?\n<<<end t>>>\n\n<<<your subtask t>>>\nSay 3.\n<<<end t>>>"
 
 
-@pytest.mark.parametrize("layout", ["packed", "plain"])
+@pytest.mark.parametrize("layout", ["packed", "chat", "plain"])
 async def test_a_question_that_looks_like_a_message_of_ours_is_found(
     make_recording: MakeRecording, layout: MessageLayout
 ) -> None:
@@ -156,7 +156,7 @@ async def test_a_question_that_looks_like_a_message_of_ours_is_found(
     assert (await worker.answer(request(LIKE_OURS, layout=layout))).text == "Answer: 3"
 
 
-@pytest.mark.parametrize("inner", ["packed", "plain"])
+@pytest.mark.parametrize("inner", ["packed", "chat", "plain"])
 async def test_a_question_is_found_within_the_subtask_of_a_team(
     recording: Recording, inner: MessageLayout
 ) -> None:

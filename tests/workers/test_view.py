@@ -1,4 +1,4 @@
-"""The reader of what the executor writes, whatever stands inside."""
+"""The reader of what the executor writes, in both layouts, whatever stands inside."""
 
 import pytest
 from hypothesis import given
@@ -44,6 +44,23 @@ def test_a_packed_context_is_read_back_whole(
     view = read_view(build_messages(step_input, "packed", make_fence_mark("0", asked)))
     assert view == WorkerView(
         question, subtask, tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier)), previous
+    )
+
+
+@given(
+    question=st.text(max_size=40),
+    subtask=st.text(max_size=40),
+    earlier=st.lists(st.tuples(text, text), max_size=4),
+    previous=st.none() | text,
+)
+def test_a_chat_context_is_read_back_without_positions(
+    question: str, subtask: str, earlier: list[tuple[str, str]], previous: str | None
+) -> None:
+    steps = tuple(EarlierStep(i, *pair) for i, pair in enumerate(earlier))
+    step_input = StepInput(Question(text=question), subtask, steps, previous)
+    view = read_view(build_messages(step_input, "chat", "t"))
+    assert view == WorkerView(
+        question, subtask, tuple(EarlierStep(None, *pair) for pair in earlier), previous
     )
 
 

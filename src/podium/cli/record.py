@@ -26,7 +26,7 @@ from podium.errors import NoTasksError, RunMismatchError, UsageError
 from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
-from podium.recordings import SPLITS, header_path, unfinished_path
+from podium.recordings import SPLITS, header_path, require_pyarrow, unfinished_path
 from podium.rollout.run_data import RunData, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
 from podium.tasks import ALL_TASKS, Task, TaskSet
@@ -76,6 +76,7 @@ def record(
         json: Print the header as one line of JSON.
     """
     check_recording_path(out)
+    require_pyarrow()  # Before anything is paid.
     settings = find_team(team, keys).read()
     if samples < 1 or concurrency < 1:
         raise UsageError(f"--samples {samples}, --concurrency {concurrency}: give at least 1 of each.")

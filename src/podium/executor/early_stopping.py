@@ -95,9 +95,12 @@ def find_early_stops(
     """The votes of a workflow that can stop early, by position.
 
     A vote that stops early counts only the responses that it has. So it must not stop early if a later round, or a step
-    that is not a vote, may read its count.
+    that is not a vote, may read its count. It must not stop early either if the layout is `chat` and the question has a
+    history: the messages of the history look like responses of steps.
     """
-    if round < question_context.ledger.budget.rounds - 1:
+    is_last_round = round == question_context.ledger.budget.rounds - 1
+    has_look_alikes = question_context.settings.layout == "chat" and question_context.question.history
+    if not is_last_round or has_look_alikes:
         return {}
     workers = {position: question_context.pool[workflow.steps[position].worker] for position in live}
     readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}

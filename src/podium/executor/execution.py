@@ -92,8 +92,8 @@ class Execution:
         )
 
     async def run(self) -> None:
-        """Run every step that the last one needs. `spans` has the results, also after a cancellation. It ends once the
-        workflow is whole."""
+        """Run every step that the last one needs, or all with `run_all`. `spans` has the results, also after a
+        cancellation. It ends once the workflow is whole."""
         try:
             async with self._limit, self._group:
                 while not self._whole:
@@ -135,7 +135,8 @@ class Execution:
         whole = workflow or Workflow(())
         # The last step is asked in a way of its own, so it is not taken from what was started.
         same = self._schedule.common_with(whole.steps[:-1])
-        needed = live_steps(whole)
+        run_all = self._context.settings.run_all
+        needed = range(len(whole.steps)) if run_all else live_steps(whole)
         cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
         self._whole = self._abandons = True
         for task in cancelled:

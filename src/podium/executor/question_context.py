@@ -54,6 +54,8 @@ class ExecutionSettings(RetrySettings):
     """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation for a worker that is called directly, in place of the question and its history."""
+    run_all: bool = False
+    """Run also the steps that nothing needs."""
     early_stop: bool = False
     """Run the steps of a vote in turns, the cheapest first, until its result is certain (`early_stopping`)."""
 

@@ -1,8 +1,8 @@
 """The messages for a step's worker: the question, the earlier work that it may see, and its subtask.
 
-There are two layouts. `packed`: one user message of the question and fenced blocks. `plain`: only what the caller
-wrote, for a plan of one step that answers the whole question. The worker adds its own system prompt; this module does
-not.
+There are three layouts. `packed`: one user message of the question and fenced blocks. `chat`: earlier work as exchanges
+of a chat. `plain`: only what the caller wrote. A step that answers the whole question and sees no other work is plain
+in each layout: small models answer fences with fences. The worker adds its own system prompt; this module does not.
 
 What more requests have in common comes first in a packed message, since servers read a common beginning once: the
 question as it will stand in the history of the next turn, then what holds for all steps of the question, then each
@@ -18,10 +18,19 @@ from random import Random
 from typing import Literal
 
 from podium.fencing import marked_block, marked_text
-from podium.types import SEED_PREFIX_CHARS, Message, Question
-from podium.workers.view import OWN_SUBTASK, PREVIOUS_RESPONSE, SUBTASK, EarlierStep, WorkerView
+from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, Question
+from podium.workers.view import (
+    CHAT_PREVIOUS,
+    CHAT_QUESTION,
+    CHAT_SUBTASK,
+    OWN_SUBTASK,
+    PREVIOUS_RESPONSE,
+    SUBTASK,
+    EarlierStep,
+    WorkerView,
+)
 
-MessageLayout = Literal["packed", "plain"]
+MessageLayout = Literal["packed", "chat", "plain"]
 
 _PREAMBLE = (
     "You are one of several workers on the question above. Each block below is fenced, and its fences carry the "
@@ -43,6 +52,11 @@ class StepInput:
     steps of earlier rounds."""
     messages: tuple[Message, ...] | None = None
     """The messages of the plain layout, in place of the question and its history."""
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the question is all that there is to send."""
+        return self.subtask == ANSWER_WHOLE_QUESTION and not self.earlier and self.previous is None
 
     def view(self, layout: MessageLayout) -> WorkerView | None:
         """This input as data, for workers that are programs. It says no more than the messages do.
@@ -72,8 +86,10 @@ def build_messages(
         sees: whether the worker sees images.
     """
     question = step_input.question
-    if layout == "packed":
+    if layout == "packed" and not step_input.is_bare:
         messages = (*question.history, _packed(step_input, fence_mark))
+    elif layout == "chat" and not step_input.is_bare:
+        messages = (*question.history, *_chat(step_input))
     elif step_input.earlier or step_input.previous is not None:
         raise ValueError("The plain layout shows no earlier work; it is for a plan of one step.")
     elif step_input.messages is not None:
@@ -99,3 +115,15 @@ def _packed(step_input: StepInput, fence_mark: str) -> Message:
         blocks += [block(SUBTASK, step.subtask), block(step.label, step.response)]
     blocks.append(block(OWN_SUBTASK, step_input.subtask))
     return Message(role="user", content="\n\n".join(blocks))
+
+
+def _chat(step_input: StepInput) -> tuple[Message, ...]:
+    exchanges = [(step.subtask, step.response) for step in step_input.earlier]
+    if step_input.previous is not None:
+        exchanges.insert(0, (CHAT_PREVIOUS, step_input.previous))
+    messages: list[Message] = []
+    for subtask, response in exchanges:
+        messages.append(Message(role="user", content=subtask))
+        messages.append(Message(role="assistant", content=response))
+    task = f"{CHAT_QUESTION}{step_input.question.text}{CHAT_SUBTASK}{step_input.subtask}"
+    return (*messages, Message(role="user", content=task))

@@ -5,7 +5,7 @@ cannot show how an answer would change with a rewritten subtask or with other wo
 recording may also hold conditioned responses: those that a worker gave to such a context (`ShownContext`).
 """
 
-from podium.recordings.files import header_path, unfinished_path
+from podium.recordings.files import header_path, require_pyarrow, unfinished_path
 from podium.recordings.model import (
     SPLIT_NAMES,
     SPLITS,
@@ -36,6 +36,7 @@ __all__ = [
     "header_path",
     "names_conditioned",
     "reference",
+    "require_pyarrow",
     "split_by_hash",
     "unfinished_path",
 ]

@@ -288,8 +288,9 @@ class Trace(Value):
     seed: str
     budget: Budget = Budget()
     max_steps: int = 5
-    layout: Literal["packed", "plain"] = "packed"
-    """How a step's input was written into messages: in fenced blocks, or only as the caller wrote it."""
+    layout: Literal["packed", "chat", "plain"] = "packed"
+    """How a step's input was written into messages: in fenced blocks, as exchanges of a chat, or only as the caller
+    wrote it."""
     early_stop: bool = False
     """Whether votes stopped early, once their result was certain."""
     rounds: tuple[RoundTrace, ...] = ()

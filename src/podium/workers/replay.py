@@ -148,6 +148,8 @@ class ReplayWorker:
         """
         text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
         inner = request.view.question
+        if inner == text:  # The question alone was sent.
+            inner = read_view((Message(role="user", content=text),)).question
         while (row := self.recording.find(text)) is None:
             if inner == text:
                 return None

@@ -8,6 +8,7 @@ question without earlier steps.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,10 @@ OWN_SUBTASK = "your subtask"
 """Label of the last block of a packed message. The next two are labels of blocks before it."""
 SUBTASK = "subtask"
 PREVIOUS_RESPONSE = "previous response"
+CHAT_QUESTION = "Question:\n"
+"""Begins the last message of the chat layout. The next two stand between its parts, and for the round before."""
+CHAT_SUBTASK = "\n\nYour subtask:\n"
+CHAT_PREVIOUS = "The answer of the round before"
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
@@ -27,12 +32,12 @@ _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}
 class EarlierStep:
     """One earlier step that is shown."""
 
-    position: int
-    """Position of the step, from 0."""
+    position: int | None
+    """Position of the step, from 0; None: parsed from messages of the chat layout, which lack it."""
     subtask: str
     response: str
     round: int | None = None
-    """The earlier round of the step, from 0; None: the same round."""
+    """The earlier round of the step, from 0; None: the same round, or messages of the chat layout."""
 
     @property
     def label(self) -> str:
@@ -48,7 +53,7 @@ class WorkerView:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """In the order shown."""
+    """In the order shown. In messages of the chat layout, turns of the chat history look like steps too."""
     previous: str | None = None
     """The final response of the previous round, if it is shown."""
 
@@ -72,8 +77,12 @@ def requests_whole_question(subtask: str, question: str) -> bool:
 
 def read_view(messages: Sequence[Message]) -> WorkerView:
     """Parse messages of the executor. In others, the last user message is both question and subtask."""
-    text = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    return _read_packed(text) or WorkerView(question=text, subtask=text)
+    last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
+    if last is None:
+        return WorkerView(question="", subtask="")
+    text = messages[last].content
+    view = _read_packed(text) or _read_chat(text, messages[:last])
+    return view or WorkerView(question=text, subtask=text)
 
 
 def _read_packed(text: str) -> WorkerView | None:
@@ -115,3 +124,18 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
         if start >= 0:
             yield text[start + 3 : stop], text[body:end]
         place = end + len(closing)
+
+
+def _read_chat(text: str, earlier: Sequence[Message]) -> WorkerView | None:
+    question, between, subtask = text.rpartition(CHAT_SUBTASK)
+    if not between or not question.startswith(CHAT_QUESTION):
+        return None
+    shown: list[EarlierStep] = []
+    previous = None
+    for user, assistant in itertools.pairwise(earlier):
+        if user.role == "user" and assistant.role == "assistant":
+            if user.content == CHAT_PREVIOUS:
+                previous = assistant.content
+            else:
+                shown.append(EarlierStep(None, user.content, assistant.content))
+    return WorkerView(question[len(CHAT_QUESTION) :], subtask, tuple(shown), previous)
