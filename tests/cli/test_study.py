@@ -205,13 +205,14 @@ def test_a_study_that_was_killed_goes_on_and_pays_nothing_twice(
 def test_a_budget_that_ends_early_leaves_a_study_of_fewer_questions(
     podium: Podium, endpoint: FaultServer
 ) -> None:
-    less = tuple("0.0004" if token == "0.005" else token for token in STUDY)
+    less = tuple("0.0001" if token == "0.005" else token for token in STUDY)
     done = podium(*less, "--yes")
     assert done.status == 0, done.err
     assert "of which the budget reaches about" in done.err
+    assert "Stopped: " in done.err
     found = Study.load(Path("found/study.json"))
     assert 2 <= found.questions < QUESTIONS
-    assert found.spent_usd <= 0.0004
+    assert found.spent_usd <= 0.0001
     assert podium(*STUDY, "--yes").status == 0
     asked = Counter((r.model, json.dumps(r.body["messages"])) for r in endpoint.requests)
     assert max(asked.values()) <= 2
