@@ -4,7 +4,7 @@
 
 The machine is an endpoint that serves requests in the order in which they come, as servers do that load by themselves.
 Three workers have a model each; every question is a chain of three steps. In one row all plans are the same; in the
-other each is one of the six orders of the workers. Podium knows the machine (`limits.machine`), and then it does not.
+other each is one of the six orders of the workers. Podium knows the machine (`limits.host`), and then it does not.
 Both stand beside the best order, which a search finds: which model is loaded when, all calls for it that can be made
 are made, and as many at once as the workers' concurrency.
 """
@@ -84,7 +84,7 @@ async def measure(
 
     models = SwappedModels(answer, load_s=load_s)
     async with FaultServer(models) as server:
-        machine = ', machine = "here"' if known else ""
+        machine = ', host = "here"' if known else ""
         team = "".join(
             WORKER.format(name=name, url=server.url, concurrency=CONCURRENCY, machine=machine)
             for name in "abc"

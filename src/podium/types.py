@@ -297,7 +297,7 @@ class Limits(Value):
     """Failures in a row that open the circuit breaker; fewer, if no call has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
     """Seconds of cooldown before one call probes whether the worker is back."""
-    machine: str | None = None
+    host: str | None = None
     """A name for the machine whose memory the worker's model shares with those of other workers. Calls are then ordered
     so that it seldom changes models; those of a team that is a worker are ordered among themselves alone. None: its
     model is always loaded."""

@@ -55,18 +55,18 @@ async def loads(path: Path, *, shared: str, loaded_at_once: int = 1) -> list[str
 
 
 async def test_calls_of_all_questions_are_grouped_by_model(tmp_path: Path) -> None:
-    assert await loads(tmp_path, shared=', machine = "here"') == ["a-1", "b-1", "c-1"]
+    assert await loads(tmp_path, shared=', host = "here"') == ["a-1", "b-1", "c-1"]
     assert len(await loads(tmp_path, shared="")) > 3, "what a machine does without it"
 
 
 async def test_as_many_models_are_used_at_once_as_the_machine_holds(tmp_path: Path) -> None:
-    shared = ', machine = "here", loaded_at_once = 2'
+    shared = ', host = "here", loaded_at_once = 2'
     assert await loads(tmp_path, shared=shared, loaded_at_once=2) == ["a-1", "b-1", "c-1"]
 
 
 def test_workers_of_one_machine_agree_on_what_it_holds(tmp_path: Path) -> None:
     path = write_team(
-        tmp_path / "team.toml", "http://x/v1", shared=', machine = "here"', more=", loaded_at_once = 2"
+        tmp_path / "team.toml", "http://x/v1", shared=', host = "here"', more=", loaded_at_once = 2"
     )
     with pytest.raises(UsageError, match="c says that here holds 2 models at once"):
         open_pool(path)
@@ -143,7 +143,7 @@ def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int
 
 
 def local(name: str, *, holds: int = 1) -> ScriptedWorker:
-    limits = Limits(machine="here", loaded_at_once=holds, load_s=5.0)
+    limits = Limits(host="here", loaded_at_once=holds, load_s=5.0)
     return ScriptedWorker(name, ["4"] * 9, profile=Profile(name=name, latency_s=1.0), limits=limits)
 
 

@@ -84,7 +84,7 @@ def test_models_that_do_not_fit_together_name_the_machine_that_they_share() -> N
         worker["name"]: worker["limits"] for worker in propose(found, isolates=False).tables["worker"][:3]
     }
     for name in "ab":
-        assert (workers[name]["machine"], workers[name]["loaded_at_once"]) == ("127.0.0.1:11434", 1)
-    assert "machine" not in workers["gpt"]
+        assert (workers[name]["host"], workers[name]["loaded_at_once"]) == ("127.0.0.1:11434", 1)
+    assert "host" not in workers["gpt"]
     fitting = propose([local("a", 9, loaded_at_once=2), local("b", 8, loaded_at_once=2)], isolates=False)
-    assert all("machine" not in worker["limits"] for worker in fitting.tables["worker"][:2])
+    assert all("host" not in worker["limits"] for worker in fitting.tables["worker"][:2])

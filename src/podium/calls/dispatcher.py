@@ -239,7 +239,7 @@ class Dispatcher:
         return tuple(
             worker.profile.name
             for worker in workers
-            if (machine := machines.get(worker.limits.machine or "")) is not None
+            if (machine := machines.get(worker.limits.host or "")) is not None
             and model_of(worker) not in machine.loaded
         )
 
@@ -256,8 +256,8 @@ class Dispatcher:
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns, limits = self._cooldowns, worker.limits
         machine = None
-        if limits.machine is not None:
-            machine = self._loop_state.machines.setdefault(limits.machine, Machine(limits.loaded_at_once))
+        if limits.host is not None:
+            machine = self._loop_state.machines.setdefault(limits.host, Machine(limits.loaded_at_once))
         if cooldowns is None or worker.identity is None:
             return WorkerChannel(worker, machine=machine)
         clock_offset = asyncio.get_running_loop().time() - time.time()

@@ -98,7 +98,7 @@ class Proposal:
         limits["max_tokens"] = min(answer, (model.context_tokens or 2 * answer) // 2)
         neighbours = sum(other.base_url == model.base_url for other in self.models)
         if model.loaded_at_once is not None and model.loaded_at_once < neighbours:
-            limits |= {"machine": urlsplit(model.base_url).netloc, "loaded_at_once": model.loaded_at_once}
+            limits |= {"host": urlsplit(model.base_url).netloc, "loaded_at_once": model.loaded_at_once}
         table: dict[str, Any] = {
             "name": self.names[position],
             "kind": "openai",

@@ -245,8 +245,8 @@ def _loads(workers: Mapping[int, Worker]) -> set[int]:
     loaded: dict[str, list[str]] = {}
     loads = set()
     for position, worker in workers.items():
-        if worker.limits.machine is not None:
-            models, model = loaded.setdefault(worker.limits.machine, []), model_of(worker)
+        if worker.limits.host is not None:
+            models, model = loaded.setdefault(worker.limits.host, []), model_of(worker)
             if model in models:
                 models.remove(model)
             else:

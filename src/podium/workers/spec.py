@@ -355,7 +355,7 @@ class PoolSpec(Settings):
         """All workers of a machine say the same `loaded_at_once`."""
         holds: dict[str, int] = {}
         for spec in self.worker:
-            machine, models = spec.limits.machine, spec.limits.loaded_at_once
+            machine, models = spec.limits.host, spec.limits.loaded_at_once
             if machine is not None and holds.setdefault(machine, models) != models:
                 raise ValueError(
                     f"{spec.name} says that {machine} holds {models} models at once, and another worker "

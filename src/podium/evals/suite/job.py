@@ -100,8 +100,8 @@ def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
     for run in runs:
         assert run.job.worker is not None
         worker, turn = run.setup.pool.named(run.job.worker), 0
-        if worker.limits.machine is not None:
-            models = known[worker.limits.machine]
+        if worker.limits.host is not None:
+            models = known[worker.limits.host]
             if model_of(worker) not in models:
                 models.append(model_of(worker))
             turn = models.index(model_of(worker)) // worker.limits.loaded_at_once
