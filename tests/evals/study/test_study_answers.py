@@ -105,7 +105,7 @@ async def test_models_of_one_machine_alternate_only_for_a_budget(
             asked.append(name)
             return "Answer: 3"
 
-        return FunctionWorker(Profile(name=name), answer, limits=Limits(machine=host))
+        return FunctionWorker(Profile(name=name), answer, limits=Limits(host=host))
 
     await answers_of(tmp_path, Pool([worker("ada"), worker("bob")]), TASKS, concurrency=1).ask(
         samples=1,

@@ -144,7 +144,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
 
 async def test_models_of_a_machine_share_the_questions_of_a_budget_of_calls(tmp_path: Path) -> None:
     workers = [
-        FunctionWorker(Profile(name=name), lambda messages: "Answer: 3", limits=Limits(machine="box"))
+        FunctionWorker(Profile(name=name), lambda messages: "Answer: 3", limits=Limits(host="box"))
         for name in ("ada", "bob")
     ]
     table = table_of(tmp_path, Pool(workers), TASKS, 1)
