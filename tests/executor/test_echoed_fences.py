@@ -1,7 +1,7 @@
 """Fences that a worker copies into its answer are in no answer, whole or streamed."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from planned_execution import planned
@@ -46,6 +46,8 @@ pieces = st.lists(
 
 
 @given(pieces)
+@example(["<", "<", "<", "\n", MARK, "<"])
+@example(["<<<end", "\n", MARK, ">>", ">>"])
 def test_a_streamed_text_is_the_beginning_of_the_whole_one(written: list[str]) -> None:
     fences, whole = FenceFilter(MARK), remove_fences("".join(written), MARK)
     sent = "".join(fences.add(piece) for piece in written)

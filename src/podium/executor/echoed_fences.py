@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
-_LABEL = r"<<<([^<>\n]{0,60}?)\s*"
+_LABEL = r"<<<([^<>\n]{0,60}?)\s{0,16}"
 _MOST_CLOSING = 4
 """Models write `>>>` with one too many, or too few."""
-_BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,80}}>{{0,{_MOST_CLOSING - 1}}})\Z")
+_BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,60}}\s{{0,16}}[0-9a-f]{{0,16}}>{{0,{_MOST_CLOSING - 1}}})\Z")
+"""Each beginning of a fence: a label, space, part of a mark, and brackets that close it."""
 _ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
 """Labels of fences after which a model that has answered continues with blocks of its own invention."""
 
