@@ -103,8 +103,9 @@ def write_files(folder: Path, urls: Sequence[str], gsm8k: Path | None) -> None:
     )
     rows = "".join(f'\n[[planner]]\nplanner = "conductor:{name}"\n' for name in MODELS)
     sets = "".join(f"\n[[tasks]]\nname = {json.dumps(str(name))}\n" for name in (words, puzzles))
-    # Schemas first: they are what small models can follow, and a table is looked at before it is whole.
-    for suite, forms in {"suite": [*FORMATS][-2::-1], "plans": ["auto"]}.items():
+    # They are what small models can follow, and a table is looked at before it is whole.
+    schemas_first = [form for form in reversed(FORMATS) if form != "auto"]
+    for suite, forms in {"suite": schemas_first, "plans": ["auto"]}.items():
         pools = "".join(
             f'\n[[pool]]\nname = {json.dumps(str(folder / pool_name(form, style)))[:-1]}.toml"\n'
             for form, style in product(forms, STYLES[::-1])

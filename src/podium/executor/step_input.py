@@ -86,9 +86,11 @@ def build_messages(
         sees: whether the worker sees images.
     """
     question = step_input.question
-    if layout == "packed" and not step_input.is_bare:
+    if step_input.is_bare:
+        layout = "plain"
+    if layout == "packed":
         messages = (*question.history, _packed(step_input, fence_mark))
-    elif layout == "chat" and not step_input.is_bare:
+    elif layout == "chat":
         messages = (*question.history, *_chat(step_input))
     elif step_input.earlier or step_input.previous is not None:
         raise ValueError("The plain layout shows no earlier work; it is for a plan of one step.")
