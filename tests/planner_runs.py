@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import WorkerError
-from podium.planner import rounds_of, tools_of
+from podium.planner import rounds_of
 from podium.planners import BaselineSpec, find_baseline, open_baseline
 from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
@@ -102,7 +102,7 @@ def _run_and_check(
     )
     needed = rounds_of(planner)
     rounds = (needed + 1, needed, 1)[choice % 3]
-    tools = [VoteWorker()] if VOTE in tools_of(planner) else []
+    tools = [VoteWorker()] if VOTE in baseline.needs(argument) else []
     calls = None if seed % 3 else seed % 17
     runner = Runner(planner, Pool([*pool, *tools]), budget=Budget(rounds=rounds, calls=calls))
     trace = asyncio.run(runner.answer(Question(text=QUESTION), seed=str(seed)))

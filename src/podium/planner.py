@@ -75,9 +75,8 @@ def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[Earli
 class Planner(Protocol):
     """Writes plans. It does not know how they are run.
 
-    A planner may have further attributes: `rounds`, the number of rounds that its method needs, if these are more than
-    one; `tools`, the names of the tools that it needs in its pool; `streams_steps`, whether it calls
-    `PlanRequest.on_steps`. The smallest planner::
+    What only some planners have stands in protocols of their own: `MultiRoundPlanner`, `StreamingPlanner`, `Learner`
+    and `BatchPlanner`. The smallest planner::
 
         @dataclass(frozen=True)
         class Cheapest:
@@ -103,34 +102,41 @@ class Planner(Protocol):
         ...
 
 
-def tools_of(planner: Planner) -> tuple[str, ...]:
-    """The tools that the planner's workflows call. A comparison adds them to a pool that lacks them."""
-    tools: tuple[str, ...] = getattr(planner, "tools", ())
-    return tools
+@runtime_checkable
+class MultiRoundPlanner(Planner, Protocol):
+    """A planner that says how many rounds its method needs."""
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds, 1 or more."""
+        ...
+
+
+@runtime_checkable
+class StreamingPlanner(Planner, Protocol):
+    """A planner that may give the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
+
+    @property
+    def streams_steps(self) -> bool:
+        """Whether it does."""
+        ...
 
 
 def rounds_of(planner: Planner) -> int:
     """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
-    rounds: int = getattr(planner, "rounds", 1)
-    return rounds
+    return planner.rounds if isinstance(planner, MultiRoundPlanner) else 1
 
 
 def streams_steps(planner: Planner) -> bool:
     """Whether the planner gives the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
-    streams: bool = getattr(planner, "streams_steps", False)
-    return streams
+    return isinstance(planner, StreamingPlanner) and planner.streams_steps
 
 
 @dataclass(frozen=True, slots=True)
 class PlannerWrapper:
-    """The base of planners that change the plans of another planner: they have its tools and rounds."""
+    """The base of planners that change the plans of another planner: they have its rounds."""
 
     planner: Planner
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools that the planner's workflows call."""
-        return tools_of(self.planner)
 
     @property
     def rounds(self) -> int:

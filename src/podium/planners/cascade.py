@@ -42,7 +42,6 @@ from podium.workflow import Acceptance, Step, Workflow, render
 class Cascade:
     """The workers of `first` answer and vote. If they disagree, the worker `then` answers alone in a second round."""
 
-    tools = (VOTE,)
     rounds = 2
 
     first: tuple[str, ...]
@@ -90,8 +89,6 @@ CASCADE = BaselineSpec(
 @dataclass(frozen=True, slots=True)
 class Escalation:
     """Asks the workers of `ladder`, the cheapest first, until more than half of the answers agree."""
-
-    tools = (VOTE,)
 
     ladder: tuple[str, ...]
 

@@ -63,8 +63,6 @@ class Single:
 class Committee:
     """Each of `workers` answers the whole question, then a vote decides. A worker may be named several times."""
 
-    tools = (VOTE,)
-
     workers: tuple[str, ...]
     weights: tuple[float, ...] = ()
     """The weight of each vote, from 0 to 1000; empty: all weights are equal."""
@@ -104,8 +102,6 @@ class SelfConsistency:
 
     With one sample there is no vote.
     """
-
-    tools = (VOTE,)
 
     worker: str
     samples: int

@@ -36,8 +36,6 @@ _MAX_SAMPLES = 100
 class AdaptiveConsistency:
     """`worker` answers until one answer is stable, at most `most` times. With one round it answers `most` times."""
 
-    tools = (VOTE,)
-
     worker: str
     most: int
 

@@ -69,7 +69,6 @@ class TurnDecision:
 class CEO:
     """`leader` decides and judges; expert k is the worker `members[k]`, and after the last the first follows again."""
 
-    tools = (VOTE,)
     rounds = _TURNS * (2 + _DISCUSSIONS) + 1
 
     leader: str

@@ -33,7 +33,6 @@ REVISE = (
 class Debate:
     """The workers `members` debate, of which one may occur several times. A vote ends each round."""
 
-    tools = (VOTE,)
     rounds = 2
 
     members: tuple[str, ...]

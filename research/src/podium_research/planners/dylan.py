@@ -86,8 +86,6 @@ class MemberReply:
 class DyLAN:
     """The workers `members`, of which one may occur several times, for at most `turns` turns."""
 
-    tools = (VOTE,)
-
     members: tuple[str, ...]
     turns: int = 3
 

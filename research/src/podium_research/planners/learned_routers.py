@@ -219,8 +219,6 @@ class PricedRouter:
     `per_usd` is the accuracy that a dollar has to buy, as in `RatingRouter`. At 0 only the score counts.
     """
 
-    tools = (VOTE,)
-
     name: str
     estimates: Estimates
     per_usd: float

@@ -46,8 +46,6 @@ _STEP_BY_STEP = "Reason step by step, then give the answer."
 class MasRouter:
     """Plans what `controller` draws. The same question always gets the same team."""
 
-    tools = (VOTE,)
-
     controller: Controller
     name: str = "masrouter"
 
@@ -60,8 +58,6 @@ class MasRouter:
 @dataclass(frozen=True, slots=True)
 class ScoredMasRouter:
     """Plans a vote of the workers that `controller` draws, each once. In a tie its first worker wins."""
-
-    tools = (VOTE,)
 
     controller: Controller
     name: str = "masrouter-scored"

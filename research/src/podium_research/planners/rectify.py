@@ -54,8 +54,6 @@ RETRY = (
 class RectifyOrReject:
     """The workers `members` answer, of which one may occur several times; `auditor` audits."""
 
-    tools = (VOTE,)
-
     members: tuple[str, ...]
     auditor: str
 

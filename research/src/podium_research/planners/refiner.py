@@ -31,8 +31,6 @@ _FORM = "generator-verifier-refiner:G>V>R"
 class GeneratorVerifierRefiner:
     """Three workers in a chain, `SAMPLES` chains, and a vote."""
 
-    tools = (VOTE,)
-
     generator: str
     verifier: str
     refiner: str

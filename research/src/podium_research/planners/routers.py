@@ -17,7 +17,6 @@ from podium.planner import PlanRequest
 from podium.planners.scored import Floats
 from podium.planners.voting import Committee, Single
 from podium.trace import Plan
-from podium.workers.vote import VOTE
 from podium_research.planners.predictors import Method, Vectors, fit
 
 RoutingRule = Callable[[str], str | Committee]
@@ -30,8 +29,6 @@ class Router:
 
     Make the rule on other questions than those of the comparison.
     """
-
-    tools = (VOTE,)
 
     name: str
     rule: RoutingRule

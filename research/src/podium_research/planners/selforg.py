@@ -50,7 +50,6 @@ class MemberAnswer:
 class SelfOrg:
     """The workers `members`, of which one may occur several times."""
 
-    tools = (VOTE,)
     rounds = 2 + _REVISIONS
 
     members: tuple[str, ...]

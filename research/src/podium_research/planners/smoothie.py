@@ -41,7 +41,6 @@ class Smoothie:
     With fewer than three answers, and with one round, a vote decides.
     """
 
-    tools = (VOTE,)
     rounds = 2
 
     workers: tuple[str, ...]
