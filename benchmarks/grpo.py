@@ -34,7 +34,7 @@ from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
 from podium.planner import PlanRequest, WrittenPlans
-from podium.rollout import run_rollout
+from podium.rollout import reward, run_rollout
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
@@ -182,12 +182,14 @@ class Peer:
                     Runner(WrittenPlans((text,)), pool, dispatcher=dispatcher),
                     self.tasks[which],
                     seed=f"peer/{place}",
-                    settings=settings,
                 )
                 for place, (text, which) in enumerate(zip(completions, number, strict=True))
             ]
             rollouts = await asyncio.gather(*scores)
-            return [None if one.infrastructure_failed else one.reward.total for one in rollouts]
+            return [
+                None if one.infrastructure_failed else reward(one.trace, one.grade, settings).total
+                for one in rollouts
+            ]
 
         with ThreadPoolExecutor(1) as thread:  # An event loop already runs in this one.
             return thread.submit(asyncio.run, score_all()).result()

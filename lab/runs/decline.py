@@ -87,7 +87,7 @@ def show(run: Path) -> None:
         print(f"| row | seed | questions | calls {worker} | right | {first}: right on these |")
         print("| --- | ---: | ---: | --- | ---: | ---: |")
         left = {
-            (key, rollout.task_id): rollout
+            (key, rollout.task): rollout
             for key, rollouts in in_order(leaving).items()
             for rollout in rollouts
         }
@@ -95,7 +95,7 @@ def show(run: Path) -> None:
             for key, rollouts in in_order(evaluation).items():
                 for needs in (True, False):
                     part = [rollout for rollout in rollouts[begin:] if calls_worker(rollout, worker) == needs]
-                    same = [left[key, rollout.task_id] for rollout in part]
+                    same = [left[key, rollout.task] for rollout in part]
                     right = [f"{share_text(accuracy(found), 1)} %" for found in (part, same)]
                     cells = (label, key[0], str(len(part)), "yes" if needs else "no", *right)
                     print(f"| {' | '.join(cells)} |")

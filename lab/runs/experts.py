@@ -86,7 +86,7 @@ async def right(
     ]
     plan = WrittenPlans((render(Workflow((replace(steps[0], access=Access()), *steps[1:]))),))
     rollout = await run_rollout(Runner(plan, pool), task, seed=task.id)
-    return rollout.reward.correct > 0
+    return rollout.correct
 
 
 async def main(count: int) -> None:

@@ -43,7 +43,7 @@ async def show(run: Path) -> None:
                 count, of = len(evaluation.by_question) // manifest.settings.seeds, table.table
                 for seed in range(manifest.settings.seeds):
                     asked |= {t.id: t for t in open_tasks(of.tasks.name, of.split, size=count, seed=seed)}
-            before = [await first_right(asked[rollout.task_id], rollout) for rollout in again]
+            before = [await first_right(asked[rollout.task], rollout) for rollout in again]
             after = [rollout.correct for rollout in again]
             mended = sum(now and not then for then, now in zip(before, after, strict=True))
             harmed = sum(then and not now for then, now in zip(before, after, strict=True))

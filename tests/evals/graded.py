@@ -1,7 +1,6 @@
 """Evaluations whose verdicts, dollars and plans are given."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from evals.made import rollout
 from podium.evals import Evaluation
@@ -31,12 +30,9 @@ def graded(
             workflow = made.trace.rounds[0].workflow
             span = Span(position=0, worker="a", subtask="Do it.", status="done", spent=Spent(cost_usd=usd))
             round_ = RoundTrace(plan=Plan("...", workflow), spans=(span,))
-            rollouts.append(
-                replace(made, trace=made.trace.model_copy(update={"rounds": (round_,)}), grade=grade)
-            )
-    return Evaluation(
-        planner, ("a", "b", "c", "d"), "0", tuple(rollouts), {task_id: {} for task_id in verdicts}
-    )
+            trace = made.trace.model_copy(update={"rounds": (round_,), "planner": planner})
+            rollouts.append(made.model_copy(update={"trace": trace, "grade": grade}))
+    return Evaluation(tuple(rollouts))
 
 
 def column(*verdicts: bool | None) -> dict[str, list[bool | None]]:

@@ -1,7 +1,7 @@
 """An evaluation repeats exactly, weighs questions alike, and counts what it cannot blame on the planner."""
 
 import pytest
-from made import POOL, rollout
+from made import rollout
 
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
@@ -30,7 +30,7 @@ def scripted(name: str, reply: str | WorkerError = "Answer: 1") -> ScriptedWorke
 
 async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
     def told(evaluation: Evaluation) -> object:
-        return [(r.task_id, r.plan_text, r.trace.answer, r.trace.cost_usd) for r in evaluation.rollouts]
+        return [(r.task, r.plan_text, r.trace.answer, r.trace.cost_usd) for r in evaluation.rollouts]
 
     one = await evaluate(Runner(RandomPlans(), specialists), tasks[:20], repeats=2, concurrency=1)
     many = await evaluate(Runner(RandomPlans(), specialists), tasks[:20], repeats=2, concurrency=40)
@@ -54,8 +54,7 @@ async def test_figures_are_means_over_questions():
 
 def test_a_question_counts_once_however_often_it_was_answered():
     rollouts = (rollout("q/0", [0]), *[rollout("q/1", [0], correct=False)] * 3)
-    found = Evaluation("made", tuple(p.name for p in POOL), "0", rollouts, {"q/0": {}, "q/1": {}})
-    assert found.accuracy.mean == 0.5
+    assert Evaluation(rollouts).accuracy.mean == 0.5
 
 
 async def test_failed_workers_are_counted_and_their_answers_too():
@@ -160,8 +159,8 @@ async def test_planners_that_are_evaluated_together_are_at_the_same_question():
     pool, order = Pool([scripted("w"), scripted("v", "Answer: 2")]), list[tuple[str, str]]()
 
     def job(name, kept=None):
-        def on_rollout(repeat, rollout):
-            order.append((name, rollout.task_id))
+        def on_rollout(rollout):
+            order.append((name, rollout.task))
 
         return EvaluationJob(Runner(Single(name), pool), TASKS, kept=kept or {}, on_rollout=on_rollout)
 

@@ -175,7 +175,7 @@ async def test_a_worker_made_to_fail_costs_the_plan_its_answer_not_its_place(
     assert await rolled(endpoint, 0) is None, "infrastructure failed"
     rollout = await rolled(PoolSampler(endpoint, OFTEN).draw("0"), 0)
     assert rollout is not None
-    assert (rollout.reward.total, rollout.correct, rollout.infrastructure_failed) == (0.5, False, False)
+    assert (rollout.valid, rollout.correct, rollout.infrastructure_failed) == (True, False, False)
     (span,) = rollout.trace.spans
     assert span.status == "failed"
     assert [attempt.error_kind for attempt in span.attempts] == ["environment"]
@@ -206,7 +206,7 @@ async def test_a_vote_on_workers_that_were_made_to_fail_is_the_plans_own_loss() 
     pool = PoolSampler(Pool([ScriptedWorker("ada", {"": "Answer: 42"}), VoteWorker("vote")]), OFTEN).draw("0")
     rollout = await rolled(pool, 0, 1)
     assert rollout is not None
-    assert (rollout.trace.answer, rollout.reward.total) == (None, 0.5)
+    assert (rollout.trace.answer, rollout.valid, rollout.correct) == (None, True, False)
 
 
 async def test_another_questions_worker_is_not_down_and_its_answers_not_used(

@@ -7,7 +7,7 @@ from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
 from podium.planner import WrittenPlans
 from podium.planners import Single
-from podium.rollout import RewardSettings, Rollout, run_rollout
+from podium.rollout import Reward, RewardSettings, Rollout, reward, run_rollout
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -41,12 +41,15 @@ async def scored(
     *,
     task: Task = TASK,
     seed: str = "0",
-    reward: RewardSettings | None = None,
     **limits,
 ) -> Rollout | None:
     """The rollout of a plan; None: it is left out."""
-    rollout = await run_rollout(Runner(plan, pool, **limits), task, seed=seed, settings=reward)
+    rollout = await run_rollout(Runner(plan, pool, **limits), task, seed=seed)
     return None if rollout.infrastructure_failed else rollout
+
+
+def earned(rollout: Rollout, weights: RewardSettings | None = None) -> Reward:
+    return reward(rollout.trace, rollout.grade, weights or RewardSettings())
 
 
 BROKEN = WorkerError("It is down.", kind="status")
@@ -66,9 +69,9 @@ BROKEN = WorkerError("It is down.", kind="status")
 async def test_right_wrong_and_unreadable_completions(text, total):
     rollout = await scored(WrittenPlans((text,)), pool("Answer: 42", "Answer: 41"))
     assert rollout is not None
-    assert rollout.reward.total == total
+    assert earned(rollout).total == total
     assert rollout.plan_text == text
-    assert rollout.task_id == "t/0"
+    assert rollout.task == "t/0"
     assert rollout.valid == (total > 0)
 
 
@@ -77,7 +80,7 @@ async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
         rollout = await scored(WrittenPlans((text,), access=access), pool("Answer: 42"), seed="0")
         assert rollout is not None
-        assert rollout.reward.total == total
+        assert earned(rollout).total == total
 
 
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
@@ -85,7 +88,7 @@ async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     for cut, total in ((True, 0.0), (False, 1.0)):
         rollout = await scored(WrittenPlans((draft,), cut=cut), pool("42"), seed="s")
         assert rollout is not None
-        assert rollout.reward.total == total
+        assert earned(rollout).total == total
 
 
 async def test_a_failed_worker_leaves_the_rollout_out():
@@ -102,14 +105,14 @@ async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
     blind = await scored(WrittenPlans((completion(1, 2, access="none"),)), workers, seed="0")
     assert blind is not None
     assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
-    assert (blind.correct, blind.reward.total) == (False, 0.5)
+    assert (blind.correct, earned(blind).total) == (False, 0.5)
 
 
 async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
     workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
     rollout = await scored(WrittenPlans((completion(0, 1),)), workers, budget=Budget(usd=0.0))
     assert rollout is not None
-    assert (rollout.trace.status, rollout.trace.answer, rollout.reward.total) == ("failed", None, 0.5)
+    assert (rollout.trace.status, rollout.trace.answer, earned(rollout).total) == ("failed", None, 0.5)
     assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
 
 
@@ -146,19 +149,20 @@ async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
     )
     assert rollout is not None
     assert not rollout.infrastructure_failed
-    assert (rollout.correct, rollout.reward.total) == (False, 0.5)
+    assert (rollout.correct, earned(rollout).total) == (False, 0.5)
 
 
 async def test_what_was_spent_is_taken_off():
     weights = RewardSettings(cost=0.01, calls=0.1)
-    one = await scored(WrittenPlans((completion(0),)), pool("Answer: 42"), reward=weights)
-    two = await scored(WrittenPlans((completion(0, 0),)), pool("Answer: 42"), reward=weights)
+    one = await scored(WrittenPlans((completion(0),)), pool("Answer: 42"))
+    two = await scored(WrittenPlans((completion(0, 0),)), pool("Answer: 42"))
     assert one is not None
     assert two is not None
-    assert one.reward.cost == pytest.approx(0.01 * one.trace.cost_usd)
-    assert one.reward.cost > 0
-    assert one.reward.total > two.reward.total > 0.5
-    assert (one.reward.calls, two.reward.calls) == (0.1, 0.2)
+    cheap, dear = earned(one, weights), earned(two, weights)
+    assert cheap.cost == pytest.approx(0.01 * one.trace.cost_usd)
+    assert cheap.cost > 0
+    assert cheap.total > dear.total > 0.5
+    assert (cheap.calls, dear.calls) == (0.1, 0.2)
 
 
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import count, zip_longest
 
 from podium.errors import UsageError, flatten_group
@@ -25,27 +25,35 @@ from podium.workers.view import requests_whole_question
 Progress = Callable[[int, int], None]
 """Called with (rollouts done, all rollouts) after each one."""
 
-Facts = Mapping[str, str | int | tuple[str, ...]]
-
 
 @dataclass(frozen=True)
 class Evaluation:
     """One planner on many questions. Every mean gives each question the same weight, however often it was repeated."""
 
-    planner: str
-    pool: tuple[str, ...]
-    """Names of the workers that were available for at least one question."""
-    seed: str
     rollouts: tuple[Rollout, ...]
-    facts: Mapping[str, Facts]
-    """What is known of each question, by task id."""
+    """One or more."""
+
+    @property
+    def planner(self) -> str:
+        """The planner's name."""
+        return self.rollouts[0].trace.planner
+
+    @cached_property
+    def pool(self) -> tuple[str, ...]:
+        """Names of the workers that were available for at least one question."""
+        return tuple(dict.fromkeys(worker.name for r in self.rollouts for worker in r.trace.pool))
+
+    @property
+    def seed(self) -> str:
+        """The seeds of the rollouts, each once."""
+        return ", ".join(dict.fromkeys(map(seed_of, self.rollouts)))
 
     @cached_property
     def by_question(self) -> Mapping[str, tuple[Rollout, ...]]:
         """The rollouts of each question, in the order of the tasks."""
         grouped: dict[str, list[Rollout]] = {}
         for rollout in self.rollouts:
-            grouped.setdefault(rollout.task_id, []).append(rollout)
+            grouped.setdefault(rollout.task, []).append(rollout)
         return {task_id: tuple(rollouts) for task_id, rollouts in grouped.items()}
 
     def scores(self, of: Callable[[Rollout], float]) -> list[float]:
@@ -182,6 +190,11 @@ def rollout_seed(seed: str, task_id: str, repeat: int) -> str:
     return f"evaluation/{seed}/{task_id}/{repeat}"
 
 
+def seed_of(rollout: Rollout) -> str:
+    """The seed of the evaluation, which `rollout_seed` writes second."""
+    return rollout.trace.seed.split("/")[1]
+
+
 @dataclass(eq=False)
 class EvaluationJob:
     """A planner, the questions that it is to answer, and its rollouts so far."""
@@ -194,8 +207,8 @@ class EvaluationJob:
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
     """Rollouts that were made before, by task id and repeat; they are not made again."""
-    on_rollout: Callable[[int, Rollout], None] | None = None
-    """Called with (repeat, rollout) after each new one."""
+    on_rollout: Callable[[Rollout], None] | None = None
+    """Called with each new one."""
 
     def __post_init__(self) -> None:
         if not self.tasks:
@@ -231,26 +244,18 @@ class EvaluationJob:
                 yield None
                 continue
             seed = rollout_seed(self.seed, task.id, repeat)
-            yield RolloutJob(self._runners[task.id], task, seed, repeat, partial(self._finish, repeat))
+            yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish)
 
-    def _finish(self, repeat: int, rollout: Rollout) -> None:
-        self.rollouts[rollout.task_id, repeat] = rollout
+    def _finish(self, rollout: Rollout) -> None:
+        self.rollouts[rollout.task, rollout.repeat] = rollout
         _teach(self.learner, rollout)
         if self.on_rollout:
-            self.on_rollout(repeat, rollout)
+            self.on_rollout(rollout)
 
     @property
     def evaluation(self) -> Evaluation:
         """All rollouts that were made."""
-        return Evaluation(
-            planner=self.runner.planner.name,
-            pool=tuple(
-                dict.fromkeys(name for runner in self._runners.values() for name in runner.pool.names)
-            ),
-            seed=self.seed,
-            rollouts=tuple(rollout for rollout in self.rollouts.values() if rollout is not None),
-            facts={task.id: task.facts for task in self.tasks},
-        )
+        return Evaluation(tuple(rollout for rollout in self.rollouts.values() if rollout is not None))
 
 
 async def evaluate(
@@ -280,7 +285,7 @@ async def evaluate(
     """
     done = count(1)
 
-    def on_rollout(repeat: int, rollout: Rollout) -> None:
+    def on_rollout(rollout: Rollout) -> None:
         if on_progress:
             on_progress(next(done), len(tasks) * repeats)
 

@@ -134,4 +134,4 @@ def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
     for rollout in evaluation.rollouts:
         trace = rollout.trace
         shape = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
-        yield PlanFacts(question_kind(rollout.task_id), rollout.valid, rollout.correct, shape)
+        yield PlanFacts(question_kind(rollout.task), rollout.valid, rollout.correct, shape)

@@ -62,7 +62,7 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
     After an invalid plan in the first round there is no answer. After one in a later round the answer of the round
     before stays, as after an acceptance, but the round earns nothing.
     """
-    if not trace.rounds or not (trace.rounds[0].workflow is not None or trace.rounds[0].accepted):
+    if not first_plan_is_valid(trace):
         return Reward(format=0.0)
     readable = [_readable(round_) for round_ in trace.rounds]
     return Reward(
@@ -83,6 +83,11 @@ def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward
         grade: of the answer after this round.
     """
     return reward(trace.model_copy(update={"rounds": trace.rounds[-1:]}), grade, settings)
+
+
+def first_plan_is_valid(trace: Trace) -> bool:
+    """Whether the first plan could be parsed and checked."""
+    return bool(trace.rounds) and (trace.rounds[0].workflow is not None or trace.rounds[0].accepted)
 
 
 def _readable(round_: RoundTrace) -> bool:

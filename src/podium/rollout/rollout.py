@@ -1,32 +1,79 @@
 """A rollout: one task, answered by a planner over a pool, and graded.
 
-Evaluation and every trainer call `run_rollout`, so they run, charge and grade in the same way.
+It is the one record of an answer: a line of a file of an evaluation, and what a trainer learns from. Evaluation and
+every trainer call `run_rollout`, so they run, charge and grade in the same way.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
+
+from pydantic import Field
+from pydantic_core import PydanticSerializationError
 
 from podium.errors import BudgetError
 from podium.rollout.judging import grade_answer
-from podium.rollout.reward import Reward, RewardSettings, reward
+from podium.rollout.reward import first_plan_is_valid
+from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
+from podium.trace.serialization import clean
+from podium.types import Profile, Value
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
 
+_LONGEST = 2000
+"""The most characters of a gold answer that are kept: tests of programs may have megabytes."""
 
-@dataclass(frozen=True, slots=True)
-class Rollout:
-    """A trace that has been graded."""
 
-    task_id: str
-    trace: Trace
+class Rollout(Value):
+    """A trace that has been graded, with what it was graded by."""
+
+    task: str
+    """The task's id."""
+    repeat: int
+    """The number of this answer among those to the same question, from 0."""
     grade: Grade
-    reward: Reward
+    gold: str = ""
+    """The beginning of the right answer."""
+    grader: str = ""
+    """Digest of what judged it."""
+    facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
+    """What is known of the question."""
+    trace: Trace
+
+    @classmethod
+    def of(cls, task: Task, repeat: int, trace: Trace, grade: Grade) -> Self:
+        """The rollout of a task."""
+        gold, grader = _judging(task)
+        return cls(
+            task=task.id,
+            repeat=repeat,
+            grade=grade,
+            gold=gold,
+            grader=grader,
+            facts=dict(task.facts),
+            trace=trace,
+        )
+
+    @property
+    def line(self) -> str:
+        """One line of JSON, without what no report needs, such as the messages that workers were sent. Half a surrogate
+        pair, which UTF-8 cannot hold, becomes "?"."""
+        short = self.model_copy(update={"trace": _short(self.trace)})
+        try:
+            return short.model_dump_json(exclude_defaults=True)
+        except PydanticSerializationError:
+            return clean(json.dumps(short.model_dump(exclude_defaults=True), ensure_ascii=False))
+
+    def matches(self, task: Task) -> bool:
+        """Whether the task has the same question, right answer and grader as when it was answered."""
+        return (self.trace.question, self.gold, self.grader) == (task.question, *_judging(task))
 
     @property
     def plan_text(self) -> str:
@@ -36,7 +83,7 @@ class Rollout:
     @property
     def valid(self) -> bool:
         """Whether the first plan could be parsed and checked."""
-        return self.reward.format > 0
+        return first_plan_is_valid(self.trace)
 
     @property
     def correct(self) -> bool:
@@ -63,6 +110,35 @@ class Rollout:
         return any(_failed(round_) for round_ in self.trace.rounds)
 
 
+def _judging(task: Task) -> tuple[str, str]:
+    """The beginning of the right answer, and a digest of the grader."""
+    return task.gold[:_LONGEST], value_digest(grader_settings(task.grader))
+
+
+def _short(trace: Trace) -> Trace:
+    """The trace with the workers' names alone, and without messages and parameters."""
+    rounds = tuple(
+        round_.model_copy(
+            update={
+                "plan": replace(round_.plan, messages=()),
+                "spans": tuple(map(_short_span, round_.spans)),
+                "abandoned": tuple(map(_short_span, round_.abandoned)),
+            }
+        )
+        for round_ in trace.rounds
+    )
+    pool = tuple(Profile(name=profile.name) for profile in trace.pool)
+    return trace.model_copy(update={"rounds": rounds, "pool": pool})
+
+
+def _short_span(span: Span) -> Span:
+    reply = span.reply
+    if reply is not None:
+        nested = None if reply.nested is None else _short(reply.nested)
+        reply = replace(reply, parameters=None, logprobs=None, nested=nested)
+    return span.model_copy(update={"messages": (), "reply": reply})
+
+
 def _failed(round_: RoundTrace) -> bool:
     if round_.error_kind in ("planner_failed", "budget_refused"):
         return True
@@ -85,7 +161,6 @@ async def run_rollout(
     *,
     seed: str,
     sample: int = 0,
-    settings: RewardSettings | None = None,
     trace_id: str | None = None,
 ) -> Rollout:
     """Answer `task` and grade the answer. A question without an answer has score 0.
@@ -93,7 +168,6 @@ async def run_rollout(
     Args:
         seed: seeds the randomness of planner and workers: the same arguments give the same rollout.
         sample: number of this independent answer to the question; equal numbers share cached responses.
-        settings: the reward's weights; None: the reward has no penalties.
         trace_id: as for `Runner.answer`.
 
     Raises:
@@ -101,13 +175,7 @@ async def run_rollout(
     """
     trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
     _check_spend_limits(runner, trace)
-    grade = await grade_answer(task, trace.answer, runner.dispatcher)
-    return Rollout(
-        task_id=task.id,
-        trace=trace,
-        grade=grade,
-        reward=reward(trace, grade, settings or RewardSettings()),
-    )
+    return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.dispatcher))
 
 
 @dataclass(frozen=True, slots=True)

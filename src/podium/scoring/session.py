@@ -21,7 +21,7 @@ from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import ExecutionSettings
 from podium.planner import PastRound, PlanRequest, WrittenPlans, past_rounds_of
-from podium.rollout import RewardSettings, Rollout, round_reward, run_rollout
+from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSampler
 from podium.rollout.run_folder import TRACES
@@ -199,9 +199,8 @@ class ScoringSession:
             settings=ExecutionSettings(early_stop=self.settings.early_stop),
             dispatcher=self.dispatcher,
         )
-        seed, weights = self._seeds.calls(request), self._reward(request)
         try:
-            rollout = await run_rollout(runner, task, seed=seed, settings=weights, trace_id=rolled)
+            rollout = await run_rollout(runner, task, seed=self._seeds.calls(request), trace_id=rolled)
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
             # paid for, and so their responses are kept.
@@ -291,14 +290,14 @@ def _left_out(rollout: Rollout) -> Score:
     )
 
 
-def _score(rollout: Rollout, reward: RewardSettings, rounds: int) -> Score:
+def _score(rollout: Rollout, weights: RewardSettings, rounds: int) -> Score:
     trace = rollout.trace
     last = trace.rounds[-1]
-    earned = round_reward(trace, rollout.grade, reward)
+    earned = round_reward(trace, rollout.grade, weights)
     workflow = last.workflow
     return Score(
         reward=earned.total,
-        rollout_reward=rollout.reward.total,
+        rollout_reward=reward(trace, rollout.grade, weights).total,
         parts=earned,
         valid=earned.format > 0,
         correct=rollout.correct,

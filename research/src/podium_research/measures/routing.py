@@ -143,7 +143,7 @@ def _hops(evaluation: Evaluation, task_id: str) -> int:
 
 def _needed(evaluation: Evaluation, task_id: str) -> tuple[str, ...]:
     """The skills of a question's hops, in order; empty if the task does not state them."""
-    skills = evaluation.facts[task_id].get("skills", ())
+    skills = evaluation.by_question[task_id][0].facts.get("skills", ())
     return skills if isinstance(skills, tuple) else ()
 
 
@@ -168,10 +168,10 @@ def _pairs(
         if workflow is None:
             continue
         chosen = [numbers[rollout.trace.pool[k].name] for k in _workers(workflow)]
-        hops = _hops(evaluation, rollout.task_id)
+        hops = _hops(evaluation, rollout.task)
         if (alignment == "one step a hop" and len(chosen) != hops) or (alignment == "one hop" and hops != 1):
             continue
-        row = questions[rollout.task_id]
+        row = questions[rollout.task]
         pairs.extend((row, hop, worker) for hop, worker in enumerate(chosen[:hops]))
     columns = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
     return columns[0], columns[1], columns[2]

@@ -19,8 +19,9 @@ from podium.evals.study.questions import JudgedBy
 from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.suite.asking import AskingProgress, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import GradedAnswer, answer_arrays
+from podium.evals.suite.results import answer_arrays
 from podium.evals.suite.suite_run import ShowProgress
+from podium.rollout import Rollout
 from podium.tasks import Task
 
 _ENOUGH = 0.5
@@ -101,7 +102,7 @@ class WorkerAnswers:
             for name, count in counts.items()
             if count < enough
         ]
-        counted: dict[str, dict[str, list[GradedAnswer]]] = {
+        counted: dict[str, dict[str, list[Rollout]]] = {
             name: {} for name, count in counts.items() if count >= enough
         }
         for name, by_task in counted.items():
@@ -136,7 +137,7 @@ class WorkerAnswers:
         misjudged = near_misses((task, by_task[task.id]) for by_task in counted.values() for task in tasks)
         return StudyAnswers(answers, repeated, tasks, tuple(notes), misjudged)
 
-    def _kept(self) -> dict[str, Mapping[tuple[str, int], GradedAnswer]]:
+    def _kept(self) -> dict[str, Mapping[tuple[str, int], Rollout]]:
         """The answers of each worker to the questions as they are now, by task and repeat."""
         return {
             name: {place: answer for place, answer in answers.items() if answer.trace.answer is not None}

@@ -175,7 +175,7 @@ class ConductorStudy:
             await table.answer(
                 {key: conductor.entry}, self.dispatcher, on_answer, early_stop=conductor.early_stop
             )
-        return [answer.rollout for answer in table.kept(key).values()]
+        return list(table.kept(key).values())
 
     async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
         questions, runs = len(self.known.tasks), len(rollouts)
@@ -184,12 +184,12 @@ class ConductorStudy:
         note = f"It is {opened.description}. Its price includes its own planning."
         if runs < questions:
             note += f" It was measured on {runs:,} questions, and is compared on these."
-        if share := Evaluation(conductor.name, (), "", tuple(rollouts), {}).beyond_recording:
+        if share := Evaluation(tuple(rollouts)).beyond_recording:
             note += f" For {share:.0%} of its recorded answers, a live worker would have said something else."
         places = {task.id: place for place, task in enumerate(self.known.tasks)}
         score_Q, cost_Q = np.full(questions, np.nan), np.full(questions, np.nan)
         for rollout in rollouts:
-            place = places[rollout.task_id]
+            place = places[rollout.task]
             cost_Q[place] = rollout.trace.uncached_usd
             if rollout.grade.failure is None:
                 score_Q[place] = float(rollout.correct)

@@ -18,9 +18,9 @@ import numpy as np
 from podium.calls import CallContext, Dispatcher, Ledger
 from podium.errors import GraderError
 from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
-from podium.evals.suite.results import GradedAnswer
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, normalised_words
+from podium.rollout import Rollout
 from podium.rollout.run_data import grader_settings
 from podium.tasks.graders.judge import ask_judge
 from podium.tasks.graders.text_graders import Exact, Normalised
@@ -151,7 +151,7 @@ class NearMisses(Value):
     with_words: int = 0
 
 
-def near_misses(graded: Iterable[tuple[Task, Sequence[GradedAnswer]]]) -> NearMisses:
+def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
     """Those among the answers to these tasks."""
     wrong = [
         len(normalised_words(task.gold)) > _SHORTEST

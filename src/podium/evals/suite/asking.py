@@ -15,8 +15,8 @@ from podium.calls import Dispatcher
 from podium.calls.dispatcher import RESPONSES, open_dispatcher
 from podium.errors import BudgetError
 from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
+from podium.rollout import Rollout
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from podium.workers.pool import Pool
@@ -120,7 +120,7 @@ async def ask_each_alone(
     progress = AskingProgress(wanted, wanted - missing)
     so_far = accuracy_so_far(show, missing, dispatcher)
 
-    def answered(label: str, answer: GradedAnswer) -> None:
+    def answered(label: str, answer: Rollout) -> None:
         if answer.trace.answer is None:
             progress.failed += 1
             progress.errors[label] = failure_of(answer.trace)

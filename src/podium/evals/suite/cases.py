@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from podium.evals.comparison_table import percent
 from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.markup import SafeHtml, data_table, fragment, prose, table_row, tag
-from podium.evals.suite.results import GOLD
 from podium.rollout import Rollout
 from podium.trace import Span
 from podium.workflow import live_steps, topology
@@ -28,7 +27,7 @@ def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluatio
         # Of several answers to a question those that differ are shown.
         wins = ahead[task] > 0
         our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
-        return _question(task, ours, (first, our), (single, their))
+        return _question((first, our), (single, their))
 
     title = (
         f"On {len(ahead):,} questions {first} is right more often than {single} on {len(won):,} and less often on "
@@ -51,13 +50,13 @@ def _folded(summary: str, content: Iterator[SafeHtml]) -> SafeHtml:
     return tag("details", tag("summary", summary), content)
 
 
-def _question(task: str, evaluation: Evaluation, *sides: tuple[str, Rollout]) -> SafeHtml:
+def _question(*sides: tuple[str, Rollout]) -> SafeHtml:
     """A question with the plans that answered it, side by side."""
-    gold = evaluation.facts[task].get(GOLD, "")
+    _, first = sides[0]
     return tag(
         "div",
-        tag("p", sides[0][1].trace.question.text, class_="question"),
-        tag("p", f"{task} · right answer: {gold}", class_="note"),
+        tag("p", first.trace.question.text, class_="question"),
+        tag("p", f"{first.task} · right answer: {first.gold}", class_="note"),
         tag("div", (_side(label, rollout) for label, rollout in sides), class_="sides"),
         class_="example",
     )
@@ -106,12 +105,7 @@ def examples(after: str, before: str, evaluations: Mapping[str, Evaluation]) -> 
         tag("h3", "Plans before and after training"),
         tag("p", "The first held-out questions, not selected by hand.", class_="note"),
         (
-            _question(
-                task,
-                evaluations[after],
-                ("Before training", untrained[task][0]),
-                ("After training", trained[task][0]),
-            )
+            _question(("Before training", untrained[task][0]), ("After training", trained[task][0]))
             for task in list(trained)[:_SHOWN]
         ),
     )
@@ -138,7 +132,7 @@ def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
         tag("h3", f"Topologies of {label}"),
         data_table(("plan", "share", "right", "$ / 1000"), (line(*shape) for shape in ordered)),
         (
-            _folded(f"An example: {shape}", iter([_question(example.task_id, evaluation, (label, example))]))
+            _folded(f"An example: {shape}", iter([_question((label, example))]))
             for shape, (example, *_) in ordered
         ),
     )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
-from podium.evals.evaluation import Evaluation, accuracy
+from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
 from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
@@ -90,13 +89,13 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
     first, *others = singles.values()
     answers: list[list[Rollout]] = [[rollout] for rollout in first.rollouts]
     for other in others:
-        of_other = {(rollout.task_id, rollout.trace.seed): rollout for rollout in other.rollouts}
+        of_other = {(rollout.task, rollout.trace.seed): rollout for rollout in other.rollouts}
         for by_task in answers:
-            same = of_other.get((by_task[0].task_id, by_task[0].trace.seed))
+            same = of_other.get((by_task[0].task, by_task[0].trace.seed))
             if same is not None:
                 by_task.append(same)
     best = (max(by_task, key=lambda one: (one.correct, -one.trace.uncached_usd)) for by_task in answers)
-    return replace(first, planner="oracle", rollouts=tuple(best))
+    return Evaluation(tuple(best))
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
@@ -129,11 +128,6 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
 def share_text(share: float | None, places: int) -> str:
     """A share in percent; a dash if the grader could judge no answer."""
     return "–" if share is None else f"{100 * share:.{places}f}"
-
-
-def seed_of(rollout: Rollout) -> str:
-    """The seed of the suite, which `rollout_seed` writes second."""
-    return rollout.trace.seed.split("/")[1]
 
 
 def _on_looks(table: SuiteTable) -> list[str]:

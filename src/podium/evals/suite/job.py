@@ -19,7 +19,7 @@ from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.opened_table import OpenedTable, untrained_of
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
-from podium.evals.suite.results import AnswerFiles, GradedAnswer
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.training import SuiteTraining, TrainingCache
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
 from podium.rollout import Rollout
@@ -220,7 +220,7 @@ class _JobRun:
                 tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
                 best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
                 if (task.id, repeat) not in answers:
-                    self._add(key, repeat, best)
+                    self._add(key, best.model_copy(update={"repeat": repeat}))
 
     def _pool_of(self, task: Task) -> Pool:
         return self.setup.pool_of(task, self._places[task.id])
@@ -237,17 +237,17 @@ class _JobRun:
     def _places(self) -> Mapping[str, int]:
         return {task_id: place for place, task_id in enumerate(self.tasks)}
 
-    def _kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+    def _kept(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         return {
             place: answer
             for place, answer in self.results.answers(key).items()
             if answer.task in self.tasks and not self.setup.asks_again(self.tasks[answer.task], answer)
         }
 
-    def _add(self, key: str, repeat: int, rollout: Rollout) -> None:
+    def _add(self, key: str, rollout: Rollout) -> None:
         control = next(name for name, its in self.job.keys.items() if its == key)
         label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
-        self.results.add(key, label, GradedAnswer.of(self.tasks[rollout.task_id], repeat, rollout))
+        self.results.add(key, label, rollout)
 
     def evaluation(
         self, planner: Planner, tasks: Sequence[Task], *, key: str | None = None, repeats: int | None = None
@@ -269,6 +269,6 @@ class _JobRun:
             pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
             repeats=repeats or settings.repeats,
             seed=str(self.job.seed),
-            kept={} if key is None else {at: answer.rollout for at, answer in self._kept(key).items()},
+            kept={} if key is None else self._kept(key),
             on_rollout=None if key is None else partial(self._add, key),
         )

@@ -11,7 +11,6 @@ from podium.conductor.planner import Conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError
 from podium.evals.suite.manifest import TableSettings
-from podium.evals.suite.results import GradedAnswer
 from podium.evals.suite.suite_settings import (
     AnsweringSettings,
     PlannerEntry,
@@ -19,6 +18,7 @@ from podium.evals.suite.suite_settings import (
 )
 from podium.planner import Planner
 from podium.planners import VOTE
+from podium.rollout import Rollout
 from podium.rollout.random_pools import PoolSampler
 from podium.tasks import Task, open_tasks
 from podium.tasks.task import TaskSet
@@ -87,7 +87,7 @@ class OpenedTable:
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
 
-    def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
+    def asks_again(self, task: Task, answer: Rollout) -> bool:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
         return False
 

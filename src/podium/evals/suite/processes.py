@@ -19,8 +19,9 @@ from podium.child_process import ChildEndedError, ChildProcess
 from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.results import AnswerFiles, GradedAnswer
+from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.training import TrainingCache
+from podium.rollout import Rollout
 
 
 async def run_in_children(results: AnswerFiles, groups: Iterable[Iterable[SuiteJob]], processes: int) -> None:
@@ -60,7 +61,7 @@ async def _run_child(
                     if "refused" in message:
                         raise UsageError(message["refused"])
                     results.add(
-                        message["key"], message["label"], GradedAnswer.model_validate_json(message["line"])
+                        message["key"], message["label"], Rollout.model_validate_json(message["line"])
                     )
             except ChildEndedError as error:
                 raise PodiumError(
@@ -87,7 +88,7 @@ def main() -> None:
     class SentAnswers(AnswerFiles):
         """Answers that the parent writes."""
 
-        def add(self, key: str, label: str, answer: GradedAnswer) -> None:
+        def add(self, key: str, label: str, answer: Rollout) -> None:
             send({"key": key, "label": label, "line": answer.line})
 
     results, cache = SentAnswers(Path(sys.argv[1])), TrainingCache()

@@ -15,10 +15,11 @@ from typing import Self
 from podium.calls import Dispatcher
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.opened_table import OpenedTable
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer, answers_key
+from podium.evals.suite.results import AnswerFiles, OnAnswer, answers_key
 from podium.evals.suite.suite_run import run_here
 from podium.evals.suite.suite_settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
 from podium.evals.suite.training import TrainingCache
+from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.tasks.task import TaskList
 from podium.team.settings import TeamSettings
@@ -93,12 +94,12 @@ class QuestionTable(OpenedTable):
         """The pool that answers a question."""
         return self.pool if self.rated is None else self.rated(task)
 
-    def asks_again(self, task: Task, answer: GradedAnswer) -> bool:
+    def asks_again(self, task: Task, answer: Rollout) -> bool:
         """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
         unjudged = answer.grade.failure is not None and self.judged
-        return not answer.matches(task) or answer.rollout.worker_failed or unjudged
+        return not answer.matches(task) or answer.worker_failed or unjudged
 
-    def kept(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+    def kept(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         """What a file has of the questions as they are now, by task and repeat."""
         known = {task.id: task for task in self.questions}
         return {
@@ -111,7 +112,7 @@ class QuestionTable(OpenedTable):
         """How many answers a file lacks."""
         return self._lacks(self.kept(key), repeats)
 
-    def _lacks(self, answers: Mapping[tuple[str, int], GradedAnswer], repeats: int) -> int:
+    def _lacks(self, answers: Mapping[tuple[str, int], Rollout], repeats: int) -> int:
         return sum(
             (task.id, repeat) not in answers or self.asks_again(task, answers[task.id, repeat])
             for task in self.questions

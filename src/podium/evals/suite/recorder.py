@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import GradedAnswer
 from podium.recordings import (
     RecordedQuestion,
     RecordedResponse,
@@ -16,6 +15,7 @@ from podium.recordings import (
     RecordingHeader,
     RecordingWriter,
 )
+from podium.rollout import Rollout
 from podium.tasks.task import Task
 
 _LONGEST = 10_000
@@ -84,7 +84,7 @@ def _question(task: Task, split: str) -> RecordedQuestion:
     return RecordedQuestion(task.id, task.question.text, gold, None, split)
 
 
-def _response(worker: str, answer: GradedAnswer) -> RecordedResponse | None:
+def _response(worker: str, answer: Rollout) -> RecordedResponse | None:
     """The worker's response; None: it gave none."""
     span = next(iter(answer.trace.spans), None)
     if span is None or span.response is None:

@@ -1,123 +1,29 @@
-"""The answers of a suite on disk: for each row and seed a file of JSON lines, one line for each graded answer.
+"""The answers of a suite on disk: for each row and seed a file of JSON lines, a `Rollout.line` for each graded answer.
 
-Lines are only added. A line that a kill left incomplete is cut off before the next one is written. What a report does
-not need, such as the messages that workers were sent, is left out.
+Lines are only added. A line that a kill left incomplete is cut off before the next one is written.
 """
 
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
-from pydantic_core import PydanticSerializationError
+from pydantic import ValidationError
 
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
 from podium.evals.ratings.answers import Answers, MeasuredAnswer, found_answer
 from podium.rollout import Rollout
-from podium.rollout.reward import RewardSettings, reward
-from podium.rollout.run_data import grader_settings, value_digest
 from podium.rollout.run_folder import cut_torn_line
-from podium.tasks.task import Grade, Task
-from podium.trace import Span, Trace
-from podium.trace.serialization import clean
-from podium.types import Profile, Value
 
 RESULTS = "results"
 """The folder of these files in a run's folder."""
 COMPARISON = "comparison.json"
 """The file, in the folder of a run with one table, that holds the table for programs."""
-
-
-GOLD = "gold"
-"""The fact of a question that is its right answer."""
-
-
-class GradedAnswer(Value):
-    """One graded answer, a line of a file."""
-
-    task: str
-    repeat: int
-    grade: Grade
-    gold: str = ""
-    grader: str = ""
-    """Digest of what judged it."""
-    facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
-    trace: Trace
-
-    @classmethod
-    def of(cls, task: Task, repeat: int, rollout: Rollout) -> GradedAnswer:
-        """The line of a rollout."""
-        return cls(
-            task=task.id,
-            repeat=repeat,
-            grade=rollout.grade,
-            gold=_kept_gold(task),
-            grader=_grader_digest(task),
-            facts=dict(task.facts),
-            trace=_short(rollout.trace),
-        )
-
-    @property
-    def line(self) -> str:
-        """One line of JSON. Half a surrogate pair, which UTF-8 cannot hold, becomes "?"."""
-        try:
-            return self.model_dump_json(exclude_defaults=True)
-        except PydanticSerializationError:
-            return clean(json.dumps(self.model_dump(exclude_defaults=True), ensure_ascii=False))
-
-    def matches(self, task: Task) -> bool:
-        """Whether the task has the same question, right answer and grader as when it was answered."""
-        now = task.question, _kept_gold(task), _grader_digest(task)
-        return (self.trace.question, self.gold, self.grader) == now
-
-    @property
-    def rollout(self) -> Rollout:
-        """The rollout, without what the line leaves out."""
-        return Rollout(self.task, self.trace, self.grade, reward(self.trace, self.grade, RewardSettings()))
-
-
-_LONGEST = 2000
-"""The most characters of a gold answer: tests of programs may have megabytes."""
-
-
-def _kept_gold(task: Task) -> str:
-    return task.gold[:_LONGEST]
-
-
-def _grader_digest(task: Task) -> str:
-    return value_digest(grader_settings(task.grader))
-
-
-def _short(trace: Trace) -> Trace:
-    """The trace with the workers' names alone, and without messages and parameters."""
-    rounds = tuple(
-        round_.model_copy(
-            update={
-                "plan": replace(round_.plan, messages=()),
-                "spans": tuple(map(_short_span, round_.spans)),
-                "abandoned": tuple(map(_short_span, round_.abandoned)),
-            }
-        )
-        for round_ in trace.rounds
-    )
-    pool = tuple(Profile(name=profile.name) for profile in trace.pool)
-    return trace.model_copy(update={"rounds": rounds, "pool": pool})
-
-
-def _short_span(span: Span) -> Span:
-    reply = span.reply
-    if reply is not None:
-        nested = None if reply.nested is None else _short(reply.nested)
-        reply = replace(reply, parameters=None, logprobs=None, nested=nested)
-    return span.model_copy(update={"messages": (), "reply": reply})
 
 
 def answers_key(name: str, described: Any) -> str:
@@ -126,7 +32,7 @@ def answers_key(name: str, described: Any) -> str:
     return f"{written}-{digest(described)}"
 
 
-OnAnswer = Callable[[str, GradedAnswer], None]
+OnAnswer = Callable[[str, Rollout], None]
 """Called with (label of the row, answer) for each new answer."""
 
 
@@ -143,14 +49,14 @@ class AnswerFiles:
         self,
         run: Path,
         on_answer: OnAnswer = lambda label, answer: None,
-        known: Mapping[str, Mapping[tuple[str, int], GradedAnswer]] | None = None,
+        known: Mapping[str, Mapping[tuple[str, int], Rollout]] | None = None,
     ) -> None:
         self.folder = run / RESULTS
         self._known = known or {}
         self._on_answer = on_answer
         self._begun: set[str] = set()
 
-    def add(self, key: str, label: str, answer: GradedAnswer) -> None:
+    def add(self, key: str, label: str, answer: Rollout) -> None:
         """Write an answer before returning. It survives the end of this process, not that of the machine.
 
         Args:
@@ -178,7 +84,7 @@ class AnswerFiles:
         path = self._path(key)
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
-    def answers(self, key: str) -> Mapping[tuple[str, int], GradedAnswer]:
+    def answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         """The answers of a file by task and repeat.
 
         Raises:
@@ -198,14 +104,7 @@ class AnswerFiles:
         Raises:
             RunMismatchError: a line is damaged.
         """
-        answers = [answer for key in keys for answer in self.answers(key).values()]
-        return Evaluation(
-            planner=answers[0].trace.planner,
-            pool=tuple(dict.fromkeys(profile.name for a in answers for profile in a.trace.pool)),
-            seed=", ".join(dict.fromkeys(answer.trace.seed.split("/")[1] for answer in answers)),
-            rollouts=tuple(answer.rollout for answer in answers),
-            facts={answer.task: {**answer.facts, GOLD: answer.gold} for answer in answers},
-        )
+        return Evaluation(tuple(answer for key in keys for answer in self.answers(key).values()))
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.jsonl"
@@ -223,7 +122,7 @@ def without_garbage_collection() -> Iterator[None]:
             gc.enable()
 
 
-def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], GradedAnswer]:
+def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], Rollout]:
     """The answers of some lines by task and repeat, sorted, so that the order in which they were given does not count.
 
     Raises:
@@ -232,7 +131,7 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
     answers = {}
     for number, line in enumerate(lines, 1):
         try:
-            answer = GradedAnswer.model_validate_json(line)
+            answer = Rollout.model_validate_json(line)
         except ValidationError:
             raise RunMismatchError(
                 f"{source}, line {number}: this is no graded answer; restore the file, or delete it to have its "
@@ -242,7 +141,7 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
     return dict(sorted(answers.items()))
 
 
-def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[GradedAnswer]]]) -> Answers:
+def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answers:
     """The answers of each worker, by name, as arrays: to each question one or more, to the same questions in the same
     order."""
     measured = {

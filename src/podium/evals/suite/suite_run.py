@@ -15,9 +15,10 @@ from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
 from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.processes import run_in_children
-from podium.evals.suite.results import AnswerFiles, GradedAnswer, OnAnswer
+from podium.evals.suite.results import AnswerFiles, OnAnswer
 from podium.evals.suite.training import TrainingCache
 from podium.planners import find_baseline
+from podium.rollout import Rollout
 
 ShowProgress = Callable[[str, int, int], None]
 """Called with (what is done, how many, of how many)."""
@@ -95,7 +96,7 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
     count, dollars = 0, 0.0
     show("Asking", 0, left)
 
-    def on_answer(label: str, answer: GradedAnswer) -> None:
+    def on_answer(label: str, answer: Rollout) -> None:
         nonlocal count, dollars
         count += 1
         dollars += answer.trace.uncached_usd
