@@ -27,7 +27,7 @@ from rows import Row, report
 from sums import QUESTIONS
 
 from podium import Team
-from podium.conductor.plan_format import PlanShape
+from podium.conductor.plan_format import PlanConstraints
 from podium.trace import Span, Trace
 from podium.types import Message
 
@@ -69,8 +69,8 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> float:
     """Seconds of the calls of a trace, made by hand."""
     servers = {server.name: server for server in (large, small)}
     names = tuple(profile.name for profile in trace.pool)
-    shape = PlanShape(len(names), names, MAX_STEPS, later_round=False, access="lists")
-    schema = {"name": "write_plan", "schema": shape.schema("exact", PLAN_TOKENS), "strict": True}
+    constraints = PlanConstraints(len(names), names, MAX_STEPS, later_round=False, access="lists")
+    schema = {"name": "write_plan", "schema": constraints.schema("exact", PLAN_TOKENS), "strict": True}
     (round_,) = trace.rounds
     began = time.perf_counter()
     written = await large.answer(

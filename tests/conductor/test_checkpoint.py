@@ -9,7 +9,7 @@ import pytest
 from transformers import AutoModelForCausalLM
 
 from podium.conductor import Checkpoint, PromptSettings, open_policy
-from podium.conductor.checkpoint import TrainedFor
+from podium.conductor.checkpoint import TrainingScope
 from podium.errors import CheckpointError, ConfigError, UsageError
 from scripted_team import open_team
 from tiny_models import CHAT
@@ -144,13 +144,13 @@ print(sorted(heavy & set(sys.modules)))
 
 def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
     pool = open_team()
-    named = TrainedFor.of("sums", pool, anonymous=False, random_pools=False)
-    assert named == TrainedFor(questions="the questions of sums", simulated=True)
-    numbered = TrainedFor.of("world", pool, anonymous=True, random_pools=False)
-    assert numbered == TrainedFor(questions="the questions of world", simulated=True, workers=pool.names)
-    assert TrainedFor.of("world", pool, anonymous=True, random_pools=True).workers == ()
-    rated = TrainedFor.of("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
-    assert rated == TrainedFor(questions="the questions of small.parquet", ratings=True)
+    named = TrainingScope.of("sums", pool, anonymous=False, random_pools=False)
+    assert named == TrainingScope(questions="the questions of sums", simulated=True)
+    numbered = TrainingScope.of("world", pool, anonymous=True, random_pools=False)
+    assert numbered == TrainingScope(questions="the questions of world", simulated=True, workers=pool.names)
+    assert TrainingScope.of("world", pool, anonymous=True, random_pools=True).workers == ()
+    rated = TrainingScope.of("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
+    assert rated == TrainingScope(questions="the questions of small.parquet", ratings=True)
 
 
 def test_importing_the_conductor_loads_nothing_heavy() -> None:

@@ -14,7 +14,7 @@ import pytest
 import stamina
 
 from podium.calls import Ledger
-from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbedFormat, VerdictFile
+from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbeCache, ProbedFormat
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
@@ -125,11 +125,11 @@ def test_the_verdict_holds_for_a_day_and_for_its_endpoint(tmp_path: Path) -> Non
         settings = ConductorSettings(**{"base_url": "http://127.0.0.1:9/v1", "model": "m"} | table)
         return build_endpoint(settings, POOL)
 
-    file = VerdictFile(tmp_path / "formats.sqlite")
+    file = ProbeCache(tmp_path / "formats.sqlite")
     verdict = ProbedFormat("tool", "b1", time.time())
     assert file.get(worker()) is None
     file.put(worker(), verdict)
-    assert VerdictFile(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == verdict
+    assert ProbeCache(tmp_path / "formats.sqlite").get(worker(temperature=0.5)) == verdict
     assert file.get(worker(model="other")) is None
     assert file.get(worker(extra={"thinking": False})) is None
     file.put(worker(), replace(verdict, at=time.time() - DAY_S - 1))
@@ -269,7 +269,7 @@ async def test_another_version_of_the_server_outdates_a_verdict(
     tmp_path: Path, version: str | None, age_s: float, outdated: bool
 ) -> None:
     endpoint = build_endpoint(ConductorSettings(base_url="http://127.0.0.1:9/v1", model="m"), POOL)
-    file = VerdictFile(tmp_path / "formats.sqlite")
+    file = ProbeCache(tmp_path / "formats.sqlite")
     file.put(endpoint, ProbedFormat("exact", "b1-a", time.time() - age_s))
     assert FormatNegotiator(endpoint, file=file).is_outdated(version) == outdated
     await endpoint.close()

@@ -10,7 +10,7 @@ from podium.rollout.collapse import (
     PlanFacts,
     PlanStructure,
     collapse_figures,
-    collapses,
+    collapse_warnings,
     ends_of,
     entropy,
     question_kind,
@@ -26,8 +26,8 @@ START = {
 
 
 def plan(kind: str, *workers: str, correct: bool = False, topology: str = "-") -> PlanFacts:
-    shape = PlanStructure(workers=workers, topology=topology, steps=len(workers))
-    return PlanFacts(kind, bool(workers), correct, shape)
+    structure = PlanStructure(workers=workers, topology=topology, steps=len(workers))
+    return PlanFacts(kind, bool(workers), correct, structure)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_information_is_that_of_kinds_and_not_of_chance() -> None:
     ids=["as it was", "steps", "worker", "kind", "form alone", "both learned", "one plan", "unreadable"],
 )
 def test_each_collapse_is_named(change: dict[str, float], sign: str | None) -> None:
-    found = collapses(START | change, START)
+    found = collapse_warnings(START | change, START)
     assert len(found) == (sign is not None)
     assert all(sign is not None and sign in sentence for sentence in found)
 

@@ -10,7 +10,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
-from podium.conductor.checkpoint import TrainedPlanLimits
+from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.checkup import CheckResult
@@ -36,7 +36,7 @@ def model(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
 
 def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Path:
     """Two models, the second one cheap, behind a conductor's table. The fake models know no schema."""
-    if "checkpoint" not in table and "settings" not in table:
+    if "checkpoint" not in table and "podium_file" not in table:
         table += '\nplans = "text"' if "[conductor]" in table else '\n[conductor]\nplans = "text"'
     workers = [
         f'[[worker]]\nname = "{name}"\nkind = "openai"\nmodel = "{name}-1"\nbase_url = "{url}"\n'
@@ -315,7 +315,7 @@ def trained(tmp_path: Path) -> Path:
 
 def led_by(url: str, settings: Path) -> tuple[str, ...]:
     """The keys of a trained Conductor that a server runs."""
-    return (f"conductor.base_url={url}", "conductor.model=lead-1", f"conductor.settings={settings}")
+    return (f"conductor.base_url={url}", "conductor.model=lead-1", f"conductor.podium_file={settings}")
 
 
 @pytest.mark.parametrize("form", ["the options, a folder", "the options, a file", "the pool file"])
@@ -324,14 +324,14 @@ async def test_a_served_conductor_gets_the_prompt_of_its_training(
 ) -> None:
     async with FaultServer(model) as lead, FaultServer(model) as server:
         if form == "the pool file":
-            table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\nsettings = "trained"'
+            table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\npodium_file = "trained"'
             path, keys = write_pool(tmp_path / "pool.toml", server.url, table), ()
         else:
             path = write_pool(tmp_path / "pool.toml", server.url)
             named = trained if form.endswith("folder") else trained / "podium.json"
             keys = led_by(lead.url, named)
         trace = await answer(path, *keys)
-        assert opening(path, *keys).trained == TrainedPlanLimits(**TRAINED["plan"])
+        assert opening(path, *keys).plan_limits == PlanLimits(**TRAINED["plan"])
     assert trace.status == "ok"
     (asked,) = lead.requests
     sent = {key: asked.body[key] for key in ("max_tokens", "temperature", "chat_template_kwargs")}
@@ -351,7 +351,7 @@ async def test_what_the_table_says_itself_comes_before_what_was_trained(
 ) -> None:
     async with FaultServer(model) as lead, FaultServer(model) as server:
         table = (
-            f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\nsettings = "{trained}"\ntemperature = 1.0\n'
+            f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\npodium_file = "{trained}"\ntemperature = 1.0\n'
             "limits = { max_tokens = 99 }\nextra = { chat_template_kwargs = { enable_thinking = true } }"
         )
         await answer(write_pool(tmp_path / "pool.toml", server.url, table))
@@ -385,7 +385,7 @@ async def test_a_served_conductor_leads_no_pool_that_it_was_not_trained_for(
 @pytest.mark.parametrize(
     "keys",
     [
-        ("conductor.settings=trained",),
+        ("conductor.podium_file=trained",),
         ("plan.planner=single:large", "plan.cost_sensitivity=1"),
         ("plan.planner=single:large", "plan.quarantine_failing=true"),
         ("plan.planner=conductor:large", "plan.cost_sensitivity=1"),
@@ -401,7 +401,7 @@ def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, keys: tupl
 def test_who_was_not_trained_plans_once_in_five_steps(tmp_path: Path) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
     for keys in ((), ("plan.planner=random",)):
-        assert opening(path, *keys).trained == TrainedPlanLimits(rounds=1, max_steps=5)
+        assert opening(path, *keys).plan_limits == PlanLimits(rounds=1, max_steps=5)
 
 
 async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_the_card_says_what_the_run_was(run: Path, tmp_path: Path) -> None:
     assert "| reward | 0.225 | 0.725 |" in card
     assert "Its workers were scripted or recorded." in card
     assert "podium serve --conductor" in card
-    assert Checkpoint.read(tmp_path / "published").conducts.simulated
+    assert Checkpoint.read(tmp_path / "published").scope.simulated
 
 
 def card_of(run: Path, settings: BaseModel) -> str:

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from podium.conductor.checkpoint import TrainedFor
+from podium.conductor.checkpoint import TrainingScope
 from podium.errors import ConfigError
 from podium.team.team_file import open_pool
 from podium.types import ANSWER_WHOLE_QUESTION
@@ -275,9 +275,9 @@ def test_the_examples_know_the_shipped_pool_with_its_vote():
 
 
 def test_a_policy_of_these_examples_may_conduct_live_workers():
-    conducts = open_examples("orchestra").conducts
-    assert conducts.misfit(open_pool("orchestra")) is None
-    assert TrainedFor(simulated=True).misfit(open_pool("orchestra"))
+    scope = open_examples("orchestra").scope
+    assert scope.misfit(open_pool("orchestra")) is None
+    assert TrainingScope(simulated=True).misfit(open_pool("orchestra"))
 
 
 def test_the_tokenizer_spells_names_that_no_language_has():

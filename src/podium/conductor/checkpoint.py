@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from podium.workers.pool import Pool
 
 
-class TrainedFor(Settings):
+class TrainingScope(Settings):
     """The pools that a policy was trained to conduct. Podium refuses a pool that `simulated`, `ratings` or `workers`
     excludes; what questions a policy fits, it only says."""
 
@@ -44,7 +44,7 @@ class TrainedFor(Settings):
     @classmethod
     def of(
         cls, tasks: str, pool: Pool, *, anonymous: bool, random_pools: bool, ratings: bool = False
-    ) -> TrainedFor:
+    ) -> TrainingScope:
         """The pools that a policy can conduct after reinforcement on the task set `tasks` over `pool`.
 
         Args:
@@ -71,7 +71,7 @@ class TrainedFor(Settings):
         return _unrated(pool) if self.ratings else None
 
 
-class TrainedPlanLimits(Settings):
+class PlanLimits(Settings):
     """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
@@ -91,15 +91,15 @@ class PodiumFile(Settings):
 
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
-    conducts: TrainedFor | None = None
+    conducts: TrainingScope | None = None
     """The pools that it was trained to conduct. None: any."""
-    plan: TrainedPlanLimits | None = None
+    plan: PlanLimits | None = None
     """How its plans are sampled, and their limits. None: the caller's defaults hold."""
 
     @property
-    def what_it_conducts(self) -> TrainedFor:
+    def scope(self) -> TrainingScope:
         """The pools that it conducts; any, if the file does not say."""
-        return self.conducts or TrainedFor()
+        return self.conducts or TrainingScope()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +110,9 @@ class Checkpoint:
     config: Mapping[str, Any]
     """The content of config.json."""
     prompt: PromptSettings
-    stated: TrainedFor | None = None
+    declared_scope: TrainingScope | None = None
     """The value of `conducts` in podium.json, if it has one."""
-    plan: TrainedPlanLimits | None = None
+    plan: PlanLimits | None = None
     """The value of `plan` in podium.json, if it has one."""
 
     @classmethod
@@ -181,13 +181,13 @@ class Checkpoint:
         return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
 
     @property
-    def conducts(self) -> TrainedFor:
+    def scope(self) -> TrainingScope:
         """The pools that it conducts; any, if podium.json does not say."""
-        return self.stated or TrainedFor()
+        return self.declared_scope or TrainingScope()
 
     def misfit(self, pool: Pool) -> str | None:
         """Why this policy must not conduct `pool`, in one sentence; None: it may."""
-        return self.conducts.misfit(pool)
+        return self.scope.misfit(pool)
 
     def tokenizer(self) -> Tokenizer:
         """The tokenizer of tokenizer.json, a new one at each call.

@@ -76,7 +76,7 @@ class ProbedFormat:
     """When it was probed, in seconds since 1970."""
 
 
-class VerdictFile:
+class ProbeCache:
     """Verdicts by endpoint, shared by processes. If the file cannot be used, verdicts are not kept, and nothing fails.
 
     Args:
@@ -125,10 +125,10 @@ class FormatNegotiator:
         file: where verdicts are kept.
     """
 
-    def __init__(self, worker: Worker, choice: PlanChoice = "auto", file: VerdictFile | None = None) -> None:
+    def __init__(self, worker: Worker, choice: PlanChoice = "auto", file: ProbeCache | None = None) -> None:
         self._worker = worker
         self._allowed = CHOICES[choice]
-        self._file = file or VerdictFile()
+        self._file = file or ProbeCache()
         self._probing = PerLoop(_lock)
 
     @property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint, TrainedFor, TrainedPlanLimits
+from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
 from podium.conductor.format_probe import FormatNegotiator
 from podium.conductor.guide import open_guide
 from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine, InferenceEngineKind
@@ -58,7 +58,7 @@ def open_conductor(
     """
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     if pool is not None:
-        refuse_misfit(str(checkpoint.path), checkpoint.conducts, pool)
+        refuse_misfit(str(checkpoint.path), checkpoint.scope, pool)
     prompt = checkpoint.prompt
     if cost_sensitivity is not None and not 0 <= cost_sensitivity <= prompt.levels - 1:
         known = f"levels 0 to {prompt.levels - 1}" if prompt.levels else "no levels of cost sensitivity"
@@ -75,18 +75,18 @@ def open_conductor(
 
 def _sampling(checkpoint: Checkpoint) -> Sampling:
     """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
-    plan = checkpoint.plan or TrainedPlanLimits()
+    plan = checkpoint.plan or PlanLimits()
     most = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
 
 
-def refuse_misfit(name: str, conducts: TrainedFor, pool: Pool) -> None:
+def refuse_misfit(name: str, scope: TrainingScope, pool: Pool) -> None:
     """Refuse a policy for a pool that it was not trained to conduct.
 
     Raises:
         CheckpointError: it was not; the message says why, and what to do.
     """
-    misfit = conducts.misfit(pool)
+    misfit = scope.misfit(pool)
     if misfit is not None:
         raise CheckpointError(f"{name} cannot lead this pool: {misfit} {_REMEDY}")
 
@@ -124,7 +124,7 @@ def make_worker_conductor(
     `settings` say otherwise.
     """
     prompt, negotiator = settings.prompt, None
-    if settings.settings is None:
+    if settings.podium_file is None:
         update: dict[str, Any] = {} if prompt.tools is not None else {"tools": True}
         if "style" not in prompt.model_fields_set:
             update["style"] = UNTRAINED_STYLE

@@ -43,7 +43,7 @@ TOOL = "write_plan"
 
 
 @dataclass(frozen=True, slots=True)
-class PlanShape:
+class PlanConstraints:
     """The limits of the plan for one request: the arguments of `plan_schema`."""
 
     workers: int

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from random import Random
 
-from podium.conductor.plan_format import PlanFormat, PlanShape
+from podium.conductor.plan_format import PlanConstraints, PlanFormat
 from podium.conductor.policy import Completion, Policy, Sampling
 from podium.conductor.prompt import (
     PolicyNumbering,
@@ -31,7 +31,7 @@ _THOUGHT_TOKENS = 150
 
 
 class Conductor:
-    """The trained planner. An untrained instruct model can be its policy too.
+    """The planner whose plans a language model writes, with a training for it or without.
 
     Args:
         policy: the language model.
@@ -162,7 +162,7 @@ class Conductor:
         if prompt.form == "lists":
             return sampling
         names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
-        shape = PlanShape(
+        constraints = PlanConstraints(
             len(request.pool),
             names,
             request.max_steps,
@@ -175,7 +175,7 @@ class Conductor:
         listener = (
             None if request.on_steps is None else partial(self._steps_listener, request, request.on_steps)
         )
-        return replace(sampling, shape=shape, attempt=number, listener=listener)
+        return replace(sampling, constraints=constraints, attempt=number, listener=listener)
 
     def _steps_listener(
         self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]

@@ -18,8 +18,8 @@ from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotia
 from podium.conductor.plan_format import (
     CHOICES,
     FORMATS_STRICTEST_FIRST,
+    PlanConstraints,
     PlanFormat,
-    PlanShape,
     format_options,
     plan_text,
 )
@@ -49,7 +49,7 @@ class Sampling:
     """Seeds the sampling. The same seed, messages and checkpoint give the same completion."""
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
-    shape: PlanShape | None = None
+    constraints: PlanConstraints | None = None
     """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this; None: plain text."""
     attempt: int = 0
     """1 for the second try after a completion that was no plan."""
@@ -147,16 +147,16 @@ class WorkerPolicy:
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
-        The first completion with a shape finds out which plan format the endpoint obeys, and pays for that as for the
-        plan.
+        The first completion with constraints finds out which plan format the endpoint obeys, and pays for that as for
+        the plan.
         """
-        ledger, shape = (ledger or Ledger(Budget())).part(), sampling.shape
-        if shape is None or self._negotiator is None:
+        ledger, constraints = (ledger or Ledger(Budget())).part(), sampling.constraints
+        if constraints is None or self._negotiator is None:
             _, completion = await self._call(ledger, messages, sampling)
         else:
             format, is_proven = await self._choose_format(self._negotiator, ledger, messages, sampling)
             completion = await self._complete_in_format(
-                ledger, messages, sampling, shape, format, is_proven=is_proven
+                ledger, messages, sampling, constraints, format, is_proven=is_proven
             )
         return replace(completion, spent=ledger.spent)
 
@@ -187,7 +187,7 @@ class WorkerPolicy:
         ledger: Ledger,
         messages: tuple[Message, ...],
         sampling: Sampling,
-        shape: PlanShape,
+        constraints: PlanConstraints,
         format: PlanFormat,
         *,
         is_proven: bool,
@@ -195,8 +195,8 @@ class WorkerPolicy:
         """A plan by one format; as text if the endpoint, which obeyed the format before, now refuses it."""
         assert self._negotiator is not None
         limit = self._worker.limits.max_tokens
-        exact = shape.schema("exact", min(limit, sampling.max_tokens or limit))
-        options = format_options(format, exact, shape.schema("portable"), url=self._negotiator.url)
+        exact = constraints.schema("exact", min(limit, sampling.max_tokens or limit))
+        options = format_options(format, exact, constraints.schema("portable"), url=self._negotiator.url)
         try:
             listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
             reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)

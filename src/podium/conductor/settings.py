@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from podium.conductor.checkpoint import PodiumFile, TrainedPlanLimits
+from podium.conductor.checkpoint import PlanLimits, PodiumFile
 from podium.conductor.plan_format import PlanChoice
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
@@ -45,7 +45,7 @@ class ConductorSettings(Settings):
     """The endpoint's key for `limits.max_tokens`; None: chosen as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
-    settings: str | None = None
+    podium_file: str | None = None
     """Where the podium.json of a served, trained Conductor is, as `read_podium_file` takes it; paths are relative to
     the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
@@ -64,16 +64,24 @@ class ConductorSettings(Settings):
             raise ValueError(f"{' and '.join(sources)} each name a Conductor; keep one of them.")
         if (self.base_url is None) != (self.model is None):
             raise ValueError("an endpoint needs both base_url and model.")
-        of_endpoint = {"api_key_env", "price", "limits", "temperature", "max_tokens_key", "extra", "settings"}
+        of_endpoint = {
+            "api_key_env",
+            "price",
+            "limits",
+            "temperature",
+            "max_tokens_key",
+            "extra",
+            "podium_file",
+        }
         if self.base_url is None and (idle := sorted(of_endpoint & self.model_fields_set)):
             raise ValueError(f"{idle[0]} is for an endpoint; add base_url and model, or leave it out.")
         if self.checkpoint is not None and "prompt" in self.model_fields_set:
             raise ValueError("a checkpoint brings its own prompt; leave prompt out.")
-        trained = self.checkpoint is not None or self.settings is not None
+        trained = self.checkpoint is not None or self.podium_file is not None
         if trained and "plans" in self.model_fields_set:
             raise ValueError("plans is for a model that conducts untrained; leave it out.")
-        if self.settings is not None and "prompt" in self.model_fields_set:
-            raise ValueError("settings brings the prompt of the trained Conductor; leave prompt out.")
+        if self.podium_file is not None and "prompt" in self.model_fields_set:
+            raise ValueError("podium_file brings the prompt of the trained Conductor; leave prompt out.")
         return self
 
     @property
@@ -83,7 +91,7 @@ class ConductorSettings(Settings):
 
     def with_training(self, trained: PodiumFile) -> Self:
         """This table with the prompt and the sampling that its policy was trained with. Keys that it sets stay."""
-        plan = trained.plan or TrainedPlanLimits()
+        plan = trained.plan or PlanLimits()
         update: dict[str, Any] = {"prompt": trained.prompt}
         if self.temperature is None and trained.plan is not None:
             update["temperature"] = plan.temperature

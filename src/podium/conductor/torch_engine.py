@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from podium.conductor.chat_codec import ChatCodec
-from podium.conductor.checkpoint import Checkpoint, TrainedPlanLimits
+from podium.conductor.checkpoint import Checkpoint, PlanLimits
 from podium.conductor.codec import Codec
 from podium.conductor.inference_engine import Logits, TokenChunk
 from podium.errors import CheckpointError
@@ -65,7 +65,7 @@ class TorchEngine:
         """The texts of the batch, in order."""
         self._batch: Any = DynamicCache()
         """Their keys and values (rows, heads, longest text, head size), the shorter ones padded on the left."""
-        plan = checkpoint.plan or TrainedPlanLimits()
+        plan = checkpoint.plan or PlanLimits()
         self._codec = (
             ChatCodec(tokenizer, plan.chat_template_kwargs)
             if checkpoint.uses_chat_template

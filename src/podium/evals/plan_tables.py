@@ -13,7 +13,7 @@ from podium.rollout.collapse import (
     PlanFacts,
     PlanStructure,
     collapse_figures,
-    collapses,
+    collapse_warnings,
     ends_of,
     question_kind,
 )
@@ -89,7 +89,7 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     ]
     if not lines:
         return SafeHtml("")
-    signs = collapses(now, start) or ["No sign of collapse beside the start."]
+    signs = collapse_warnings(now, start) or ["No sign of collapse beside the start."]
     return fragment(
         tag("h2", "Collapse"),
         (tag("p", sign) for sign in signs),
@@ -120,7 +120,7 @@ def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collectio
             *((earlier, earlier) for earlier in untrained),
         )
         if other in figures
-        for sign in collapses(own, figures[other], before=before)
+        for sign in collapse_warnings(own, figures[other], before=before)
     )
     return fragment(
         tag("h3", "Collapse"),
@@ -133,5 +133,5 @@ def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
     """What each rollout's first plan is."""
     for rollout in evaluation.rollouts:
         trace = rollout.trace
-        shape = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
-        yield PlanFacts(question_kind(rollout.task), rollout.valid, rollout.correct, shape)
+        structure = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
+        yield PlanFacts(question_kind(rollout.task), rollout.valid, rollout.correct, structure)

@@ -35,7 +35,7 @@ class PlanStructure(Value):
 
     @classmethod
     def of(cls, workflow: Workflow | None, pool: Sequence[Profile]) -> Self:
-        """The shape of a workflow over the workers of a pool."""
+        """The structure of a workflow over the workers of a pool."""
         if workflow is None:
             return cls()
         names = tuple(pool[step.worker].name for step in workflow.steps)
@@ -51,7 +51,7 @@ class PlanFacts:
     readable: bool
     correct: bool
     """Whether the answer is right."""
-    shape: PlanStructure
+    structure: PlanStructure
 
 
 def question_kind(task_id: str) -> str:
@@ -74,9 +74,9 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
       nats, less what chance shows: the mean over shuffled kinds. 0: the plan does not depend on the kind.
     - "commonest_plan": share of the commonest workers and topology together. Subtasks do not count.
     """
-    run = [plan for plan in plans if plan.shape.workers]
-    steps = [plan.shape.steps for plan in run]
-    shapes = [(plan.shape.workers, plan.shape.topology) for plan in run]
+    with_steps = [plan for plan in plans if plan.structure.workers]
+    steps = [plan.structure.steps for plan in with_steps]
+    shapes = [(plan.structure.workers, plan.structure.topology) for plan in with_steps]
     commonest = Counter(shapes).most_common(1)
     return {
         "valid": mean(plan.readable for plan in plans),
@@ -84,10 +84,10 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
         "accuracy_readable": mean(plan.correct for plan in plans if plan.readable),
         "steps": mean(steps),
         "steps_std": pstdev(steps) if steps else 0.0,
-        "worker_entropy": entropy(worker for plan in run for worker in plan.shape.workers),
-        "first_worker_entropy": entropy(plan.shape.workers[0] for plan in run),
-        "topology_entropy": entropy(plan.shape.topology for plan in run),
-        "plan_information": _information([plan.kind for plan in run], shapes),
+        "worker_entropy": entropy(worker for plan in with_steps for worker in plan.structure.workers),
+        "first_worker_entropy": entropy(plan.structure.workers[0] for plan in with_steps),
+        "topology_entropy": entropy(plan.structure.topology for plan in with_steps),
+        "plan_information": _information([plan.kind for plan in with_steps], shapes),
         "commonest_plan": commonest[0][1] / len(shapes) if commonest else 0.0,
     }
 
@@ -117,6 +117,7 @@ _ALARMS = (
     ("zero_variance_groups", 0.95, "of the groups have equal rewards, and teach nothing"),
     ("unreadable", 0.5, "of the plans cannot be read"),
 )
+_COMPARED_WITH_START = {"steps", "first_worker_entropy", "plan_information", "accuracy", "accuracy_readable"}
 
 
 def ends_of(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
@@ -125,7 +126,9 @@ def ends_of(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[s
     return _mean_row(rows[:count]), _mean_row(rows[-count:])
 
 
-def collapses(row: Mapping[str, Any], start: Mapping[str, float], *, before: str = "the start") -> list[str]:
+def collapse_warnings(
+    row: Mapping[str, Any], start: Mapping[str, float], *, before: str = "the start"
+) -> list[str]:
     """A sentence for each sign of collapse in the figures of a policy.
 
     Args:
@@ -134,7 +137,7 @@ def collapses(row: Mapping[str, Any], start: Mapping[str, float], *, before: str
         before: what the sentences call it.
     """
     sentences = [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
-    if not row.keys() >= _COMPARED or not start.keys() >= _COMPARED:
+    if not row.keys() >= _COMPARED_WITH_START or not start.keys() >= _COMPARED_WITH_START:
         return sentences
     if row["steps"] < 1.05 and start["steps"] > 1.5:
         sentences.append(f"Plans have one step, where those of {before} had {start['steps']:.1f}.")
@@ -149,9 +152,6 @@ def collapses(row: Mapping[str, Any], start: Mapping[str, float], *, before: str
             "policy learned the form of a plan, and not the choice."
         )
     return sentences
-
-
-_COMPARED = {"steps", "first_worker_entropy", "plan_information", "accuracy", "accuracy_readable"}
 
 
 def _mean_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:

@@ -17,7 +17,7 @@ import pydantic_core
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from podium.conductor.checkpoint import TrainedPlanLimits
+from podium.conductor.checkpoint import PlanLimits
 from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
@@ -373,7 +373,7 @@ def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
     Raises:
         APIError: more than the server allows.
     """
-    own = settings.plan.max_steps or TrainedPlanLimits().max_steps
+    own = settings.plan.max_steps or PlanLimits().max_steps
     steps, most = own if options.max_steps is None else options.max_steps, max(_MOST_STEPS, own)
     if steps > most:
         raise invalid(

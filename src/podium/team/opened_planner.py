@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from podium.calls import Dispatcher
-from podium.conductor.checkpoint import Checkpoint, TrainedPlanLimits, read_podium_file
+from podium.conductor.checkpoint import Checkpoint, PlanLimits, read_podium_file
 from podium.conductor.opening import build_endpoint, make_worker_conductor, open_conductor, refuse_misfit
 from podium.conductor.planner import Conductor
 from podium.conductor.quarantine import QuarantinePlanner
@@ -40,13 +40,13 @@ class OpenedPlanner:
     """Which planner it is, and why, in words for messages."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed; None: such a question fails."""
-    trained: TrainedPlanLimits = TrainedPlanLimits()
+    plan_limits: PlanLimits = PlanLimits()
     """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
     method needs. These rounds and steps hold where the settings name none."""
     conductor: Conductor | None = None
     """The Conductor that writes its plans, so that a worker that gave an answer may be kept for the next one; None: it
     is a baseline."""
-    release: Callable[[], Awaitable[None]] | None = None
+    close_endpoint: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint; None: it has none."""
 
     def runner(
@@ -68,8 +68,8 @@ class OpenedPlanner:
         return Runner(
             self.planner,
             pool,
-            budget=settings.budget.of_question(self.trained.rounds),
-            max_steps=settings.plan.max_steps or self.trained.max_steps,
+            budget=settings.budget.of_question(self.plan_limits.rounds),
+            max_steps=settings.plan.max_steps or self.plan_limits.max_steps,
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
             overlap=settings.plan.overlap,
@@ -79,8 +79,8 @@ class OpenedPlanner:
 
     async def close(self) -> None:
         """Close the planner's connections. Calling twice is fine; a later plan opens new ones."""
-        if self.release is not None:
-            await self.release()
+        if self.close_endpoint is not None:
+            await self.close_endpoint()
 
 
 def open_planner(
@@ -104,7 +104,7 @@ def open_planner(
             conduct this pool.
     """
     choice, table = settings.plan, settings.conductor
-    if not choice.conducts:
+    if not choice.uses_conductor:
         return _of_baseline(choice.planner, pool, seed)
     _check_names(settings, pool)
     if choice.conducting_worker is not None:
@@ -161,7 +161,7 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
     choice, table = settings.plan, settings.conductor
     if choice.conducting_worker is not None:
         return has_paid_workers(pool)
-    if not choice.conducts or table.checkpoint is not None or _is_routed(table, pool):
+    if not choice.uses_conductor or table.checkpoint is not None or _is_routed(table, pool):
         return False
     return table.names_conductor or has_paid_workers(pool)
 
@@ -172,8 +172,8 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
         refuse_without_vote(pool.profiles)
-    trained = TrainedPlanLimits(rounds=rounds_of(planner))
-    return OpenedPlanner(planner, f"the baseline {planner.name}", trained=trained)
+    trained = PlanLimits(rounds=rounds_of(planner))
+    return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=trained)
 
 
 def _untrained_here(
@@ -222,7 +222,7 @@ def _of_worker(
 ) -> OpenedPlanner:
     """A worker of the pool writes the plans, by the Conductor's prompt."""
     # The table may be that of another, trained Conductor.
-    settings = table if table.settings is None else ConductorSettings()
+    settings = table if table.podium_file is None else ConductorSettings()
     conductor = make_worker_conductor(worker, pool, settings, dispatcher)
     return OpenedPlanner(
         conductor,
@@ -237,25 +237,25 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> O
     conductor = open_conductor(checkpoint, pool, cost_sensitivity=cost_sensitivity)
     return OpenedPlanner(
         conductor,
-        f"the checkpoint {source}, trained on {checkpoint.conducts.questions}",
-        trained=checkpoint.plan or TrainedPlanLimits(),
+        f"the checkpoint {source}, trained on {checkpoint.scope.questions}",
+        plan_limits=checkpoint.plan or PlanLimits(),
         conductor=conductor,
     )
 
 
 def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
     training, plan = "untrained", None
-    if settings.settings is not None:
-        trained = read_podium_file(settings.settings)
-        refuse_misfit(settings.settings, trained.what_it_conducts, pool)
+    if settings.podium_file is not None:
+        trained = read_podium_file(settings.podium_file)
+        refuse_misfit(settings.podium_file, trained.scope, pool)
         settings, plan = settings.with_training(trained), trained.plan
-        training = f"trained on {trained.what_it_conducts.questions}"
+        training = f"trained on {trained.scope.questions}"
     endpoint = build_endpoint(settings, pool)
     conductor = make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None)
     return OpenedPlanner(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
-        trained=plan or TrainedPlanLimits(),
+        plan_limits=plan or PlanLimits(),
         conductor=conductor,
-        release=endpoint.close,
+        close_endpoint=endpoint.close,
     )

@@ -39,13 +39,13 @@ class PlannerSettings(Settings):
         return worker if colon and kind == "conductor" else None
 
     @property
-    def conducts(self) -> bool:
+    def uses_conductor(self) -> bool:
         """Whether a Conductor plans."""
         return self.planner.partition(":")[0] == "conductor"
 
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> Self:
-        if not self.conducts:
+        if not self.uses_conductor:
             options = {
                 "cost_sensitivity": self.cost_sensitivity is not None,
                 "quarantine_failing": self.quarantine_failing,

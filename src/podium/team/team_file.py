@@ -30,8 +30,16 @@ _MAX_DEPTH = 3
 """The most teams within one another."""
 _TIME_SHARE = 0.95
 """The share of a call's time that a team has for its question, so that it can return an answer before the timeout."""
-_PATHS = ("pool", "store", "cache", "conductor.checkpoint", "conductor.settings", "serve.runs", "eval.tasks")
-_MAY_BE_NAMES = frozenset({"pool", "conductor.settings", "eval.tasks"})
+_PATHS = (
+    "pool",
+    "store",
+    "cache",
+    "conductor.checkpoint",
+    "conductor.podium_file",
+    "serve.runs",
+    "eval.tasks",
+)
+_MAY_BE_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
 _OF_WORKERS = ("worker", "ratings", "conductor", "plan")
 """The keys that belong to the workers of a file: another pool on the command line replaces them all."""
 

@@ -54,7 +54,7 @@ class TeamWorker:
         self.fallback = fallback
         self.identity = identity
         self.opened_planner = opened_planner
-        calls_endpoint = opened_planner is not None and opened_planner.release is not None
+        calls_endpoint = opened_planner is not None and opened_planner.close_endpoint is not None
         paid = calls_endpoint or has_paid_workers(runner.pool)
         self.traits = Traits(
             cost="money" if paid else "compute" if has_costly_workers(runner.pool) else "nothing",

@@ -173,11 +173,11 @@ def _mean(rows: Sequence[Mapping[str, Any]], key: str) -> float:
 
 
 def _limit_lines(policy: Checkpoint, rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    conducts = policy.conducts
-    lines = [f"- It was trained to conduct {conducts.questions}; others were not measured."]
-    if conducts.workers:
-        lines.append(f"- It knows workers only by number, in this order: {', '.join(conducts.workers)}.")
-    if conducts.simulated:
+    scope = policy.scope
+    lines = [f"- It was trained to conduct {scope.questions}; others were not measured."]
+    if scope.workers:
+        lines.append(f"- It knows workers only by number, in this order: {', '.join(scope.workers)}.")
+    if scope.simulated:
         lines.append("- Its workers were scripted or recorded. Podium lets it lead no real ones.")
     elif any(row.get("recorded") for row in rows):
         lines.append("- Some of its workers' answers were recorded.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from podium.rollout.collapse import collapses, ends_of
+from podium.rollout.collapse import collapse_warnings, ends_of
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, format_duration
@@ -110,7 +110,7 @@ class Recorder:
             row["evaluation"] = evaluation
         self._earlier.append(row)
         start, now = ends_of(self._earlier)
-        row["alarms"] = collapses(now, start)
+        row["alarms"] = collapse_warnings(now, start)
         self._done += 1
         self._elapsed_s += sum(phases.values())
         if self._rows is not None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.conductor.chat_codec import ChatCodec
-from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainedFor, TrainedPlanLimits
+from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
 from podium.conductor.codec import Codec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
@@ -113,14 +113,14 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
     """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
     return PodiumFile(
         prompt=settings.prompt,
-        conducts=TrainedFor.of(
+        conducts=TrainingScope.of(
             settings.tasks,
             pool,
             anonymous=settings.prompt.pool == "anonymous",
             random_pools=settings.pool_sampling.random,
-            ratings=start.conducts.ratings,
+            ratings=start.scope.ratings,
         ),
-        plan=TrainedPlanLimits(
+        plan=PlanLimits(
             max_plan_tokens=settings.grpo.max_tokens,
             rounds=settings.rounds,
             max_steps=settings.max_steps,

@@ -21,7 +21,7 @@ PATH_KEYS = (
     "recording",
     "pool",
     "checkpoint",
-    "settings",
+    "podium_file",
     "folder",
     "path",
     "file",

@@ -42,7 +42,7 @@ def test_a_run_leaves_a_policy_its_metrics_and_a_trace_of_each_rollout(
     assert checkpoint.prompt.style == "brief"
     assert checkpoint.plan is not None
     assert checkpoint.plan.max_plan_tokens == 64
-    assert checkpoint.conducts.simulated
+    assert checkpoint.scope.simulated
     assert _changed(plain_run / "policy", Path(ground["start"]))
 
 

@@ -326,7 +326,7 @@ def test_a_run_needs_no_workers_key_and_its_policy_conducts_real_ones(
 
     policy = run_sft(experiment, tmp_path / "run")
 
-    assert not Checkpoint.read(policy).conducts.simulated
+    assert not Checkpoint.read(policy).scope.simulated
 
 
 def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
-from podium.conductor.checkpoint import TrainedFor
+from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
 from podium.planner import PastRound, PlanRequest
@@ -56,7 +56,7 @@ class WorldLaboratory:
 
     skills = SKILLS
     prompt = PROMPT
-    conducts = TrainedFor(questions="the questions of world")
+    scope = TrainingScope(questions="the questions of world")
     spelled = made_up_words()
 
     def draw_team(self, rng: Random) -> ExampleTeam:

@@ -17,7 +17,7 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from podium.conductor.checkpoint import TrainedFor
+from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.train.shared_prefix.model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
@@ -114,7 +114,7 @@ class DataSource(Protocol):
     def prompt(self) -> PromptSettings: ...
 
     @property
-    def conducts(self) -> TrainedFor | None:
+    def scope(self) -> TrainingScope | None:
         """What the policy can conduct; None: its prompt style and its tokenizer decide."""
         ...
 
@@ -148,7 +148,7 @@ class LaboratoryData(Generic[P]):
     words = ()
 
     def __init__(self, laboratory: Laboratory[P], pool: str, known: ExampleTeam) -> None:
-        self.prompt, self.conducts = laboratory.prompt, laboratory.conducts
+        self.prompt, self.scope = laboratory.prompt, laboratory.scope
         self.spelled = laboratory.spelled
         self._laboratory, self._pool, self.known = laboratory, pool, known
 

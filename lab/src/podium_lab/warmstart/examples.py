@@ -22,7 +22,7 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import Field, PositiveFloat
 
-from podium.conductor.checkpoint import TrainedFor
+from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.config import Settings
 from podium.planner import PlanRequest
@@ -146,7 +146,7 @@ class Laboratory(Protocol[P]):
         ...
 
     @property
-    def conducts(self) -> TrainedFor:
+    def scope(self) -> TrainingScope:
         """What a policy over such questions can conduct."""
         ...
 

@@ -21,7 +21,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn import functional as F
 
-from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainedFor
+from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
@@ -278,7 +278,7 @@ def run_warmstart(
                 rows.append(row)
                 show(row)
         stage = folder / _STAGES / f"{place + 1}"
-        save_policy(model, tokenizer, data.prompt, stage, conducts=data.conducts, dtype="float32")
+        save_policy(model, tokenizer, data.prompt, stage, scope=data.scope, dtype="float32")
     model.to("cpu")
     model.dtype = resolve_dtype(settings.dtype)
     extent = CheckExtent(
@@ -291,7 +291,7 @@ def run_warmstart(
     reports = data.run_check(model, tokenizer, extent)
     measured = {what: asdict(report) for what, report in reports.items()}
     replace_file(folder / "gate.json", json.dumps(measured, indent=2).encode() + b"\n")
-    save_policy(model, tokenizer, data.prompt, policy, conducts=data.conducts)
+    save_policy(model, tokenizer, data.prompt, policy, scope=data.scope)
     shutil.rmtree(folder / _STAGES)
     return reports
 
@@ -302,7 +302,7 @@ def save_policy(
     prompt: PromptSettings,
     folder: Path,
     *,
-    conducts: TrainedFor | None = None,
+    scope: TrainingScope | None = None,
     dtype: StoredDtype = "bfloat16",
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the
@@ -315,7 +315,7 @@ def save_policy(
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
     write_model(model, part, config=config, companions=(), dtype=dtype)
     save_tokenizer(tokenizer, part)
-    file = PodiumFile(prompt=prompt, conducts=conducts)
+    file = PodiumFile(prompt=prompt, conducts=scope)
     podium_json = json.dumps(file.model_dump(include={"prompt", "conducts"}, exclude_none=True), indent=2)
     (part / "podium.json").write_text(podium_json + "\n", encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)

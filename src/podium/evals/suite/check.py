@@ -264,7 +264,7 @@ def _cannot(setup: OpenedTable, entry: PlannerEntry) -> str | None:
             f"{entry.row} needs the same workers for every question, and on {setup.table.label} they are drawn; "
             "leave it out."
         )
-    if entry.conducts or known is None:
+    if entry.uses_conductor or known is None:
         return None
     baseline, argument = known
     lacking = [name for name in baseline.needs(argument) if name and name not in setup.pool.names]

@@ -49,7 +49,7 @@ def default_suite(
         raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
     training = _training(team, recorded=recorded)
     # Without a Conductor that somebody named, there is none over recorded workers.
-    leads = not recorded or not team.plan.conducts or _is_named(team)
+    leads = not recorded or not team.plan.uses_conductor or _is_named(team)
     if not leads and team.plan.cost_sensitivity is not None:
         raise UsageError(
             "plan.cost_sensitivity is for a Conductor; on a recording name one with --conductor."
@@ -123,7 +123,7 @@ def _leading(
             planner=plan.planner,
             cost_sensitivity=level,
             quarantine_failing=plan.quarantine_failing,
-            conductor=team.conductor if team.conductor.model_fields_set and plan.conducts else None,
+            conductor=team.conductor if team.conductor.model_fields_set and plan.uses_conductor else None,
             rounds=team.budget.given_rounds,
             label=_label("Conductor", level) if plan.planner == "conductor" else plan.planner,
             controls=() if place else controls,

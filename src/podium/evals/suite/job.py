@@ -260,7 +260,7 @@ class _JobRun:
         """
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(
-            settings.budget.rounds, rounds_of(planner), self.team.opened_planner.trained.rounds
+            settings.budget.rounds, rounds_of(planner), self.team.opened_planner.plan_limits.rounds
         )
         budget = settings.budget.model_copy(update={"rounds": rounds})
         return EvaluationJob(

@@ -85,7 +85,9 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
     }
     first, before = next(iter(evaluations)), f"{next(iter(evaluations))}: untrained"
     best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
-    written = [row.label for row in table.rows if row.entry.conducts and row.control in (None, "untrained")]
+    written = [
+        row.label for row in table.rows if row.entry.uses_conductor and row.control in (None, "untrained")
+    ]
     line = "The line joins the planners that no cheaper planner beats; point at a dot to read it."
     return tag(
         "section",

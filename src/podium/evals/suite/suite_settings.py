@@ -111,8 +111,8 @@ class PlannerEntry(PlannerSettings):
     def conducts_untrained(self) -> bool:
         """Whether it names a model that conducts without a training for it: a worker, or an endpoint."""
         table = self.conductor
-        named = table is not None and (table.worker or (table.base_url and table.settings is None))
-        return self.conducts and (self.conducting_worker is not None or bool(named))
+        named = table is not None and (table.worker or (table.base_url and table.podium_file is None))
+        return self.uses_conductor and (self.conducting_worker is not None or bool(named))
 
     def of_seed(self, seed: int) -> Self:
         """This planner with the checkpoints of a seed, in the same row."""
@@ -156,7 +156,7 @@ class PlannerEntry(PlannerSettings):
 
     @model_validator(mode="after")
     def _samples_plans(self) -> Self:
-        if self.best_of > 1 and (not self.conducts or self.controls):
+        if self.best_of > 1 and (not self.uses_conductor or self.controls):
             raise ValueError("best_of is for a planner whose plans a model writes, in a row without controls")
         return self
 

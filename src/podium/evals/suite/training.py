@@ -61,7 +61,7 @@ class SuiteTraining:
             if planner is None:
                 raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
             return planner
-        if entry.conducts:
+        if entry.uses_conductor:
             return None
         profiles = self.setup.pool.profiles
         return open_baseline(entry.planner, profiles, seed=str(self.job.seed), scored=await self._scored())

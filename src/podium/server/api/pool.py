@@ -15,7 +15,7 @@ from typing import Any
 from fastapi import APIRouter
 
 from podium.calls.dispatcher import ChannelStatus
-from podium.conductor.format_probe import VerdictFile
+from podium.conductor.format_probe import ProbeCache
 from podium.conductor.plan_format import FORMAT_WORDS, endpoint_of
 from podium.server.api_errors import error_responses
 from podium.server.requests import RequestCaller
@@ -118,7 +118,7 @@ def routes(service: Service) -> APIRouter:
 
 def _plan_formats(service: Service) -> dict[str, str]:
     """How the endpoints of the pool are asked for plans, where a probe has found it in the last day."""
-    file, formats = VerdictFile(), dict[str, str]()
+    file, formats = ProbeCache(), dict[str, str]()
     for worker in service.pool:
         if endpoint_of(worker) is not None and (verdict := file.get(worker)) is not None:
             formats[worker.profile.name] = FORMAT_WORDS[verdict.format]

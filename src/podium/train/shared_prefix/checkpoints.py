@@ -178,7 +178,7 @@ class Checkpoints:
         shutil.rmtree(part, ignore_errors=True)
         try:
             write_model(model, part, config=self.start.config, companions=companion_files(self.start.path))
-            about = PodiumFile(prompt=self.prompt, conducts=self.start.stated)
+            about = PodiumFile(prompt=self.prompt, conducts=self.start.declared_scope)
             text = about.model_dump_json(exclude_none=True, indent=2)
             (part / "podium.json").write_text(text + "\n", encoding="utf-8")
             save_file(_moments(model, optimizer), part / _OPTIMIZER)

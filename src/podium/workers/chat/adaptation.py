@@ -19,8 +19,8 @@ _MAX_CHANGES = 12
 """How often one call is sent again. Each time it leaves out one thing more."""
 _OTHER_REASONS = frozenset({401, 402, 403, 407, 408, 413, 429})
 """Statuses of errors that are not about what the request says."""
-_GO_TOGETHER = {"stream": "stream_options", "logprobs": "top_logprobs"}
-"""A key that is of no use, and refused, without the other."""
+_DEPENDENT_KEYS = {"stream": "stream_options", "logprobs": "top_logprobs"}
+"""A key, and the key that goes with it: endpoints refuse `stream_options` and `top_logprobs` without the other."""
 _LEAST_ROOM = 16
 """Tokens that an answer must have room for. Below this a call is not worth its price."""
 
@@ -31,8 +31,8 @@ class Adaptation:
 
     dropped: frozenset[str] = frozenset()
     """Keys of the body that are not sent."""
-    beside: frozenset[tuple[str, str]] = frozenset()
-    """(key, other): the key is not sent with the other."""
+    conflicts: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of keys: where a request has both, the first is not sent."""
     limit_key: str | None = None
     """The key for the most tokens of a reply; None: as the client has it."""
     form: MessageForm = field(default_factory=MessageForm)
@@ -47,7 +47,7 @@ class Adaptation:
         """Both together; where they differ, `other` holds, which is the newer."""
         return Adaptation(
             self.dropped | other.dropped,
-            self.beside | other.beside,
+            self.conflicts | other.conflicts,
             other.limit_key or self.limit_key,
             self.form | other.form,
             other.context_tokens or self.context_tokens,
@@ -60,8 +60,8 @@ class Adaptation:
         Args:
             room: tokens that are left for the reply in the context; None: not known.
         """
-        gone = set(self.dropped) | {key for key, other in self.beside if other in body and key in body}
-        gone |= {_GO_TOGETHER[key] for key in gone if key in _GO_TOGETHER}
+        gone = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
+        gone |= {_DEPENDENT_KEYS[key] for key in gone if key in _DEPENDENT_KEYS}
         changed = {key: value for key, value in body.items() if key not in gone or _means_more(key, value)}
         most = min((n for n in (room, self.output_tokens) if n is not None), default=None)
         limits = {key: changed[key] for key in LIMITS if isinstance(changed.get(key), int)}
@@ -93,7 +93,7 @@ class Adaptation:
                     return replace(self, limit_key=LIMITS[name == LIMITS[0]])
             elif not _means_more(name, body[name]):
                 if other is not None:
-                    return replace(self, beside=self.beside | {(name, other)})
+                    return replace(self, conflicts=self.conflicts | {(name, other)})
                 return replace(self, dropped=self.dropped | {name})
         return None
 
