@@ -71,6 +71,12 @@ async def test_the_next_worker_is_asked_while_there_is_no_majority(answers, roun
     assert (called(trace), trace.answer) == (rounds, f"Answer: {answer}")
 
 
+async def test_equal_json_in_another_order_is_a_majority():
+    pool = team(a=['{"x": 1, "y": 2}'], b=['{\n "y": 2,\n "x": 1\n}'], c=["Answer: 5"])
+    trace = await answered(Escalation(("a", "b", "c")), pool)
+    assert called(trace) == [["a", "b"]]
+
+
 @pytest.mark.parametrize("wrong", [1, 2, 9])
 def test_the_weights_of_a_vote_give_the_likeliest_answer(wrong):
     score_QW = np.zeros((8, 3))

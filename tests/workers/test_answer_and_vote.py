@@ -11,7 +11,7 @@ from podium.executor.step_input import EarlierStep, MessageLayout, StepInput, bu
 from podium.reading.answer import final_answer, normalise
 from podium.types import Message, Question, Usage
 from podium.workers import Request, VoteWorker, tool
-from podium.workers.vote import NOTHING, announce
+from podium.workers.vote import NOTHING, announce, vote_key, voted_answer
 
 
 @pytest.mark.parametrize(
@@ -113,6 +113,22 @@ async def test_a_vote_without_the_responses_it_was_to_see_fails_for_good(layout:
 async def test_a_tool_that_has_no_result_has_no_vote() -> None:
     said = [tool.no_result("the program printed nothing"), "Answer: b"]
     assert (await VoteWorker().answer(_request(said, "packed"))).text == "1 of 1 responses agree.\nAnswer: b"
+
+
+@pytest.mark.parametrize(
+    ("response", "answer", "key"),
+    [
+        ("It is so.\nAnswer: 0.50", "0.50", "1/2"),
+        ('{"y": 2,\n "x": 1}', '{"y": 2,\n "x": 1}', '{"x":1,"y":2}'),
+        ("I think: [1, 2]", "I think: [1, 2]", "i think:[1,2]"),
+        ('{"x": 1', '{"x": 1', '{"x":1'),
+        (NOTHING, None, None),
+        ("", None, None),
+        (None, None, None),
+    ],
+)
+def test_what_a_response_votes_for(response: str | None, answer: str | None, key: str | None) -> None:
+    assert (voted_answer(response), vote_key(response)) == (answer, key)
 
 
 async def test_a_vote_is_free() -> None:

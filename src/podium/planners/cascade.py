@@ -25,7 +25,6 @@ from podium.planners.plans import worker_number
 from podium.planners.rounds import (
     Rounds,
     StepOf,
-    comparable_answer,
     most_common,
     plan_rounds,
     voted_round_plan,
@@ -34,7 +33,7 @@ from podium.planners.rounds import (
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 from podium.workflow import Acceptance, Step, Workflow, render
 
 
@@ -115,7 +114,7 @@ class Escalation:
                 request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):
-                answer = comparable_answer(past_round.responses[step])
+                answer = vote_key(past_round.responses[step])
                 if answer is not None:
                     answers.append((answer, (number, step)))
             _, agreeing = most_common(answer for answer, _ in answers)

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
-from podium.planners.rounds import RoundPlan, Rounds, comparable_answer, most_common, plan_rounds, worker_step
+from podium.planners.rounds import RoundPlan, Rounds, most_common, plan_rounds, worker_step
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
+from podium.workers.vote import vote_key
 from podium.workflow import Workflow
 
 _VERDICT = (
@@ -60,7 +61,7 @@ class JudgedPlanner:
         responses = outcome.responses[:count]
         named = read_verdict(outcome.responses[-1], responses) if count > 1 else None
         if named is None:
-            answers = [comparable_answer(response) for response in responses]
+            answers = [vote_key(response) for response in responses]
             winner, _ = most_common(answers)
             named = None if winner is None else answers.index(winner)
         return None if named is None else (0, named)

@@ -18,11 +18,8 @@ from typing import Any
 
 from podium.planner import PastRound, PlanRequest
 from podium.planners.plans import voting_step, worker_number
-from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
-from podium.workers.tool import is_result
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 from podium.workflow.check import MAX_SUBTASK
 
@@ -101,14 +98,6 @@ def voted_round_plan(request: PlanRequest, steps: Sequence[Step], shows: Sequenc
         votes_on = Access(steps=tuple(range(len(steps))))
         steps = (*steps, replace(voting_step(request.pool), access=votes_on))
     return RoundPlan(Workflow(tuple(steps)), tuple(shows))
-
-
-def comparable_answer(response: str | None) -> str | None:
-    """The final answer of a response in the form in which the voting tool compares answers; None: it gives none."""
-    if response is None or not is_result(response):
-        return None
-    answer = final_answer(response)
-    return None if answer is None else answer_key(answer)
 
 
 def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:

@@ -6,6 +6,7 @@ graders ignore (`podium.tasks.graders`) as far as that needs neither the gold an
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -67,8 +68,10 @@ def answer_key(answer: str) -> str:
     """A text that is equal for answers that say the same, and has no line break.
 
     Numbers are compared by value, without currency and unit (`1,000`, `1000` and `$1000.00`; `1/2` and `0.5`), options
-    by their letter (`B`, `(B)` and `B) Lima`), prose by its words (`normalised_words`), and all else by its characters.
+    by their letter (`B`, `(B)` and `B) Lima`), prose by its words (`normalised_words`), a JSON object or list in
+    whatever order its keys stand, and all else by its characters.
     """
+    answer = sorted_json(answer) or answer
     if len(answer) > _MAX_ANSWER_CHARS:
         return normalise(answer)
     value = read_number(answer)
@@ -86,6 +89,16 @@ def answer_key(answer: str) -> str:
     for pattern, by in _LATEX:
         plain = pattern.sub(by, plain)
     return _BESIDE_MARK.sub(r"\1", normalise(plain))
+
+
+def sorted_json(text: str) -> str | None:
+    """A JSON object or list with its keys in order; None: the text is none."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.dumps(json.loads(text), sort_keys=True, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return None
 
 
 def normalised_words(text: str, *, accents: bool = False) -> str:

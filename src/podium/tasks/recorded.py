@@ -12,14 +12,13 @@ from functools import cached_property
 from random import Random
 
 from podium.errors import ConfigError
-from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
 from podium.recordings import RecordedQuestion, Recording
 from podium.tasks.task import Grade, Task, TaskList
 from podium.types import Question
 from podium.workers.base import Worker
 from podium.workers.replay import ReplayWorker, with_answer
-from podium.workers.tool import is_result
+from podium.workers.vote import vote_key, voted_answer
 
 UNJUDGED = "the recording has no verdict on this answer, and no gold answer to compare it with"
 _NAMED_WORKERS = 3
@@ -81,10 +80,10 @@ class RecordedGrader:
 
     def grade(self, response: str, gold: str) -> Grade:
         """Grade a response, without awaiting."""
-        stated = final_answer(response)
+        stated = voted_answer(response)
         if response in self._on_responses:
             return Grade(self._on_responses[response], stated)
-        if stated is None or not is_result(response):
+        if stated is None:
             return Grade(0.0)
         answer = answer_key(stated)
         if answer in self._on_answers:
@@ -106,9 +105,9 @@ class RecordedGrader:
     def _on_answers(self) -> Mapping[str, float]:
         scores: dict[str, Counter[float]] = {}
         for text, score in self._judged:
-            answer = final_answer(text)
+            answer = vote_key(text)
             if answer is not None:
-                scores.setdefault(answer_key(answer), Counter())[score] += 1
+                scores.setdefault(answer, Counter())[score] += 1
         # In a tie, the lowest score counts.
         return {answer: max(sorted(seen), key=lambda score: seen[score]) for answer, seen in scores.items()}
 

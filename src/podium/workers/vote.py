@@ -1,18 +1,18 @@
 """`vote`: a tool that returns the most common final answer among the responses it is shown.
 
 It is deterministic and free. It compares answers as `same_answer` does, so 0.5 and 1/2 are one answer. A subtask may
-name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response shown, in order.
+name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response shown, in order. Whatever else
+counts equal answers (planners, ratings, studies) does it by `voted_answer` and `vote_key`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key
+from podium.reading.same_answer import answer_key, sorted_json
 from podium.trace import Reply, VoteCount
 from podium.types import Limits, Profile
 from podium.workers import tool
@@ -34,7 +34,7 @@ def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     Then it wins in any case: votes that are spread over several answers help the strongest rival less.
     """
     weights = _weights(subtask, len(responses))
-    votes = [None if text is None else _vote(_answer(text)) for text in responses]
+    votes = [None if text is None else vote_key(text) for text in responses]
     leader = _winner(votes, weights)
     if leader is None:
         return None not in responses
@@ -84,12 +84,14 @@ class VoteWorker:
         read = len(responses) + len(request.missing)
         weights = _weights(view.subtask, read)
         shown = [weight for place, weight in enumerate(weights) if place not in request.missing]
-        answers = [_answer(text) for text in responses]
-        votes = [_vote(answer) for answer in answers]
+        votes = [vote_key(text) for text in responses]
         winner = _winner(votes, shown)
         if winner is None:
             return tool.no_input_reply(request, NOTHING)
-        forms = [answer if vote == winner else None for answer, vote in zip(answers, votes, strict=True)]
+        forms = [
+            voted_answer(text) if vote == winner else None
+            for text, vote in zip(responses, votes, strict=True)
+        ]
         written = _winner(forms, shown) or ""
         structured = request.options.response_format is not None
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
@@ -105,26 +107,18 @@ def announce(answer: str, agreeing: int, of: int) -> str:
     return f"{agreeing} of {of} responses agree.\n{tool.as_final_answer(answer)}"
 
 
-def _answer(response: str) -> str | None:
-    """The answer that a response votes for, as written. None if it has none."""
-    if not tool.is_result(response):
+def voted_answer(response: str | None) -> str | None:
+    """The answer that a response votes for, as written: all of a JSON object or list, else the final answer. None: it
+    has none."""
+    if response is None or not tool.is_result(response):
         return None
-    return final_answer(response) if _json(response) is None else response.strip()
+    return final_answer(response) if sorted_json(response) is None else response.strip()
 
 
-def _json(response: str) -> str | None:
-    """A structured answer in one form, whatever the order of its keys; None: it is no JSON object or list."""
-    if not response.lstrip().startswith(("{", "[")):
-        return None
-    try:
-        return json.dumps(json.loads(response), sort_keys=True, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _vote(answer: str | None) -> str | None:
-    """The key by which votes are compared. None if the response has no vote."""
-    return None if answer is None else _json(answer) or answer_key(answer)
+def vote_key(response: str | None) -> str | None:
+    """The key of the answer that a response votes for: equal for those that vote for the same. None: it has none."""
+    answer = voted_answer(response)
+    return None if answer is None else answer_key(answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:

@@ -18,14 +18,13 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    comparable_answer,
     plan_rounds,
     voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 
 _CERTAINTY = 0.95
 _MAX_SAMPLES = 100
@@ -70,7 +69,7 @@ class AdaptiveConsistency:
             step = worker_step(request, self.worker, ANSWER_WHOLE_QUESTION)
             outcome = yield voted_round_plan(request, [step] * count)
             for position, response in enumerate(outcome.responses[:count]):
-                answer = comparable_answer(response)
+                answer = vote_key(response)
                 if answer is not None:
                     counted[answer] += 1
                     first.setdefault(answer, (number, position))

@@ -13,7 +13,6 @@ from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.rounds import (
     Rounds,
-    comparable_answer,
     most_common,
     plan_rounds,
     voted_round_plan,
@@ -21,7 +20,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 
 REVISE = (
     "The responses shown are answers of several workers to this question, and they disagree. Check their reasoning, "
@@ -51,7 +50,7 @@ class Debate:
         outcome = yield voted_round_plan(
             request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         )
-        _, agreeing = most_common(comparable_answer(response) for response in outcome.responses[:count])
+        _, agreeing = most_common(vote_key(response) for response in outcome.responses[:count])
         if 3 * agreeing < 2 * count and count > 1:
             revising = [worker_step(request, member, REVISE, sees=True) for member in self.members]
             yield voted_round_plan(request, revising, [(0, step) for step in range(count)])

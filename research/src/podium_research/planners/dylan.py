@@ -21,7 +21,6 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    comparable_answer,
     most_common,
     plan_rounds,
     question_random,
@@ -29,7 +28,7 @@ from podium.planners.rounds import (
     worker_step,
 )
 from podium.trace import Plan, Trace
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 
 _KEPT_MEMBERS = 2
 """How many workers go on after a ranking."""
@@ -79,7 +78,7 @@ class MemberReply:
 
     @property
     def answer(self) -> str | None:
-        return comparable_answer(self.text)
+        return vote_key(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ class DyLAN:
         request = PlanRequest(trace.question, trace.pool, past_rounds_of(trace), seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
-        shares = importance_of([turn for turn in turns if turn], comparable_answer(trace.answer))
+        shares = importance_of([turn for turn in turns if turn], vote_key(trace.answer))
         return {
             worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
             for worker in dict.fromkeys(self.members)
@@ -196,7 +195,7 @@ def importance_of(turns: Sequence[Sequence[MemberReply]], final: str | None) -> 
 
     Args:
         turns: oldest first, none of them empty.
-        final: the answer, as `comparable_answer` gives it.
+        final: the answer, as `vote_key` gives it.
     """
     total: dict[int, float] = {}
     later: dict[int, float] = {}

@@ -21,7 +21,6 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
-    comparable_answer,
     first_json_object,
     most_common,
     plan_rounds,
@@ -30,7 +29,7 @@ from podium.planners.rounds import (
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 from podium.workflow import Access, Step, Workflow
 
 RETRIES = 3
@@ -100,7 +99,7 @@ class RectifyOrReject:
                 request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
             )
             return None
-        answers = [comparable_answer(response) for _, response in survivors]
+        answers = [vote_key(response) for _, response in survivors]
         winner, _ = most_common(answers)
         return survivors[answers.index(winner)][0]
 

@@ -22,14 +22,13 @@ from podium.planners.rounds import (
     Rounds,
     StepOf,
     all_rounds,
-    comparable_answer,
     plan_rounds,
     voted_round_plan,
     worker_step,
 )
 from podium.trace import Plan
 from podium.types import ANSWER_WHOLE_QUESTION
-from podium.workers.vote import VOTE
+from podium.workers.vote import VOTE, vote_key
 from podium.workflow import Step
 
 _REVISIONS = 2
@@ -100,12 +99,12 @@ class SelfOrg:
 def _levels(answers: Sequence[MemberAnswer]) -> list[list[MemberAnswer]]:
     """The answers by contribution, the highest first. Of answers that are equally frequent the first to be given leads,
     so that a tie has a leader, as it has by vectors."""
-    final_answers = [comparable_answer(answer.text) for answer in answers]
+    final_answers = [vote_key(answer.text) for answer in answers]
     count = Counter(answer for answer in final_answers if answer is not None)
     first = {answer: -final_answers.index(answer) for answer in count}
 
     def rank(answer: MemberAnswer) -> tuple[int, int]:
-        words = comparable_answer(answer.text)
+        words = vote_key(answer.text)
         return (0, -len(final_answers)) if words is None else (count[words], first[words])
 
     ordered = sorted(answers, key=rank, reverse=True)

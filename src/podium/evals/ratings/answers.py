@@ -16,9 +16,7 @@ import numpy.typing as npt
 
 from podium.executor.early_stopping import next_turn
 from podium.planners.scored import ScoredAnswers
-from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key
-from podium.workers.tool import is_result
 from podium.workers.vote import is_certain
 
 Ints = npt.NDArray[np.int64]
@@ -40,16 +38,11 @@ class MeasuredAnswer:
     """One graded response of a worker to a question."""
 
     found: str | None
-    """The answer in it, as `found_answer` finds it."""
+    """The answer in it, as `voted_answer` finds it."""
     score: float
     cost_usd: float
     voted: float | None = None
     """The score of the answer when the voting tool reports it in its own words; None: `score`."""
-
-
-def found_answer(response: str | None) -> str | None:
-    """The answer that a vote counts; None: the response has none."""
-    return None if response is None or not is_result(response) else final_answer(response)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podium.evals.ratings.answers import MAX_ANSWERS, Answers, MeasuredAnswer, found_answer
+from podium.evals.ratings.answers import MAX_ANSWERS, Answers, MeasuredAnswer
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.base import Request, Worker
 from podium.workers.calculator import CalculatorWorker
 from podium.workers.replay import ReplayWorker
-from podium.workers.vote import announce
+from podium.workers.vote import announce, voted_answer
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
@@ -40,7 +40,7 @@ async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[
     for r in range(count):
         messages = (Message(role="user", content=task.question.text),)
         reply = await worker.answer(Request(messages, seed="", earlier_calls=r, earlier_duplicates=r))
-        answer = found_answer(reply.text)
+        answer = voted_answer(reply.text)
         samples.append(
             MeasuredAnswer(
                 answer,

@@ -19,7 +19,7 @@ from podium.calls import CallContext, Dispatcher, Ledger
 from podium.errors import GraderError
 from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key, normalised_words
+from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
 from podium.rollout.run_data import grader_settings
 from podium.tasks.graders.judge import ask_judge
@@ -28,6 +28,7 @@ from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedRespons
 from podium.tasks.task import Grade, Task
 from podium.types import Budget, Message, Value
 from podium.workers.pool import Pool
+from podium.workers.vote import vote_key, voted_answer
 
 _LONGEST = 8_000
 """The most characters of an answer that are looked at."""
@@ -136,11 +137,11 @@ class OutcomeGrader:
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """The grade."""
-        answer = final_answer(response)
-        if answer is not None and answer_key(answer) in self.wrong:
+        answer, key = voted_answer(response), vote_key(response)
+        if key in self.wrong:
             return Grade(0.0, answer)
         if self.right:
-            return Grade(float(answer is not None and answer_key(answer) in self.right), answer)
+            return Grade(float(key in self.right), answer)
         return await self.otherwise(response, gold)
 
 

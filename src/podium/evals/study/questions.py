@@ -15,8 +15,6 @@ from typing import Literal
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.suite.question_table import QuestionTable
-from podium.reading.answer import final_answer
-from podium.reading.same_answer import answer_key
 from podium.recordings.model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
@@ -27,6 +25,7 @@ from podium.trace import Trace
 from podium.types import Question
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
+from podium.workers.vote import vote_key
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
 """What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
@@ -185,10 +184,10 @@ def _traffic_task(text: str, traces: Sequence[Trace]) -> Task:
     wrong: set[str] = set()
     for trace in traces:
         outcome = trace.outcome
-        answer = None if trace.answer is None else final_answer(trace.answer)
+        answer = vote_key(trace.answer)
         if outcome is None or outcome.right is None or answer is None:
             continue
-        (right if outcome.right else wrong).add(answer_key(answer))
+        (right if outcome.right else wrong).add(answer)
     known = bool(right or wrong)
     grader = (
         OutcomeGrader(frozenset(right), frozenset(wrong - right), NoVerdictGrader())

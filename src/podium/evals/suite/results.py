@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
-from podium.evals.ratings.answers import Answers, MeasuredAnswer, found_answer
+from podium.evals.ratings.answers import Answers, MeasuredAnswer
 from podium.rollout import Rollout
 from podium.rollout.run_folder import cut_torn_line
+from podium.workers.vote import voted_answer
 
 RESULTS = "results"
 """The folder of these files in a run's folder."""
@@ -148,7 +149,7 @@ def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answ
         name: [
             [
                 MeasuredAnswer(
-                    found_answer(answer.trace.answer), float(answer.grade.correct), answer.trace.uncached_usd
+                    voted_answer(answer.trace.answer), float(answer.grade.correct), answer.trace.uncached_usd
                 )
                 for answer in answers
             ]
