@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls import Dispatcher, Ledger
+from podium.calls import AttemptLog, Dispatcher, Ledger
 from podium.calls.input_bound import InputBound
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
@@ -87,7 +87,7 @@ class Paid:
 
 async def _step(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     context = make_context(pool, ledger=Ledger(budget, spend_limits=spend_limits))
-    attempts: list[Any] = []
+    attempts = AttemptLog()
     answered = await call_with_fallbacks(context, pool[0], REQUEST, attempts)
     usd = sum(attempt.spent.cost_usd for attempt in attempts)
     tokens = sum(attempt.spent.usage.tokens for attempt in attempts)
@@ -102,12 +102,12 @@ async def _hedged(make_context, pool, spend_limits, budget) -> tuple[float, int]
     """The first twenty answers show how slow a call may be."""
     context = make_context(pool)
     for _ in range(20):
-        await call_with_fallbacks(context, pool[0], REQUEST, [])
+        await call_with_fallbacks(context, pool[0], REQUEST, AttemptLog())
     pool[0].script, pool[0].calls = ("slow", "4"), 0
     again = make_context(
         pool, ledger=Ledger(budget, spend_limits=spend_limits), dispatcher=context.dispatcher
     )
-    attempts: list[Any] = []
+    attempts = AttemptLog()
     answered = await call_with_fallbacks(again, pool[0], REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert sum(attempt.hedge for attempt in attempts) == 1
@@ -116,7 +116,7 @@ async def _hedged(make_context, pool, spend_limits, budget) -> tuple[float, int]
 
 async def _cancelled(make_context, pool, spend_limits, budget) -> tuple[float, int]:
     context = make_context(pool, ledger=Ledger(budget, spend_limits=spend_limits))
-    task = asyncio.create_task(call_with_fallbacks(context, pool[0], REQUEST, []))
+    task = asyncio.create_task(call_with_fallbacks(context, pool[0], REQUEST, AttemptLog()))
     await asyncio.sleep(0.02)
     task.cancel()
     await asyncio.wait([task])
@@ -229,7 +229,7 @@ async def test_the_budget_is_checked_before_each_try(
 async def test_a_refused_retry_says_why_the_first_try_failed(make_context: Any) -> None:
     worker = Paid((EMPTY,))
     unanswered = await call_with_fallbacks(
-        make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, []
+        make_context([worker], budget=Budget(usd=0.05)), worker, REQUEST, AttemptLog()
     )
     assert isinstance(unanswered, FailedCall)
     assert unanswered.error.startswith("a: It wrote nothing. It is not tried again: The call could cost $0.0")
@@ -243,7 +243,7 @@ async def test_a_failed_try_is_not_cached_and_a_cached_answer_costs_nothing(
         spent = []
         for _ in range(3):
             context = make_context([worker], dispatcher=Dispatcher(cache=cache))
-            await call_with_fallbacks(context, worker, REQUEST, [])
+            await call_with_fallbacks(context, worker, REQUEST, AttemptLog())
             spent.append(context.ledger.usd)
     assert spent == [pytest.approx(2 * COST_USD), pytest.approx(COST_USD), 0.0]
 
@@ -317,7 +317,7 @@ async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
     worker = Paid()
     tight = make_context([worker], budget=Budget(usd=0.0541))
-    assert isinstance(await call_with_fallbacks(tight, worker, prose, []), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(tight, worker, prose, AttemptLog()), WorkerAnswer)
 
 
 async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:
@@ -325,5 +325,5 @@ async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) 
     lost = Usage(input_tokens=50_000)
     worker = Paid((REFUSED,), delay=0.01, lost=lost)
     context = make_context([worker], budget=Budget(usd=0.09))
-    await asyncio.gather(*(call_with_fallbacks(context, worker, prose, []) for _ in range(20)))
+    await asyncio.gather(*(call_with_fallbacks(context, worker, prose, AttemptLog()) for _ in range(20)))
     assert context.ledger.usd <= 0.09

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from podium.calls import Dispatcher
+from podium.calls import AttemptLog, Dispatcher
 from podium.calls.ledger import Reservation
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
@@ -53,7 +53,7 @@ WRONG_KEY = WorkerError("Status 401.", kind="status")
 
 async def test_what_may_pass_is_tried_again(make_context):
     worker = ScriptedWorker("a", [BUSY, BUSY, "4"], limits=Limits(retries=2))
-    attempts = []
+    attempts = AttemptLog()
     answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
@@ -63,19 +63,19 @@ async def test_what_may_pass_is_tried_again(make_context):
 
 async def test_retries_are_no_further_calls_and_are_limited(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
-    question_context, attempts = make_context([worker], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([worker], budget=Budget(calls=1)), AttemptLog()
     assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
         "a: Status 503.", refused=False
     )
     assert (len(attempts), len(worker.requests), question_context.ledger.calls) == (3, 3, 1)
-    again = await call_with_fallbacks(question_context, worker, REQUEST, [])
+    again = await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     assert again == FailedCall("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
 
 
 async def test_what_cannot_pass_is_not_tried_again(make_context):
     worker = ScriptedWorker("a", [WRONG_KEY, "4"])
-    attempts = []
+    attempts = AttemptLog()
     unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
     assert unanswered == FailedCall("a: Status 401.", refused=False)
     assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
@@ -83,7 +83,7 @@ async def test_what_cannot_pass_is_not_tried_again(make_context):
 
 async def test_what_a_failed_call_cost_is_booked(make_context):
     worker = ScriptedWorker("a", [WorkerError("No.", kind="status")], failures_spend=Spent(cost_usd=0.5))
-    question_context, attempts = make_context([worker]), []
+    question_context, attempts = make_context([worker]), AttemptLog()
     await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert [attempt.spent.cost_usd for attempt in attempts] == [0.5]
     assert question_context.ledger.usd == 0.5
@@ -92,7 +92,7 @@ async def test_what_a_failed_call_cost_is_booked(make_context):
 async def test_retry_after_is_obeyed(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=0.1)
     worker = ScriptedWorker("a", [told, "4"])
-    attempts = []
+    attempts = AttemptLog()
     assert isinstance(
         await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer
     )
@@ -102,7 +102,9 @@ async def test_retry_after_is_obeyed(make_context):
 async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_context):
     told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=3_600)
     worker = ScriptedWorker("a", [told, "4"])
-    assert isinstance(await call_with_fallbacks(make_context([worker]), worker, REQUEST, []), FailedCall)
+    assert isinstance(
+        await call_with_fallbacks(make_context([worker]), worker, REQUEST, AttemptLog()), FailedCall
+    )
     assert len(worker.requests) == 1
 
 
@@ -112,7 +114,7 @@ async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(
     question_context = make_context([a, ScriptedWorker("b", {"": "four"})])
     for _ in range(3):
         async with asyncio.timeout(5):
-            answered = await call_with_fallbacks(question_context, a, REQUEST, [])
+            answered = await call_with_fallbacks(question_context, a, REQUEST, AttemptLog())
         assert isinstance(answered, WorkerAnswer)
         assert answered.worker == "b"
     assert len(a.requests) == 1
@@ -123,7 +125,7 @@ async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(make_contex
     worker = ScriptedWorker(
         "a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1, probe_after=0.01)
     )
-    attempts = []
+    attempts = AttemptLog()
     unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
     assert unanswered == FailedCall("a: No answer within 0.02 s.", refused=False)
     assert [attempt.error_kind for attempt in attempts] == ["timeout", "timeout"]
@@ -133,7 +135,7 @@ async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
     a = ScriptedWorker("a", [WRONG_KEY] * 9, fallback="b")
     b = ScriptedWorker("b", [WRONG_KEY] * 9, fallback="c")
     c = ScriptedWorker("c", [WRONG_KEY] * 9)
-    unanswered = await call_with_fallbacks(make_context([a, b, c]), a, REQUEST, [])
+    unanswered = await call_with_fallbacks(make_context([a, b, c]), a, REQUEST, AttemptLog())
     assert unanswered == FailedCall("a: Status 401. b: Status 401. c: Status 401.", refused=False)
     assert [len(worker.requests) for worker in (a, b, c)] == [1, 1, 1]
 
@@ -142,7 +144,7 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
     dear = Profile(name="b", price=Price(input=10.0, output=20.0))
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=dear)
-    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), AttemptLog()
     answered = await call_with_fallbacks(question_context, a, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "b"
@@ -154,7 +156,7 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
 async def test_an_answer_of_a_worker_without_a_price_is_unpriced(make_context):
     for price, unpriced in ((Price(), True), (Price(input=1.0), False)):
         worker = ScriptedWorker("a", ["four"], profile=Profile(name="a", price=price))
-        answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, [])
+        answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, AttemptLog())
         assert isinstance(answered, WorkerAnswer)
         assert answered.spent.unpriced == unpriced
 
@@ -162,7 +164,9 @@ async def test_an_answer_of_a_worker_without_a_price_is_unpriced(make_context):
 async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context):
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=Profile(name="b", price=Price(output=1e6)))
-    unanswered = await call_with_fallbacks(make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, [])
+    unanswered = await call_with_fallbacks(
+        make_context([a, b], budget=Budget(usd=1.0)), a, REQUEST, AttemptLog()
+    )
     assert isinstance(unanswered, FailedCall)
     assert not unanswered.refused
     assert unanswered.error.startswith("a: Status 401. The call could cost $4096.000000, ")
@@ -181,15 +185,17 @@ async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_co
     worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
     request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
     refused = await call_with_fallbacks(
-        make_context([worker], budget=Budget(tokens=1000)), worker, request, []
+        make_context([worker], budget=Budget(tokens=1000)), worker, request, AttemptLog()
     )
     assert isinstance(refused, FailedCall)
-    assert isinstance(await call_with_fallbacks(make_context([worker]), worker, request, []), WorkerAnswer)
+    assert isinstance(
+        await call_with_fallbacks(make_context([worker]), worker, request, AttemptLog()), WorkerAnswer
+    )
 
 
 async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=2))
-    question_context, attempts = make_context([worker]), []
+    question_context, attempts = make_context([worker]), AttemptLog()
     async with asyncio.TaskGroup() as group:
         for _ in range(7):
             group.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
@@ -202,7 +208,7 @@ async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
 async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_context):
     down = ScriptedWorker("a", {"": "4"}, delay=60.0, fallback="b", limits=Limits(timeout=0.05, retries=3))
     b = ScriptedWorker("b", {"": "four"})
-    question_context, attempts = make_context([down, b]), []
+    question_context, attempts = make_context([down, b]), AttemptLog()
     for _ in range(5):
         answered = await call_with_fallbacks(question_context, down, REQUEST, attempts)
         assert isinstance(answered, WorkerAnswer)
@@ -217,7 +223,7 @@ async def test_a_cooldown_is_waited_for_if_the_fallback_cannot_answer(make_conte
     limits = Limits(failures_to_open=1, retries=0, probe_after=0.05)
     a = ScriptedWorker("a", [BUSY, "4"], fallback="b", limits=limits)
     b = ScriptedWorker("b", [WRONG_KEY] * 9)
-    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), []
+    question_context, attempts = make_context([a, b], budget=Budget(calls=1)), AttemptLog()
     answered = await call_with_fallbacks(question_context, a, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("a", "4")
@@ -228,10 +234,10 @@ async def test_a_worker_that_comes_back_is_used_again_after_its_cooldown(make_co
     limits = Limits(failures_to_open=2, retries=1, probe_after=0.05)
     worker = ScriptedWorker("a", [BUSY, BUSY, "4", "5"], limits=limits)
     question_context = make_context([worker])
-    assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, []), FailedCall)
+    assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()), FailedCall)
     assert question_context.dispatcher.status[0].state == "open"
     answered = await asyncio.gather(
-        *(call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(2))
+        *(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(2))
     )
     assert all(isinstance(outcome, WorkerAnswer) for outcome in answered)
     assert question_context.dispatcher.status[0].state == "closed"
@@ -242,7 +248,7 @@ async def test_a_worker_that_stays_down_costs_at_most_two_cooldowns(make_context
     worker = ScriptedWorker("a", [BUSY] * 99, limits=limits)
     question_context = make_context([worker])
     outcomes = await asyncio.gather(
-        *(call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(20))
+        *(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(20))
     )
     assert all(isinstance(outcome, FailedCall) for outcome in outcomes)
     assert len(worker.requests) < 30
@@ -252,7 +258,7 @@ async def test_when_all_calls_fail_each_is_tried_less_often(make_context):
     limits = Limits(retries=3, retry_share=0.0, failures_to_open=1_000)
     worker = ScriptedWorker("a", [BUSY] * 999, limits=limits)
     question_context = make_context([worker])
-    outcomes = [await call_with_fallbacks(question_context, worker, REQUEST, []) for _ in range(10)]
+    outcomes = [await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()) for _ in range(10)]
     assert len(worker.requests) == 10 + 10
     assert outcomes[-1].error == (
         "a: Status 503. It is not tried again: too many calls to this worker failed lately."
@@ -263,9 +269,9 @@ async def test_a_slow_call_is_made_a_second_time_and_the_first_reply_counts(make
     worker = Uneven(Limits(hedge_quantile=0.9))
     question_context = make_context([worker], budget=Budget(tokens=1_000_000))
     for _ in range(20):
-        await call_with_fallbacks(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     worker.slow = 1
-    attempts = []
+    attempts = AttemptLog()
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert [(a.hedge, a.error_kind) for a in attempts] == [(True, None), (False, "cancelled")]
@@ -284,10 +290,10 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
     worker = Uneven(Limits(hedge_quantile=0.9, max_tokens=100))
     question_context = make_context([worker])
     for _ in range(20):
-        await call_with_fallbacks(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     tight = make_context([worker], budget=Budget(tokens=150), dispatcher=question_context.dispatcher)
     worker.slow, worker.delay = 1, 0.2
-    attempts = []
+    attempts = AttemptLog()
     assert isinstance(await call_with_fallbacks(tight, worker, REQUEST, attempts), WorkerAnswer)
     assert [attempt.hedge for attempt in attempts] == [False]
 
@@ -297,8 +303,8 @@ async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_co
     worker.profile = Profile(name="a", price=Price(output=1e6))
     question_context = make_context([worker])
     for _ in range(20):
-        await call_with_fallbacks(question_context, worker, REQUEST, [])
-    spent, attempts = question_context.ledger.usd, []
+        await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
+    spent, attempts = question_context.ledger.usd, AttemptLog()
     worker.slow, worker.gate = 2, asyncio.Event()
     answered = await call_with_fallbacks(question_context, worker, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
@@ -311,9 +317,9 @@ async def test_when_both_requests_fail_the_first_error_is_reported(make_context)
     worker = Uneven(Limits(hedge_quantile=0.9, retries=0))
     question_context = make_context([worker])
     for _ in range(20):
-        await call_with_fallbacks(question_context, worker, REQUEST, [])
+        await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     worker.slow, worker.delay, worker.broken = 2, 0.05, True
-    attempts = []
+    attempts = AttemptLog()
     assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
         "a: Status 503.", refused=False
     )
@@ -339,7 +345,7 @@ class Cut:
 
 async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(make_context):
     cut = Cut("a", Price(output=1e4), fallback="b")
-    question_context, attempts = make_context([cut, ScriptedWorker("b", {"": "4"})]), []
+    question_context, attempts = make_context([cut, ScriptedWorker("b", {"": "4"})]), AttemptLog()
     answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
     assert isinstance(answered, WorkerAnswer)
     assert (answered.worker, answered.reply.text) == ("b", "4")
@@ -357,7 +363,7 @@ async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make
         for _ in range(2):
             cut, b = Cut("a", Price(output=1e4), fallback="b"), Cut("b", Price(output=1e2))
             cut.identity, b.identity, b.finish = {"model": "a"}, {"model": "b"}, "stop"
-            question_context, attempts = make_context([cut, b], dispatcher=dispatcher), []
+            question_context, attempts = make_context([cut, b], dispatcher=dispatcher), AttemptLog()
             answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
             assert isinstance(answered, WorkerAnswer)
             paid = answered.spent.cost_usd + sum(attempt.spent.cost_usd for attempt in attempts)
@@ -374,7 +380,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
         cut.identity = {"model": "a"}
         for calls in (1, 1):  # b's answers are not kept.
             question_context = make_context([cut, b], dispatcher=Dispatcher(cache=cache))
-            answered = await call_with_fallbacks(question_context, cut, REQUEST, [])
+            answered = await call_with_fallbacks(question_context, cut, REQUEST, AttemptLog())
             assert isinstance(answered, WorkerAnswer)
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
@@ -383,7 +389,7 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
     broken = ScriptedWorker("b", [WRONG_KEY] * 9)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")
-        question_context, attempts = make_context([cut, other]), []
+        question_context, attempts = make_context([cut, other]), AttemptLog()
         answered = await call_with_fallbacks(question_context, cut, REQUEST, attempts)
         assert isinstance(answered, WorkerAnswer)
         assert (answered.worker, answered.reply.text) == ("a", "The answer is")
@@ -393,10 +399,12 @@ async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context)
 
 async def test_a_cut_answer_stays_without_a_fallback_or_where_short_is_wanted(make_context):
     alone = Cut("a", Price())
-    assert isinstance(await call_with_fallbacks(make_context([alone]), alone, REQUEST, []), WorkerAnswer)
+    assert isinstance(
+        await call_with_fallbacks(make_context([alone]), alone, REQUEST, AttemptLog()), WorkerAnswer
+    )
     cut, b = Cut("a", Price(), fallback="b"), ScriptedWorker("b", {"": "4"})
     short = replace(REQUEST, options=AnswerOptions(max_tokens=5))
-    answered = await call_with_fallbacks(make_context([cut, b]), cut, short, [])
+    answered = await call_with_fallbacks(make_context([cut, b]), cut, short, AttemptLog())
     assert isinstance(answered, WorkerAnswer)
     assert answered.worker == "a"
 
@@ -405,14 +413,14 @@ async def test_a_slot_is_free_while_a_call_waits_for_its_retry(make_context):
     worker = ScriptedWorker("a", [BUSY, "b", "a"], limits=Limits(concurrency=1))
     question_context = make_context([worker], settings=ExecutionSettings(first_wait_s=0.05))
     async with asyncio.TaskGroup() as group:
-        first = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, []))
-        second = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, []))
+        first = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()))
+        second = group.create_task(call_with_fallbacks(question_context, worker, REQUEST, AttemptLog()))
     assert [task.result().reply.text for task in (first, second)] == ["a", "b"]
 
 
 async def test_a_cancelled_call_frees_its_reservation_and_leaves_its_attempt(make_context):
     worker = ScriptedWorker("a", {"": "4"}, delay=5.0, limits=Limits(max_tokens=100))
-    question_context, attempts = make_context([worker], budget=Budget(tokens=150)), []
+    question_context, attempts = make_context([worker], budget=Budget(tokens=150)), AttemptLog()
     task = asyncio.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
     await asyncio.sleep(0.01)
     task.cancel()
@@ -420,11 +428,11 @@ async def test_a_cancelled_call_frees_its_reservation_and_leaves_its_attempt(mak
     assert task.cancelled()
     assert [attempt.error_kind for attempt in attempts] == ["cancelled"]
     quick = ScriptedWorker("b", ["4"], limits=Limits(max_tokens=100))
-    assert isinstance(await call_with_fallbacks(question_context, quick, REQUEST, []), WorkerAnswer)
+    assert isinstance(await call_with_fallbacks(question_context, quick, REQUEST, AttemptLog()), WorkerAnswer)
 
 
 async def test_a_worker_without_retries_is_tried_once(make_context):
     worker = ScriptedWorker("a", [BUSY, "4"], limits=Limits(retries=0))
-    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, [])
+    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, AttemptLog())
     assert unanswered == FailedCall("a: Status 503.", refused=False)
     assert len(worker.requests) == 1

@@ -4,8 +4,18 @@ A call is reserved in a budget, waits for its worker's limits, is retried and he
 This package knows neither workflows nor plans. Fallbacks are the executor's.
 """
 
+from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.ledger import Ledger, LedgerPart, Reservation
 from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
 
-__all__ = ["CallContext", "Dispatcher", "Ledger", "LedgerPart", "Reservation", "RetrySettings", "WorkerCall"]
+__all__ = [
+    "AttemptLog",
+    "CallContext",
+    "Dispatcher",
+    "Ledger",
+    "LedgerPart",
+    "Reservation",
+    "RetrySettings",
+    "WorkerCall",
+]

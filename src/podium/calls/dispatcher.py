@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
@@ -24,9 +24,8 @@ from podium.calls.rate_limiter import RateLimiter, RetryBudget
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
 from podium.errors import UsageError, WorkerError
-from podium.trace import Reply
 from podium.types import Usage
-from podium.workers.base import Request, Worker
+from podium.workers.base import Worker
 from podium.workers.failing import FailingWorker
 from podium.workers.response_cache import ResponseCache
 
@@ -208,12 +207,6 @@ class Dispatcher:
             not isinstance(limit, SharedSpendLimit) or limit.limit_usd < UNLIMITED_USD
             for limit in self.spend_limits
         )
-
-    def reply_or_call(
-        self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
-    ) -> Awaitable[Reply]:
-        """The kept reply of `worker` to `request`; else what `call` returns, which is kept."""
-        return call() if self.cache is None else self.cache.get_or_call(worker, request, call)
 
     def channel(self, worker: Worker) -> WorkerChannel:
         """The channel to `worker` on the running event loop.

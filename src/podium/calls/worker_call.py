@@ -6,12 +6,14 @@ Any exception of a worker besides `WorkerError` is a bug and escapes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
+import stamina
+
+from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputBound
 from podium.calls.ledger import Ledger, QuestionSpendLimit, Reservation
@@ -20,14 +22,13 @@ from podium.errors import RefusalError, WorkerError
 from podium.trace import Attempt, Reply
 from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
 from podium.workers.base import Request, Worker, time_limit
-from podium.workers.retry import retry_attempts
 from podium.workers.traits import traits_of
 
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
 
-Listeners = Callable[[int], tuple[Callable[[str], None], Callable[[str], None]]]
-"""A function from the number of a try to the listeners of its text and of its visible reasoning."""
+MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
+"""Makes the listeners of a try's text and of its visible reasoning. Two tries may write at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,10 @@ class WorkerCall:
     """One call of one worker, with its retries.
 
     Args:
-        attempts: each try is appended to it when it ends, even if it is cancelled.
+        log: each try is added to it when it ends, even if it is cancelled.
         counts_as_call: whether the budget counts it; not a fallback, whose call was counted with the first worker's.
         waits_for_cooldown: whether to wait for a worker that is in cooldown.
+        make_listeners: called for each try; None: nobody listens.
     """
 
     def __init__(
@@ -101,15 +103,16 @@ class WorkerCall:
         context: CallContext,
         worker: Worker,
         request: Request,
-        attempts: list[Attempt],
+        log: AttemptLog,
         *,
         counts_as_call: bool,
         waits_for_cooldown: bool,
+        make_listeners: MakeListeners | None = None,
     ) -> None:
         self._context = context
         self._worker = worker
         self._request = request
-        self._attempts = attempts
+        self._log = log
         self._calls = int(counts_as_call)
         self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
@@ -119,11 +122,7 @@ class WorkerCall:
         self._waits_for_cooldown = waits_for_cooldown
         self._is_team = traits_of(worker).pays_for_own_calls
         self._pays_for_own_calls = self._is_team and worker.limits.max_usd is None
-        self._stream: Callable[[], tuple[Callable[[str], None], Callable[[str], None]]] | None = None
-
-    def stream_to(self, stream: Listeners, tries: Iterator[int]) -> None:
-        """Stream the text and reasoning of each try to listeners of its own, numbered by `tries`."""
-        self._stream = lambda: stream(next(tries))
+        self._make_listeners = make_listeners
 
     async def run(self) -> Reply:
         """Try, and retry what is retryable.
@@ -132,44 +131,60 @@ class WorkerCall:
             WorkerError: the worker failed for good, or a budget refuses to try it again.
             RefusalError: a budget refuses the first try.
         """
-        now = asyncio.get_running_loop().time
-        settings, budget = self._context.settings, self._channel.retry_budget
-        slow_s = self._channel.slow_s
-        try_once = self._try if slow_s is None else partial(self._hedged, slow_s)
-        budget.called(now())
+        self._channel.retry_budget.called(asyncio.get_running_loop().time())
         try:
-            return await try_once()
+            return await self._try_or_hedge()
         except WorkerError as error:
             failure = error
+        settings = self._context.settings
         # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
-        async for attempt in retry_attempts(
-            self._worker.limits.retries, longest_s=settings.longest_wait_s, first_s=settings.first_wait_s
+        async for attempt in stamina.retry_context(
+            on=self._may_retry,
+            attempts=self._worker.limits.retries + 1,
+            timeout=None,
+            wait_initial=settings.first_wait_s,
+            wait_max=settings.longest_wait_s,
+            wait_jitter=settings.first_wait_s,
         ):
             with attempt:
-                if attempt.num > 1:
-                    if not budget.take(now()):
-                        raise WorkerError(
-                            f"{failure} It is not tried again: too many calls to this worker failed lately.",
-                            kind=failure.kind,
-                        )
-                    self._channel.retries += 1
-                    try:
-                        return await try_once()
-                    except WorkerError as error:
-                        failure = error
-                    except RefusalError as refusal:
-                        raise WorkerError(
-                            f"{failure} It is not tried again: {refusal}", kind=failure.kind
-                        ) from None
-                if (
-                    failure.retryable
-                    and not self._waits_for_cooldown
-                    and self._channel.breaker.state == "open"
-                ):
-                    # Its fallback need not wait.
-                    raise WorkerError(str(failure), kind=failure.kind) from None
-                raise failure
-        raise AssertionError("The loop ends with a reply or an error.")
+                if attempt.num == 1:
+                    raise failure
+                try:
+                    return await self._try_again(failure)
+                except WorkerError as error:
+                    failure = error
+                    raise
+        raise failure
+
+    def _may_retry(self, error: Exception) -> bool | float:
+        """Whether to retry after `error`; a number is the wait in seconds that the worker requested."""
+        if not isinstance(error, WorkerError) or not error.retryable:
+            return False
+        if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
+            return False  # Its fallback need not wait.
+        wait_s = error.retry_after_s
+        return wait_s is None or (wait_s <= self._context.settings.longest_wait_s and wait_s)
+
+    async def _try_again(self, failure: WorkerError) -> Reply:
+        """One more try after `failure`, if the worker's share of retries and the budgets allow it.
+
+        Raises:
+            WorkerError: they do not, or the worker failed again.
+        """
+        if not self._channel.retry_budget.take(asyncio.get_running_loop().time()):
+            raise WorkerError(
+                f"{failure} It is not tried again: too many calls to this worker failed lately.",
+                kind=failure.kind,
+            )
+        self._channel.retries += 1
+        try:
+            return await self._try_or_hedge()
+        except RefusalError as refusal:
+            raise WorkerError(f"{failure} It is not tried again: {refusal}", kind=failure.kind) from None
+
+    def _try_or_hedge(self) -> Coroutine[Any, Any, Reply]:
+        slow_s = self._channel.slow_s
+        return self._try() if slow_s is None else self._hedged(slow_s)
 
     async def _hedged(self, slow_s: float) -> Reply:
         """One try, and a second one at the same time once the first is slow; the first answer counts."""
@@ -189,22 +204,8 @@ class WorkerCall:
             await asyncio.gather(*tries, return_exceptions=True)
         for task in tries - {winner}:
             if not task.cancelled() and task.exception() is None and task.result() is not winner.result():
-                self._answered_too_late(task.result(), hedge=task is not first)
+                self._log.mark_lost(task.result().spent(self._worker.profile), hedge=task is not first)
         return winner.result()
-
-    def _answered_too_late(self, reply: Reply, *, hedge: bool) -> None:
-        """Both tries were answered at the same moment: both were paid for."""
-        for place in reversed(range(len(self._attempts))):
-            attempt = self._attempts[place]
-            if attempt.hedge == hedge and attempt.error_kind is None:
-                self._attempts[place] = attempt.model_copy(
-                    update={
-                        "error_kind": "cancelled",
-                        "error": "The other try was answered first.",
-                        "spent": reply.spent(self._worker.profile),
-                    }
-                )
-                return
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """A second try if the budgets allow it; otherwise the result of the first."""
@@ -229,8 +230,8 @@ class WorkerCall:
                 begun.set_result(None)
             spend_limits = (QuestionSpendLimit(context.ledger),) if self._pays_for_own_calls else ()
             request = replace(self._request, receipt=receipt, spend_limits=spend_limits)
-            if self._stream is not None:
-                on_text, on_reasoning = self._stream()
+            if self._make_listeners is not None:
+                on_text, on_reasoning = self._make_listeners()
                 request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
             began, started = asyncio.get_running_loop().time(), context.elapsed()
             try:
@@ -345,7 +346,7 @@ class WorkerCall:
         spent: Spent = Spent(),
     ) -> None:
         """Record an attempt that ends now; `spent` is what it took without a reply."""
-        self._attempts.append(
+        self._log.append(
             Attempt(
                 worker=self._worker.profile.name,
                 started_s=started,

@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import count
 from typing import Protocol
 
-from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
+from podium.calls import AttemptLog, CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import (
@@ -246,12 +245,19 @@ class WorkerPolicy:
             options=options,
             thoughts_alone=True,
         )
-        call = WorkerCall(context, self._worker, request, [], counts_as_call=False, waits_for_cooldown=True)
-        if listener is not None:
-            call.stream_to(lambda attempt: (listener(), lambda thought: None), count())
+        call = WorkerCall(
+            context,
+            self._worker,
+            request,
+            AttemptLog(),
+            counts_as_call=False,
+            waits_for_cooldown=True,
+            make_listeners=None if listener is None else lambda: (listener(), lambda thought: None),
+        )
+        cache = self._dispatcher.cache if cached else None
         try:
             reply = await (
-                self._dispatcher.reply_or_call(self._worker, request, call.run) if cached else call.run()
+                call.run() if cache is None else cache.get_or_call(self._worker, request, call.run)
             )
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None

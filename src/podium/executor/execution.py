@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
-from podium.calls.worker_call import Listeners
+from podium.calls import AttemptLog
+from podium.calls.worker_call import MakeListeners
 from podium.executor.early_stopping import find_early_stops
 from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
@@ -39,7 +41,7 @@ class _StepResult:
     messages: tuple[Message, ...] = ()
     started_s: float = 0.0
     ended_s: float = 0.0
-    attempts: list[Attempt] = field(default_factory=list)
+    log: AttemptLog = field(default_factory=AttemptLog)
     reply: Reply | None = None
     answered_by: str | None = None
     spent: Spent = Spent()
@@ -179,13 +181,13 @@ class Execution:
             result = self._begin(position, request)
             try:
                 outcome = await call_with_fallbacks(
-                    self._context, worker, request, result.attempts, self._stream(position)
+                    self._context, worker, request, result.log, self._make_listeners(position)
                 )
                 if isinstance(outcome, WorkerAnswer):
                     result.status, result.reply = "done", outcome.reply
                     result.answered_by, result.spent = outcome.worker, outcome.spent
                 else:
-                    refused = outcome.refused or self._is_starved(position, result.attempts)
+                    refused = outcome.refused or self._is_starved(position, result.log)
                     result.status, result.error = "refused" if refused else "failed", outcome.error
             except asyncio.CancelledError:
                 result.status, result.error = "cancelled", self._why_stopped
@@ -210,7 +212,7 @@ class Execution:
         del self._tasks[position]
         if result.status is None:  # A bug of ours, which escapes.
             return
-        for attempt in result.attempts:
+        for attempt in result.log:
             if attempt.error_kind is not None:
                 result.spent = attempt.spent + result.spent
         result.ended_s = self._context.elapsed()
@@ -228,8 +230,8 @@ class Execution:
         ]
         return lacks_input and all(span is not None and span.status == "refused" for span in unanswered)
 
-    def _stream(self, position: int) -> Listeners | None:
-        """Returns the listeners for each try of a step.
+    def _make_listeners(self, position: int) -> MakeListeners | None:
+        """What makes the listeners for each try of a step.
 
         None: the observer wants no text, or the step's text may turn out not to be the answer.
         """
@@ -238,8 +240,10 @@ class Execution:
         if observe is None or not self._context.streams or not final or not self._schedule.is_last(position):
             return None
 
-        def listeners(attempt: int) -> tuple[Callable[[str], None], Callable[[str], None]]:
-            fences = FenceFilter(self._context.fence_mark)
+        attempts = count()
+
+        def listeners() -> tuple[Callable[[str], None], Callable[[str], None]]:
+            attempt, fences = next(attempts), FenceFilter(self._context.fence_mark)
 
             def on_text(text: str) -> None:
                 if text := fences.add(text):
@@ -275,7 +279,7 @@ class Execution:
             spent=result.spent,
             started_s=result.started_s,
             ended_s=result.ended_s,
-            attempts=tuple(result.attempts),
+            attempts=tuple(result.log),
             error=result.error,
         )
 

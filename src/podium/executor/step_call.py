@@ -6,15 +6,15 @@ Here a `WorkerError` becomes data. Any other exception of a worker is a bug and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 
-from podium.calls.worker_call import Listeners, WorkerCall
+from podium.calls import AttemptLog, WorkerCall
+from podium.calls.worker_call import MakeListeners
 from podium.errors import RefusalError, WorkerError
 from podium.executor.echoed_fences import remove_fences
 from podium.executor.question_context import QuestionContext
-from podium.trace import Attempt, Reply
+from podium.trace import Reply
 from podium.types import Price, Profile, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
@@ -45,72 +45,52 @@ async def call_with_fallbacks(
     context: QuestionContext,
     worker: Worker,
     request: Request,
-    attempts: list[Attempt],
-    stream: Listeners | None = None,
+    log: AttemptLog,
+    make_listeners: MakeListeners | None = None,
 ) -> WorkerAnswer | FailedCall:
-    """Call `worker`, then the chain of its fallbacks, until one answers.
+    """Call `worker`, then the chain of its fallbacks, until one gives a whole answer.
+
+    Where an answer was cut off, the fallback is called too; the first of them counts if none is whole.
 
     Args:
-        attempts: each try is appended to it when it ends, even if it is cancelled.
-        stream: returns the listeners of a try. Two tries may write at the same time.
+        log, make_listeners: as `WorkerCall`.
     """
-    pool, tries = context.pool, count()
-    left = deque(
-        _Candidate(member, waits_for_cooldown=pool.fallback(member) is None)
-        for member in _chain(pool, worker)
-    )
+    candidates = deque(_chain(context.pool, worker))
     failures: list[str] = []
-    counts = True  # False once a worker was called: what follows continues the same call of the budget.
-    cut: WorkerAnswer | None = None  # The first answer that was cut off. It counts if none is whole.
-    saved_usd = 0.0
-    cooling_down: Worker | None = None  # The first worker that was passed over for its cooldown.
-    while left:
-        candidate = left.popleft()
-        chosen = candidate.worker
-        worker_call = WorkerCall(
-            context,
-            chosen,
-            request,
-            attempts,
-            counts_as_call=counts,
-            waits_for_cooldown=candidate.waits_for_cooldown,
-        )
-        if stream is not None:
-            worker_call.stream_to(stream, tries)
+    answers: list[WorkerAnswer] = []
+    in_cooldown: list[Worker] = []
+    while candidates:
+        candidate = candidates.popleft()
+        # Once a worker was called, what follows continues the same call of the budget.
+        counts_as_call = not failures and all(answer.reply.cached for answer in answers)
         try:
-            reply = await context.dispatcher.reply_or_call(chosen, request, worker_call.run)
-            reply = replace(reply, text=remove_fences(reply.text, request.fence_mark))
+            reply = await _reply(
+                context, candidate, request, log, make_listeners, counts_as_call=counts_as_call
+            )
         except RefusalError as refusal:
-            if cut is None:
+            if not answers:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
             break
         except WorkerError as error:
-            counts = False
-            failures.append(f"{chosen.profile.name}: {error}")
-            if (
-                not candidate.waits_for_cooldown
-                and context.dispatcher.channel(chosen).breaker.state != "closed"
-            ):
-                cooling_down = cooling_down or chosen
+            failures.append(f"{candidate.worker.profile.name}: {error}")
+            if candidate.was_passed_over(context):
+                in_cooldown.append(candidate.worker)
+            if in_cooldown and not (candidates or answers):
+                # No fallback answered, so wait until the first worker's cooldown ends.
+                candidates.append(_Candidate(in_cooldown[0], waits_for_cooldown=True))
+                in_cooldown.clear()
         else:
-            profile = chosen.profile
-            spent = _spent_on(reply, profile)
-            saved_usd += spent.saved_usd
-            counts = counts and reply.cached
-            answered = WorkerAnswer(profile.name, reply, replace(spent, saved_usd=saved_usd))
-            if not _is_cut(answered, request) or (cut is None and not left):
-                return answered
-            _mark_cut(attempts, answered, lost=True)
-            cut = cut or answered
-            cut = replace(cut, spent=replace(cut.spent, saved_usd=saved_usd))
-        if not left and cooling_down is not None and cut is None:
-            # No fallback answered, so wait until the worker's cooldown ends.
-            left.append(_Candidate(cooling_down, waits_for_cooldown=True))
-            cooling_down = None
-    if cut is None:
+            reply = replace(reply, text=remove_fences(reply.text, request.fence_mark))
+            profile = candidate.worker.profile
+            answer = WorkerAnswer(profile.name, reply, _spent_on(reply, profile))
+            answers.append(answer)
+            if not _is_cut(answer, request) or (len(answers) == 1 and not candidates):
+                return _with_all_savings(answer, answers)
+            log.mark_cut(answer.worker, replace(answer.spent, saved_usd=0.0))
+    if not answers:
         return FailedCall(" ".join(failures), refused=False)
-    _mark_cut(attempts, cut, lost=False)
-    return cut
+    log.mark_cut(answers[0].worker, Spent())
+    return _with_all_savings(answers[0], answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +99,49 @@ class _Candidate:
     waits_for_cooldown: bool
     """Whether the call waits for the worker if it is in cooldown."""
 
+    def was_passed_over(self, context: QuestionContext) -> bool:
+        """Whether its call, which failed, did not wait for its cooldown."""
+        return (
+            not self.waits_for_cooldown and context.dispatcher.channel(self.worker).breaker.state != "closed"
+        )
 
-def _chain(pool: Pool, worker: Worker) -> Iterator[Worker]:
+
+def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
     """The worker and its fallbacks; a pool has no cycle of fallbacks."""
     following: Worker | None = worker
     while following is not None:
-        yield following
-        following = pool.fallback(following)
+        fallback = pool.fallback(following)
+        yield _Candidate(following, waits_for_cooldown=fallback is None)
+        following = fallback
+
+
+def _reply(
+    context: QuestionContext,
+    candidate: _Candidate,
+    request: Request,
+    log: AttemptLog,
+    make_listeners: MakeListeners | None,
+    *,
+    counts_as_call: bool,
+) -> Awaitable[Reply]:
+    """The reply of one worker, from the response cache if it is there."""
+    worker, cache = candidate.worker, context.dispatcher.cache
+    call = WorkerCall(
+        context,
+        worker,
+        request,
+        log,
+        counts_as_call=counts_as_call,
+        waits_for_cooldown=candidate.waits_for_cooldown,
+        make_listeners=make_listeners,
+    )
+    return call.run() if cache is None else cache.get_or_call(worker, request, call.run)
+
+
+def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> WorkerAnswer:
+    """The answer that counts, with the dollars that the response cache saved for all."""
+    saved_usd = sum(given.spent.saved_usd for given in answers)
+    return replace(answer, spent=replace(answer.spent, saved_usd=saved_usd))
 
 
 def _spent_on(reply: Reply, profile: Profile) -> Spent:
@@ -139,27 +155,8 @@ def _spent_on(reply: Reply, profile: Profile) -> Spent:
     return Spent(reply.usage, usd, unpriced=made and not usd and profile.price == Price())
 
 
-def _is_cut(answered: WorkerAnswer, request: Request) -> bool:
+def _is_cut(answer: WorkerAnswer, request: Request) -> bool:
     """Whether the worker's own max_tokens cut the answer off. If the caller set a limit, a cut is what the caller
     wants.
     """
-    return answered.reply.finish == "length" and request.options.max_tokens is None
-
-
-def _mark_cut(attempts: list[Attempt], answered: WorkerAnswer, *, lost: bool) -> None:
-    """Record the attempt whose answer was cut off as a failed one (kind "length").
-
-    Args:
-        lost: whether its tokens and dollars are those of the attempt, and not of the call's answer.
-    """
-    for place in reversed(range(len(attempts))):
-        attempt = attempts[place]
-        if attempt.worker == answered.worker and attempt.error_kind in (None, "length"):
-            attempts[place] = attempt.model_copy(
-                update={
-                    "error_kind": "length",
-                    "error": "The answer was cut off at max_tokens.",
-                    "spent": replace(answered.spent, saved_usd=0.0) if lost else Spent(),
-                }
-            )
-            return
+    return answer.reply.finish == "length" and request.options.max_tokens is None

@@ -14,7 +14,7 @@ from typing import Literal, Self
 
 from pydantic import Field, PrivateAttr, field_validator
 
-from podium.calls import CallContext, Dispatcher, Ledger, WorkerCall
+from podium.calls import AttemptLog, CallContext, Dispatcher, Ledger, WorkerCall
 from podium.errors import GraderError, WorkerError
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.extraction import AnswerPlace, extract
@@ -137,9 +137,10 @@ async def ask_judge(
     """
     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
     own = replace(context, dispatcher=channels)
-    call = WorkerCall(own, worker, request, [], counts_as_call=True, waits_for_cooldown=True)
+    call = WorkerCall(own, worker, request, AttemptLog(), counts_as_call=True, waits_for_cooldown=True)
+    cache = context.dispatcher.cache
     try:
-        reply = await context.dispatcher.reply_or_call(worker, request, call.run)
+        reply = await (call.run() if cache is None else cache.get_or_call(worker, request, call.run))
     except WorkerError as error:
         raise GraderError(f"The judge {worker.profile.name!r} did not answer: {error}") from None
     return reply.text

@@ -1,0 +1,45 @@
+"""The tries of one call. What a try took stands here if its answer does not count, and else in the answer alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from podium.trace import Attempt
+from podium.types import Spent
+
+
+class AttemptLog(list[Attempt]):
+    """The tries of a call and of its fallbacks, in the order in which they ended, also those that were cancelled."""
+
+    def mark_cut(self, worker: str, spent: Spent) -> None:
+        """Count the answer of a worker as a failure, since its own max_tokens cut it off.
+
+        Args:
+            spent: what the try took, if the answer does not count; otherwise nothing.
+        """
+        self._mark_last(
+            lambda attempt: attempt.worker == worker and attempt.error_kind in (None, "length"),
+            kind="length",
+            error="The answer was cut off at max_tokens.",
+            spent=spent,
+        )
+
+    def mark_lost(self, spent: Spent, *, hedge: bool) -> None:
+        """Count an answer as cancelled, since the other try was answered at the same moment. Both were paid for.
+
+        Args:
+            hedge: whether the second try lost.
+        """
+        self._mark_last(
+            lambda attempt: attempt.hedge == hedge and attempt.error_kind is None,
+            kind="cancelled",
+            error="The other try was answered first.",
+            spent=spent,
+        )
+
+    def _mark_last(self, is_meant: Callable[[Attempt], bool], *, kind: str, error: str, spent: Spent) -> None:
+        for place, attempt in reversed(list(enumerate(self))):
+            if is_meant(attempt):
+                update = {"error_kind": kind, "error": error, "spent": spent}
+                self[place] = attempt.model_copy(update=update)
+                return
