@@ -53,7 +53,7 @@ async def test_a_start_that_knows_other_levels_is_refused(
 ) -> None:
     settings = make_settings(write_start(tmp_path / "start", levels=levels), cost_weights=cost_weights)
     async with preflight(settings, None) as found:
-        (refusal,) = (str(one) for one in found.refusals if "levels" in str(one))
+        (refusal,) = (str(one) for one in found.problems if "levels" in str(one))
     assert f"knows {levels} levels" in refusal
     assert f"has {len(cost_weights)};" in refusal
 

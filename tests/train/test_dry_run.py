@@ -79,7 +79,7 @@ def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[st
     assert dry_run(config, "--json", "grpo.eval_every=2", "grpo.eval_questions=3") == 0
     told = json.loads(capsys.readouterr().out)
 
-    assert told["refusals"] == []
+    assert told["problems"] == []
     assert told["workers"]["plans"] == 16 + 3  # Of the batches, and of one evaluation.
     assert told["workers"]["cost_usd"]["low"] < told["workers"]["cost_usd"]["likely"]
     assert told["gpu"]["memory"]["weights"] > 0

@@ -26,7 +26,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.checkpoints import read_model
-from podium.train.shared_prefix.engine import refusals
+from podium.train.shared_prefix.engine import find_problems
 
 
 def rows(folder: Path) -> list[dict]:
@@ -120,7 +120,7 @@ async def test_a_run_stopped_while_going_on_gives_its_newest_checkpoints_policy(
             raise InterruptionError
 
     with pytest.raises(InterruptionError):
-        await run(tmp_path / "run", start, SHORT, on_row=stop)
+        await run(tmp_path / "run", start, SHORT, on_metrics=stop)
     (newest,) = (tmp_path / "run" / "checkpoints").glob("[0-9]*")
     assert newest.name == f"{SHORT.save_every:06d}"
     await run(tmp_path / "run", start, hurried)
@@ -175,7 +175,7 @@ async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> N
     (made.path / "chat_template.jinja").write_text("{{ messages[-1].content }} Plan:")
     start = Checkpoint.read(made.path)
     assert start.uses_chat_template
-    assert refusals(make_settings(start), start, 1) == []
+    assert find_problems(make_settings(start), start, 1) == []
     codec = ChatCodec(AutoTokenizer.from_pretrained(start.path))
     policy = await run(tmp_path / "run", start, codec=codec)
     rewards = [row["reward"] for row in rows(tmp_path / "run")]
@@ -185,10 +185,10 @@ async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> N
 
 def test_what_the_engine_cannot_train_is_refused(start: Checkpoint) -> None:
     settings = make_settings(start)
-    assert refusals(settings, start, 1) == []
+    assert find_problems(settings, start, 1) == []
     changed = settings.model_copy(update={"grpo": SETTINGS.model_copy(update={"loss_type": "dapo"})})
     endless = Checkpoint(start.path, {**start.config, "eos_token_id": None}, start.prompt)
-    said = " ".join(map(str, refusals(changed, endless, 1)))
+    said = " ".join(map(str, find_problems(changed, endless, 1)))
     assert all(key in said for key in ("loss_type", "no token that ends"))
 
 

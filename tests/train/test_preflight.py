@@ -35,7 +35,7 @@ price = {{ input = 1000.0, output = 2000.0 }}
 def inspect(settings: Settings, folder: Path | None = None, **options: Any) -> list[str]:
     async def refusals() -> list[str]:
         async with preflight(TrainSettings.model_validate(settings), folder, **options) as found:
-            return [str(refusal) for refusal in found.refusals]
+            return [str(refusal) for refusal in found.problems]
 
     return asyncio.run(refusals())
 
@@ -203,7 +203,7 @@ def test_a_run_scored_by_a_service_is_held_to_the_services_prompts(settings: Set
                 async with preflight(TrainSettings.model_validate(chosen), None) as one:
                     assert one.workers is None
                     assert one.longest_prompt > 100
-                    found.append([str(refusal) for refusal in one.refusals])
+                    found.append([str(refusal) for refusal in one.problems])
             return found[0], found[1]
 
     fits, too_long = asyncio.run(refusals())
@@ -236,9 +236,9 @@ async def test_a_service_is_asked_for_prompts_together_and_by_rank_0_alone(
         async with serve_session(session, drain_s=0) as url, asyncio.timeout(60):
             served = experiment.model_copy(update={"scoring_url": url})
             async with preflight(served, None, ranks=2, calls_workers=False) as found:
-                assert (found.refusals, session.asked) == ([], 0)
+                assert (found.problems, session.asked) == ([], 0)
             async with preflight(served, None, ranks=2) as found:
-                assert (found.refusals, session.asked) == ([], 20)
+                assert (found.problems, session.asked) == ([], 20)
 
 
 def test_a_model_on_the_hub_is_described_without_its_weights(

@@ -74,7 +74,7 @@ def test_each_iteration_is_told_with_the_time_to_the_nearer_end(
     run = RunFolder.open(tmp_path / "run", settings)
     progress = Progress(said.append, noun="plans")
     recorder = Recorder(settings, run=run, progress=progress)
-    recorder.begin(0)
+    recorder.resume(0)
     recorder.record([], loss=0.0, seconds={"sample": 10.0}, evaluation=None)
     assert said[0] == f"Training {tmp_path / 'run'}: 4 iterations"
     assert said[1].startswith("iteration    1/4  reward 0.000  valid   0.0%")

@@ -33,10 +33,10 @@ def test_a_plan_earns_its_own_reward_and_a_share_of_the_next_rounds() -> None:
 
     set_rewards(samples, discount=0.25)
 
-    assert [sample.reward for sample in samples if sample.row.round == 0] == pytest.approx(
+    assert [sample.reward for sample in samples if sample.group.round == 0] == pytest.approx(
         [row[2] for row in TABLE]
     )
-    assert [sample.reward for sample in samples if sample.row.round == 1] == [row[3] for row in TABLE]
+    assert [sample.reward for sample in samples if sample.group.round == 1] == [row[3] for row in TABLE]
 
 
 def test_a_rollout_that_ended_in_its_first_round_has_its_own_reward_alone() -> None:

@@ -6,7 +6,13 @@ import pytest
 from pydantic import ValidationError
 
 from podium.errors import ConfigError
-from podium.train.schedule import ScheduledGroup, generate_tasks, has_generated_tasks, rows_by_label, schedule
+from podium.train.schedule import (
+    ScheduledGroup,
+    generate_tasks,
+    groups_by_label,
+    has_generated_tasks,
+    schedule,
+)
 from podium.train.settings import CurriculumStage, GRPOSettings, TrainSettings
 
 
@@ -43,7 +49,7 @@ def test_the_seed_names_the_order() -> None:
 def test_the_same_task_twice_in_a_batch_has_two_labels() -> None:
     rows = rows_of(["a"], iterations=1, questions=3, rounds=1, seed=0)
 
-    assert len(rows_by_label(rows)) == 3
+    assert len(groups_by_label(rows)) == 3
 
 
 def hops_of(curriculum: tuple[CurriculumStage, ...]) -> list[set[int]]:

@@ -207,7 +207,7 @@ async def run(
     grpo: GRPOSettings = SETTINGS,
     *,
     scoring: Callable[[ScoringSession], Any] = Unreliable,
-    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
+    on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     pool: Pool = POOL,
     codec: PromptCodec | None = None,
     **settings: Any,
@@ -221,7 +221,7 @@ async def run(
         made,
         run=RunFolder.open(folder, made, changeable=CHANGEABLE_ON_RESUME),
         progress=Progress(lambda line: None, noun="plans"),
-        on_row=on_row,
+        on_metrics=on_metrics,
     )
     prepared = PreparedTraining(pool, start, None, codec or Codec.of(start), session.tasks)
     job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
@@ -236,4 +236,4 @@ def _die(row: Mapping[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(run(Path(sys.argv[1]), Checkpoint.read(sys.argv[2]), SHORT, on_row=_die))
+    asyncio.run(run(Path(sys.argv[1]), Checkpoint.read(sys.argv[2]), SHORT, on_metrics=_die))

@@ -14,7 +14,7 @@ from tinker_cookbook.rl.types import EnvGroupBuilder, RLDataset, RLDatasetBuilde
 from tinker_cookbook.tokenizer_utils import get_tokenizer
 
 from podium.errors import PodiumError
-from podium.scoring import Client, RolloutRequest, Score, Scoring
+from podium.scoring import Client, RolloutRequest, Score, ScoringBackend
 from podium.types import Message
 from podium_tinker.env import PodiumEnv
 
@@ -23,19 +23,20 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class EndingScoring:
-    """A `Scoring` whose errors end the process: the cookbook would leave one group after the other out, and sample on.
+    """A `ScoringBackend` whose errors end the process: the cookbook would leave one group after the other out, and
+    sample on.
 
     The budget is spent, the service is gone, or has other tasks: no later rollout would fare better.
     """
 
-    scoring: Scoring
+    scoring: ScoringBackend
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """See `Scoring.prompt`."""
+        """See `ScoringBackend.prompt`."""
         return await _or_end(self.scoring.prompt(request))
 
     async def score(self, request: RolloutRequest) -> Score:
-        """See `Scoring.score`."""
+        """See `ScoringBackend.score`."""
         return await _or_end(self.scoring.score(request))
 
 
@@ -50,7 +51,7 @@ async def _or_end(answer: Awaitable[T]) -> T:
 class PodiumGroupBuilder(EnvGroupBuilder):
     """The rollouts of one question in one batch."""
 
-    scoring: Scoring
+    scoring: ScoringBackend
     renderer: Renderer
     task: str
     group: str
@@ -66,7 +67,7 @@ class PodiumGroupBuilder(EnvGroupBuilder):
 class PodiumDataset(RLDataset):
     """Batches of groups; each epoch has an order of its own, and what does not fill a batch is left out of it."""
 
-    scoring: Scoring
+    scoring: ScoringBackend
     renderer: Renderer
     tasks: tuple[str, ...]
     groups_per_batch: int

@@ -15,7 +15,7 @@ from tinker_cookbook.renderers import Renderer
 from tinker_cookbook.renderers.base import get_text_content
 from tinker_cookbook.rl.types import Action, ActionExtra, Env, Metrics, StepResult
 
-from podium.scoring import RolloutRequest, Score, Scoring
+from podium.scoring import RolloutRequest, Score, ScoringBackend
 from podium.types import Message
 
 
@@ -30,7 +30,7 @@ class PodiumEnv(Env):
         request: names the rollout, without plans.
     """
 
-    def __init__(self, scoring: Scoring, renderer: Renderer, request: RolloutRequest) -> None:
+    def __init__(self, scoring: ScoringBackend, renderer: Renderer, request: RolloutRequest) -> None:
         self._scoring = scoring
         self._renderer = renderer
         self._request = request

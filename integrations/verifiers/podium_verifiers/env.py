@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 import verifiers.v1 as vf
 
-from podium.scoring import RolloutRequest, Score, Scoring
+from podium.scoring import RolloutRequest, Score, ScoringBackend
 
 GROUP = "verifiers"
 """The rollouts of a task are one group, and so meet one pool, however often the task comes."""
@@ -31,7 +31,9 @@ class PodiumEnv(vf.Env[PodiumEnvConfig]):
     async def start(self) -> None:
         self._open = AsyncExitStack()
         self._rollouts: Counter[str] = Counter()
-        self._scoring: Scoring = await self._open.enter_async_context(self.config.taskset.open_scoring())
+        self._scoring: ScoringBackend = await self._open.enter_async_context(
+            self.config.taskset.open_scoring()
+        )
 
     async def stop(self) -> None:
         await self._open.aclose()

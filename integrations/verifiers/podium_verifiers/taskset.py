@@ -13,7 +13,7 @@ import verifiers.v1 as vf
 
 from podium.calls import Dispatcher
 from podium.errors import ConfigError
-from podium.scoring import Client, Scoring, ScoringSettings, SyncClient, open_session
+from podium.scoring import Client, ScoringBackend, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool
 from podium.workers.pool import Pool
@@ -53,7 +53,7 @@ class PodiumConfig(vf.TasksetConfig):
         return pool
 
     @asynccontextmanager
-    async def open_scoring(self) -> AsyncIterator[Scoring]:
+    async def open_scoring(self) -> AsyncIterator[ScoringBackend]:
         """The service's client, or a session in this process."""
         if self.url is not None:
             async with Client(self.url, **self.client_options) as client:

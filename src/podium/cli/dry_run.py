@@ -41,23 +41,23 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         run_budget_usd=calls.run_budget_usd,
         weights=False,
         on_warning=warnings.append,
-    ) as prepared:
-        result = forecast(settings, prepared, ranks=ranks.size)
+    ) as checks:
+        result = forecast(settings, checks, ranks=ranks.size)
         if not json:
             _print_forecast(console, settings, result, calls.run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
-        if not result.refusals and prepared.pool is not None and prepared.tasks:
-            trial = Trial.of(prepared.pool, prepared.tasks)
+        if not result.problems and checks.pool is not None and checks.tasks:
+            trial = Trial.of(checks.pool, checks.tasks)
             if not json:
                 _print_announcement(console, trial)
-            with open_calls(calls, prepared.pool) as dispatcher:
+            with open_calls(calls, checks.pool) as dispatcher:
                 trials = await trial.run(dispatcher)
             if not json:
                 _print_trials(console, trials)
     if json:
         document = asdict(result) | {"hours": result.hours, "warnings": warnings}
         print(json_.dumps(document | {"trials": [asdict(trial) for trial in trials]}))
-    return 1 if result.refusals or not all(trial.answered for trial in trials) else 0
+    return 1 if result.problems or not all(trial.answered for trial in trials) else 0
 
 
 def _print_forecast(
@@ -88,10 +88,10 @@ def _print_forecast(
             f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",
         )
     _print_gpu(console, result)
-    if result.refusals:
+    if result.problems:
         console.print()
-        print_sentence(console, f"This run would be refused, for {counted(len(result.refusals), 'reason')}:")
-        for number, refusal in enumerate(result.refusals, start=1):
+        print_sentence(console, f"This run would be refused, for {counted(len(result.problems), 'reason')}:")
+        for number, refusal in enumerate(result.problems, start=1):
             print_sentence(console, f"{number}. {refusal}")
 
 

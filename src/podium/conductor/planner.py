@@ -129,6 +129,8 @@ class Conductor:
         if self._cost_sensitivity is None:
             return self._prompt
         level = math.floor(self._cost_sensitivity)
+        # "thrift" was the name of cost sensitivity; another word would give questions other levels than in published
+        # results.
         drawn = Random(f"thrift/{request.question.text[:SEED_PREFIX_CHARS]}").random()
         level += drawn < self._cost_sensitivity - level
         return self._prompt.model_copy(update={"cost_sensitivity": level})

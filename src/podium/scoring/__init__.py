@@ -1,7 +1,7 @@
 """The scoring service: runs, grades and rewards plans for every trainer, rank and environment."""
 
 from podium.scoring.client import Client, SyncClient
-from podium.scoring.protocol import RolloutRequest, Score, Scoring, SessionInfo
+from podium.scoring.protocol import RolloutRequest, Score, ScoringBackend, SessionInfo
 from podium.scoring.session import ScoringSession, open_session
 from podium.scoring.settings import ScoringSettings
 
@@ -9,7 +9,7 @@ __all__ = [
     "Client",
     "RolloutRequest",
     "Score",
-    "Scoring",
+    "ScoringBackend",
     "ScoringSession",
     "ScoringSettings",
     "SessionInfo",

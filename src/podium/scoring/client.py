@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Client:
-    """A `Scoring` over HTTP.
+    """A `ScoringBackend` over HTTP.
 
     Args:
         url: the service's address, as `podium score-server` prints it.

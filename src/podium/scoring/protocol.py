@@ -1,7 +1,7 @@
 """The requests of a trainer to the scoring service, and the replies: values that cross a process boundary as JSON.
 
-`ScoringSession` answers in this process, `Client` sends requests to a service over HTTP. Both are a `Scoring`, so a
-trainer, an environment or a notebook does not know which of them it has.
+`ScoringSession` answers in this process, `Client` sends requests to a service over HTTP. Both are a `ScoringBackend`,
+so a trainer, an environment or a notebook does not know which of them it has.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _KINDS: tuple[type[PodiumError], ...] = (BudgetError, ConfigError, UsageError, S
 """The kinds of errors; each class stands before its base classes."""
 
 
-class Scoring(Protocol):
+class ScoringBackend(Protocol):
     """Writes prompts, runs plans and rewards them. Concurrent calls are safe."""
 
     async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:

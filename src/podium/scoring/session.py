@@ -115,7 +115,7 @@ class ScoringSession:
             return None
         past_rounds: tuple[PastRound, ...] = ()
         if request.plans:
-            rollout = await self._roll(request, task)
+            rollout = await self._run_rollout(request, task)
             if rollout.infrastructure_failed or is_finished(rollout.trace, self.settings.rounds):
                 return None
             past_rounds = past_rounds_of(rollout.trace)
@@ -150,7 +150,7 @@ class ScoringSession:
                 f"A rollout of {len(request.plans)} plans cannot be scored: this session has rounds = "
                 f"{self.settings.rounds}."
             )
-        rollout = await self._roll(request, task)
+        rollout = await self._run_rollout(request, task)
         self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
         if rollout.infrastructure_failed:
             return _left_out(rollout)
@@ -186,7 +186,7 @@ class ScoringSession:
             return settings.reward
         return settings.reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
 
-    async def _roll(self, request: RolloutRequest, task: Task) -> Rollout:
+    async def _run_rollout(self, request: RolloutRequest, task: Task) -> Rollout:
         """Run the rollout. If it was just scored, reuse it for the prompt of its next round."""
         rolled = trace_id(request)
         if rolled in self._rolled:

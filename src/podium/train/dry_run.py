@@ -79,7 +79,7 @@ class Forecast:
     """What is known of a run before it begins."""
 
     iterations: int
-    refusals: tuple[str, ...]
+    problems: tuple[str, ...]
     tasks: int
     longest_prompt: int
     """Tokens of the longest prompt of a first round."""
@@ -97,11 +97,11 @@ class Forecast:
         return self.iterations * (self.gpu.generation_s + self.gpu.update_s + workers) / 3600
 
 
-def forecast(settings: TrainSettings, checked: Preflight, *, ranks: int = 1) -> Forecast:
+def forecast(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> Forecast:
     """Estimate what a run will need from what its preflight found."""
     plans = settings.plans
     workers = None
-    if (estimate := checked.workers) is not None:
+    if (estimate := checks.workers) is not None:
         workers = WorkerForecast(
             plans=plans,
             calls=estimate.workload.calls * plans,
@@ -113,21 +113,21 @@ def forecast(settings: TrainSettings, checked: Preflight, *, ranks: int = 1) -> 
         )
     return Forecast(
         iterations=settings.grpo.iterations,
-        refusals=tuple(map(str, checked.refusals)),
-        tasks=len(checked.tasks),
-        longest_prompt=checked.longest_prompt,
+        problems=tuple(map(str, checks.problems)),
+        tasks=len(checks.tasks),
+        longest_prompt=checks.longest_prompt,
         workers=workers,
-        gpu=_forecast_gpu(settings, checked, ranks),
+        gpu=_forecast_gpu(settings, checks, ranks),
     )
 
 
-def _forecast_gpu(settings: TrainSettings, checked: Preflight, ranks: int) -> GPUForecast | None:
-    shape = SHAPES.get(settings.start) if checked.start is None else ModelShape.sizes(checked.start.config)
+def _forecast_gpu(settings: TrainSettings, checks: Preflight, ranks: int) -> GPUForecast | None:
+    shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
     if shape is None:
         return None
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    training = TrainingSize.of(settings, shape, checked.longest_prompt or PROMPT_TOKENS)
+    training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
     return GPUForecast(
         gpu=gpu,
         seen=seen is not None,

@@ -1,9 +1,9 @@
 """What an engine gets for a run of either stage, and how one is opened by its name.
 
-An engine is a function `train(job)` and its `refusals`: for GRPO in the module `podium.train.<name>.engine`, for the
-supervised stage in `podium.train.<name>.sft`. It writes completions (`Rollouts.run` asks it through a `Sampler`),
-computes the loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards, evaluations and
-rows are made outside, in the same way for both engines.
+An engine is a function `train(job)` and its `find_problems`: for GRPO in the module `podium.train.<name>.engine`, for
+the supervised stage in `podium.train.<name>.sft`. It writes completions (`RolloutCollector.run` asks it through a
+`Sampler`), computes the loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards,
+evaluations and rows are made outside, in the same way for both engines.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podium.train.evaluation import PolicyEvaluation
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
-from podium.train.rollouts import PromptCodec, Rollouts
+from podium.train.rollouts import PromptCodec, RolloutCollector
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import EngineName, TrainSettings
 
@@ -31,12 +31,12 @@ MAX_PARAMETERS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """The settings, folder and start that both stages need on each rank."""
+    """The settings, folder and initial checkpoint that both stages need on each rank."""
 
     settings: TrainSettings
     folder: Path
     """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
-    start: Checkpoint
+    initial_checkpoint: Checkpoint
     tokenizer: Any
     """The tokenizer of transformers. Is None in GRPO where the codec needs no chat template."""
 
@@ -54,8 +54,8 @@ class TrainingJob(_Job):
     """One run of GRPO, on this rank."""
 
     codec: PromptCodec
-    rows: Sequence[ScheduledGroup]
-    rollouts: Rollouts
+    groups: Sequence[ScheduledGroup]
+    rollouts: RolloutCollector
     recorder: Recorder
     evaluation: PolicyEvaluation | None
 
@@ -94,7 +94,9 @@ class TrainingEngine(Protocol[Job_contra]):
     open_ranks: Callable[[], Ranks]
     """Finds the processes that train together."""
 
-    def refusals(self, settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+    def find_problems(
+        self, settings: TrainSettings, start: Checkpoint | None, ranks: int
+    ) -> list[PodiumError]:
         """The reasons why the engine cannot train this run. `start` is None if it could not be found."""
         ...
 
@@ -104,7 +106,7 @@ class TrainingEngine(Protocol[Job_contra]):
         Raises:
             BudgetError: the dollars of the run or the day are spent; the same call continues from the last checkpoint.
             ConfigError, CheckpointError: the start or the state cannot be used.
-            TrainingInterruptedError: `Rollouts.stop` was set.
+            TrainingInterruptedError: `RolloutCollector.stop` was set.
         """
         ...
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.rollout.collapse import collapse_figures
 from podium.train.metrics import batch_figures
-from podium.train.rollouts import Rollouts, SampledCompletion, Sampler
+from podium.train.rollouts import RolloutCollector, SampledCompletion, Sampler
 from podium.train.schedule import ScheduledGroup
 
 _REPORTED = (*collapse_figures(()), "calls", "cost_usd", "dropped")
@@ -27,7 +27,9 @@ class PolicyEvaluation:
         batch_size: rollouts that a rank makes together.
     """
 
-    def __init__(self, tasks: Sequence[str], rollouts: Rollouts, *, seed: int, batch_size: int) -> None:
+    def __init__(
+        self, tasks: Sequence[str], rollouts: RolloutCollector, *, seed: int, batch_size: int
+    ) -> None:
         self._rollouts = rollouts
         self._questions = [
             [

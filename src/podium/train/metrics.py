@@ -26,7 +26,7 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """
     written = [sample for sample in samples if sample.tokens]
     of_score = [
-        (sample.score, question_kind(sample.row.task))
+        (sample.score, question_kind(sample.group.task))
         for sample in written
         if sample.score is not None and sample.score.reward is not None
     ]
@@ -72,7 +72,7 @@ def tracked_figures(row: dict[str, Any]) -> dict[str, float]:
 def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
     """The score of each rollout's last round that could be scored."""
     latest: dict[tuple[str, int], Score] = {}
-    for sample in sorted(samples, key=lambda sample: sample.row.round):
+    for sample in sorted(samples, key=lambda sample: sample.group.round):
         if sample.score is not None and sample.score.reward is not None:
             latest[sample.key] = sample.score
     return list(latest.values())
@@ -81,7 +81,7 @@ def _last_scores(samples: Sequence[SampledCompletion]) -> list[Score]:
 def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
     groups: dict[Any, list[float]] = {}
     for sample in samples:
-        group = groups.setdefault(sample.row, [])
+        group = groups.setdefault(sample.group, [])
         if sample.reward is not None:
             group.append(sample.reward)
     return list(groups.values())

@@ -18,7 +18,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import Client, RolloutRequest, Scoring, ScoringSession
+from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.sqlite_files import default_path
 from podium.tasks import Task
@@ -58,9 +58,9 @@ class PreparedTraining:
 class Preflight:
     """The parts of a run that could be opened, and the reasons to refuse it."""
 
-    refusals: list[PodiumError] = field(default_factory=list)
+    problems: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """The workers. One that cannot be called is an `UnreadyWorker` in it, and there is a refusal for it."""
+    """The workers. One that cannot be called is an `UnreadyWorker` in it, and there is a problem for it."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
@@ -77,22 +77,22 @@ class Preflight:
         Raises:
             PodiumError: the refusal; or a UsageError that lists them all.
         """
-        if len(self.refusals) == 1:
-            raise self.refusals[0]
-        if self.refusals:
-            listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.refusals, start=1))
-            raise UsageError(f"This run has {len(self.refusals)} problems: {listed}")
+        if len(self.problems) == 1:
+            raise self.problems[0]
+        if self.problems:
+            listed = " ".join(f"({number}) {error}" for number, error in enumerate(self.problems, start=1))
+            raise UsageError(f"This run has {len(self.problems)} problems: {listed}")
         assert self.pool is not None
         assert self.start is not None
         assert self.codec is not None
         return PreparedTraining(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
-        """Call `make`. Returns its result; if it raises a PodiumError, adds that to the refusals and returns None."""
+        """Call `make`. Returns its result; if it raises a PodiumError, adds that to the problems and returns None."""
         try:
             return make()
         except PodiumError as error:
-            self.refusals.append(error)
+            self.problems.append(error)
             return None
 
 
@@ -118,48 +118,46 @@ async def preflight(
             more. A resumed run is not, since its folder may hold the answers.
         weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
     """
-    checked = Preflight()
+    checks = Preflight()
     if folder is not None:
-        checked.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
-    _open_model(checked, settings, weights=weights)
+        checks.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+    _open_model(checks, settings, weights=weights)
     if settings.prompt.levels != len(settings.cost_weights):
-        checked.refusals.append(
+        checks.problems.append(
             ConfigError(
                 f"The prompt knows {settings.prompt.levels} levels of cost sensitivity and cost_weights has "
                 f"{len(settings.cost_weights)}; give one weight for each level.",
                 ("cost_weights",),
             )
         )
-    checked.refusals += settings_of_other_engine(settings)
-    checked.refusals += open_engine(settings.engine).refusals(settings, checked.start, ranks)
-    checked.pool = checked.attempt(
-        lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt)
-    )
+    checks.problems += settings_of_other_engine(settings)
+    checks.problems += open_engine(settings.engine).find_problems(settings, checks.start, ranks)
+    checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))
     try:
-        if checked.pool is not None and calls_workers and settings.scoring_url is not None:
-            await _check_service(checked, settings)
-        elif checked.pool is not None and calls_workers:
-            await _check_questions(checked, settings, checked.pool, on_warning)
+        if checks.pool is not None and calls_workers and settings.scoring_url is not None:
+            await _check_service(checks, settings)
+        elif checks.pool is not None and calls_workers:
+            await _check_questions(checks, settings, checks.pool, on_warning)
             begun = folder is not None and (folder / "config.json").is_file()
             if run_budget_usd is not None and not begun:
-                _check_budget(checked, settings, run_budget_usd)
-        yield checked
+                _check_budget(checks, settings, run_budget_usd)
+        yield checks
     finally:
-        if checked.pool is not None:
-            await checked.pool.close()
+        if checks.pool is not None:
+            await checks.pool.close()
 
 
-def _open_model(checked: Preflight, settings: TrainSettings, *, weights: bool) -> None:
-    start = checked.attempt(lambda: find_start(settings, weights=weights))
+def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) -> None:
+    start = checks.attempt(lambda: find_start(settings, weights=weights))
     if start is None:
         return
-    checked.start = start
+    checks.start = start
     if settings.prompt.style == "brief" and settings.engine == "shared_prefix":
-        checked.codec = checked.attempt(lambda: open_codec(settings, start, None))
+        checks.codec = checks.attempt(lambda: open_codec(settings, start, None))
         return
-    checked.tokenizer = checked.attempt(lambda: open_tokenizer(settings, start))
-    if checked.tokenizer is not None:
-        checked.codec = checked.attempt(lambda: open_codec(settings, start, checked.tokenizer))
+    checks.tokenizer = checks.attempt(lambda: open_tokenizer(settings, start))
+    if checks.tokenizer is not None:
+        checks.codec = checks.attempt(lambda: open_codec(settings, start, checks.tokenizer))
 
 
 def open_client(settings: TrainSettings) -> Client:
@@ -174,10 +172,10 @@ def open_client(settings: TrainSettings) -> Client:
     return Client(settings.scoring_url, key=key, settings=settings)
 
 
-async def _check_service(checked: Preflight, settings: TrainSettings) -> None:
+async def _check_service(checks: Preflight, settings: TrainSettings) -> None:
     """Check the prompts of the run's scoring service. The service itself checks its pool, tasks and budget."""
     if settings.grpo.eval_every:
-        checked.refusals.append(
+        checks.problems.append(
             ConfigError(
                 "grpo.eval_every: a scoring service has the training questions alone; set grpo.eval_every = 0, or "
                 "leave out scoring_url."
@@ -185,32 +183,32 @@ async def _check_service(checked: Preflight, settings: TrainSettings) -> None:
         )
     try:
         async with open_client(settings) as client:
-            await _check_prompts(checked, settings, client, await client.task_ids())
+            await _check_prompts(checks, settings, client, await client.task_ids())
     except PodiumError as error:
-        checked.refusals.append(error)
+        checks.problems.append(error)
 
 
 async def _check_questions(
-    checked: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
+    checks: Preflight, settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]
 ) -> None:
     """Check the workers, tasks and prompts, and estimate what plans cost."""
-    checked.refusals += [
+    checks.problems += [
         ConfigError(f"{settings.pool}: worker {worker.profile.name!r} cannot be called: {worker.reason}")
         for worker in pool
         if isinstance(worker, UnreadyWorker)
     ]
-    checked.tasks = checked.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
+    checks.tasks = checks.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
     if settings.grpo.eval_every:
         size = settings.grpo.eval_questions
-        checked.evaluated = checked.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
-    session = checked.attempt(
-        lambda: ScoringSession(settings, checked.tasks, pool, Dispatcher(), evaluated=checked.evaluated)
+        checks.evaluated = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}
+    session = checks.attempt(
+        lambda: ScoringSession(settings, checks.tasks, pool, Dispatcher(), evaluated=checks.evaluated)
     )
-    if session is None or not checked.tasks:
+    if session is None or not checks.tasks:
         return
-    await _check_prompts(checked, settings, session, [*checked.tasks, *checked.evaluated])
-    checked.workers = estimate_workers(
-        settings, pool, list(checked.tasks.values()), past=checked.attempt(_past) or {}
+    await _check_prompts(checks, settings, session, [*checks.tasks, *checks.evaluated])
+    checks.workers = estimate_workers(
+        settings, pool, list(checks.tasks.values()), past=checks.attempt(_past) or {}
     )
 
 
@@ -226,37 +224,33 @@ def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str],
 
 
 async def _check_prompts(
-    checked: Preflight, settings: TrainSettings, scoring: Scoring, tasks: Iterable[str]
+    checks: Preflight, settings: TrainSettings, scoring: ScoringBackend, tasks: Iterable[str]
 ) -> None:
     """Refuse a run in which a prompt of a first round leaves no room for a plan."""
     where = ""
     remaining = iter(tasks)
     while part := list(islice(remaining, _CONCURRENT_PROMPTS)):
         lengths = await asyncio.gather(
-            *(_prompt_tokens(scoring, task, checked.codec) for task in part), return_exceptions=True
+            *(_prompt_tokens(scoring, task, checks.codec) for task in part), return_exceptions=True
         )
         for task, length in zip(part, lengths, strict=True):
             if isinstance(length, BaseException):
                 raise length
-            if length > checked.longest_prompt:
-                checked.longest_prompt, where = length, task
+            if length > checks.longest_prompt:
+                checks.longest_prompt, where = length, task
     room = settings.grpo.max_tokens
-    if (
-        checked.codec is None
-        or checked.start is None
-        or checked.longest_prompt + room <= checked.start.context
-    ):
+    if checks.codec is None or checks.start is None or checks.longest_prompt + room <= checks.start.context:
         return
-    checked.refusals.append(
+    checks.problems.append(
         ConfigError(
-            f"The prompt of {where} has {checked.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that "
-            f"exceeds the {checked.start.context:,} that the model can read. Show fewer examples (prompt.examples) or "
+            f"The prompt of {where} has {checks.longest_prompt:,} tokens; with grpo.max_tokens = {room:,} that "
+            f"exceeds the {checks.start.context:,} that the model can read. Show fewer examples (prompt.examples) or "
             "fewer workers (pool_sampling), or take a model with a longer context."
         )
     )
 
 
-async def _prompt_tokens(scoring: Scoring, task: str, codec: PromptCodec | None) -> int:
+async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec | None) -> int:
     messages = await scoring.prompt(RolloutRequest(task=task, seed="check")) or ()
     if codec is None:
         return sum(estimate_tokens(message.content) for message in messages)
@@ -269,12 +263,12 @@ def _past() -> Mapping[str, PastAnswers]:
     return past_answers(store) if store.is_file() else {}
 
 
-def _check_budget(checked: Preflight, settings: TrainSettings, budget_usd: float) -> None:
-    if checked.workers is None:
+def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:
+    if checks.workers is None:
         return
-    first = checked.workers.workload.cost_usd.times(settings.batch)
+    first = checks.workers.workload.cost_usd.times(settings.batch)
     if first.likely > budget_usd:
-        checked.refusals.append(
+        checks.problems.append(
             ConfigError(
                 f"The first batch of {settings.batch} plans is likely to cost ${first.likely:,.2f} "
                 f"(${first.low:,.2f} to ${first.high:,.2f}), and --run-budget-usd is ${budget_usd:,.2f}: give more, "

@@ -21,7 +21,7 @@ class Recorder:
 
     Args:
         run: the run's folder, or None on a rank that writes nothing.
-        on_row: called with each row as soon as it is written.
+        on_metrics: called with each row as soon as it is written.
     """
 
     def __init__(
@@ -30,21 +30,21 @@ class Recorder:
         *,
         run: RunFolder | None,
         progress: Progress,
-        on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
+        on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     ) -> None:
         self._settings = settings
         self._run = run
         self._rows = None if run is None else run.rows()
         self.progress = progress
-        self._on_row = on_row
+        self._on_metrics = on_metrics
         self._earlier: list[dict[str, Any]] = []
         """All rows of the run so far, including those that were written before it was resumed."""
         self._idle_iterations = 0
         self._elapsed_s = 0.0
         self._done = 0
 
-    def begin(self, iterations: int) -> None:
-        """Keep the rows of the iterations that the newest checkpoint holds."""
+    def resume(self, iterations: int) -> None:
+        """Continue after `iterations`, which the newest checkpoint holds. Rows of later ones are removed."""
         self._done = iterations
         if self._run is not None and self._rows is not None:
             self._rows.truncate(iterations)
@@ -56,7 +56,7 @@ class Recorder:
             )
         self.progress.begin(self._plans_until(iterations))
 
-    def start(self, iteration: int) -> None:
+    def start_iteration(self, iteration: int) -> None:
         """Show in the progress lines that this iteration begins."""
         self.progress.phase(
             f"iteration {iteration + 1}/{self._settings.grpo.iterations}", self._plans_until(iteration)
@@ -115,7 +115,7 @@ class Recorder:
         self._elapsed_s += sum(phases.values())
         if self._rows is not None:
             self._rows.append(row)
-            self._on_row(row)
+            self._on_metrics(row)
             self.progress.say(self._line(row))
             if row["alarms"] and not (row["iteration"] % 10):
                 self.progress.say(f"Iteration {self._done}: {' '.join(row['alarms'])}")

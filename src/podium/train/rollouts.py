@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from podium.errors import PodiumError
-from podium.scoring import RolloutRequest, Score, Scoring
+from podium.scoring import RolloutRequest, Score, ScoringBackend
 from podium.scoring.protocol import ErrorReply
 from podium.train.ranks import Ranks
 from podium.train.schedule import ScheduledGroup
@@ -39,7 +39,7 @@ class PromptCodec(Protocol):
 class SampledCompletion:
     """One completion of a batch, and what became of it."""
 
-    row: ScheduledGroup
+    group: ScheduledGroup
     rollout: int
     """The number of the rollout in its group; its rounds share it."""
     plans: tuple[str, ...] = ()
@@ -60,12 +60,12 @@ class SampledCompletion:
     @property
     def key(self) -> tuple[str, int]:
         """The name of the rollout, which all of its rounds share."""
-        return self.row.seed, self.rollout
+        return self.group.seed, self.rollout
 
     def request(self, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
         """The request to the scoring session for this rollout."""
         return RolloutRequest(
-            task=self.row.task, seed=self.row.seed, rollout=self.rollout, plans=plans, cut=cut
+            task=self.group.task, seed=self.group.seed, rollout=self.rollout, plans=plans, cut=cut
         )
 
 
@@ -106,10 +106,10 @@ class TrainingInterruptedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Rollouts:
+class RolloutCollector:
     """Adds prompts, completions, scores and rewards to samples."""
 
-    scoring: Scoring
+    scoring: ScoringBackend
     loop: asyncio.AbstractEventLoop
     """The event loop in which the scoring session lives."""
     codec: PromptCodec
@@ -156,7 +156,7 @@ class Rollouts:
             seconds["sample"] += sampled_s
             seconds["score"] += scored_s
         set_rewards(samples, self.discount)
-        if self.gate is not None and not greedy and any(sample.row.iteration == 0 for sample in samples):
+        if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in samples):
             self.gate(self.ranks.gather([*samples]))
         return seconds
 
@@ -170,8 +170,8 @@ class Rollouts:
         greedy: bool,
     ) -> tuple[float, float]:
         """Take the samples through one round. Returns the seconds until the last token, and those after it."""
-        earlier = {sample.key: sample for sample in samples if sample.row.round == round_number - 1}
-        current = [sample for sample in samples if sample.row.round == round_number]
+        earlier = {sample.key: sample for sample in samples if sample.group.round == round_number - 1}
+        current = [sample for sample in samples if sample.group.round == round_number]
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
 
         def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
@@ -214,8 +214,8 @@ class Rollouts:
 
         groups: dict[Any, list[SampledCompletion]] = {}
         for sample in current:
-            if not sample.row.round:
-                groups.setdefault(sample.row, []).append(sample)  # One prompt for the whole group.
+            if not sample.group.round:
+                groups.setdefault(sample.group, []).append(sample)  # One prompt for the whole group.
             elif (before := earlier[sample.key]).score is not None and not before.score.finished:
                 sample.plans = (*before.plans, self.codec.decode(before.tokens))
                 groups[sample.key] = [sample]
@@ -260,10 +260,10 @@ def set_rewards(samples: Sequence[SampledCompletion], discount: float | Literal[
     failed there says nothing of the earlier plan. (The paper, section 3.2; its code.) Without a discount every round
     has the reward of the whole rollout, or none if a round of it could not be scored.
     """
-    by_rollout = {(*sample.key, sample.row.round): sample for sample in samples}
-    for sample in sorted(samples, key=lambda sample: -sample.row.round):
+    by_rollout = {(*sample.key, sample.group.round): sample for sample in samples}
+    for sample in sorted(samples, key=lambda sample: -sample.group.round):
         score = sample.score
-        later = by_rollout.get((*sample.key, sample.row.round + 1))
+        later = by_rollout.get((*sample.key, sample.group.round + 1))
         if score is None:
             sample.reward = None
         elif discount == "none":

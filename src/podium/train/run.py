@@ -20,7 +20,7 @@ from podium.calls import Dispatcher
 from podium.errors import PodiumError
 from podium.rollout.run_data import RunData
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import Client, Scoring
+from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
 from podium.train.engine import TrainingEngine, TrainingJob, open_engine
@@ -30,7 +30,7 @@ from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.recorder import Recorder
-from podium.train.rollouts import Rollouts, TrainingInterruptedError
+from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
@@ -42,7 +42,7 @@ async def run_grpo(
     *,
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     run_budget_usd: float | None = None,
-    on_row: Callable[[Mapping[str, Any]], None] = lambda row: None,
+    on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
@@ -50,7 +50,7 @@ async def run_grpo(
     Refuses what `preflight` finds before it calls a worker.
 
     Args:
-        on_row: called with the row of each iteration as soon as it is written.
+        on_metrics: called with the row of each iteration as soon as it is written.
         say: prints a warning or a line of progress; called from a thread too.
         run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
 
@@ -68,9 +68,9 @@ async def run_grpo(
         calls_workers=ranks.first,
         run_budget_usd=run_budget_usd,
         on_warning=tell,
-    ) as checked:
-        ranks.run_on_first(checked.require)
-        prepared = checked.require()
+    ) as checks:
+        ranks.run_on_first(checks.require)
+        prepared = checks.require()
         local = ranks.first and settings.scoring_url is None  # A scoring service has the questions elsewhere.
         run = ranks.run_on_first(
             lambda: RunFolder.open(
@@ -83,7 +83,7 @@ async def run_grpo(
         async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:
             with Progress(tell, noun="plans", total=settings.plans) as progress:
                 progress.phase("loading the model")
-                recorder = Recorder(settings, run=run, progress=progress, on_row=on_row)
+                recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
                 job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
                 await run_in_thread(engine, job)
         if ranks.first:
@@ -96,7 +96,7 @@ async def run_grpo(
 class ScoredTasks:
     """A scoring session, and the ids of the tasks that it can score."""
 
-    scoring: Scoring
+    scoring: ScoringBackend
     tasks: Sequence[str]
     """Ids of the training questions."""
     evaluated: Sequence[str] = ()
@@ -115,7 +115,7 @@ def make_job(
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
     offered = [name for name in prepared.pool.names if name not in settings.pool_sampling.without]
     gate = partial(check_gate, settings, offered)
-    rollouts = Rollouts(
+    rollouts = RolloutCollector(
         scored.scoring,
         asyncio.get_running_loop(),
         prepared.codec,
@@ -134,10 +134,10 @@ def make_job(
     return TrainingJob(
         settings,
         folder,
-        start=prepared.start,
+        initial_checkpoint=prepared.start,
         tokenizer=prepared.tokenizer,
         codec=prepared.codec,
-        rows=schedule(settings, scored.tasks),
+        groups=schedule(settings, scored.tasks),
         rollouts=rollouts,
         recorder=recorder,
         evaluation=evaluation,

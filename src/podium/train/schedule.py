@@ -1,6 +1,6 @@
 """Assigns a task and a round to each group of samples, before the run starts, and names what the groups draw.
 
-The engines take the rows in order, so a resumed run continues with the same rows.
+The engines take the groups in order, so a resumed run continues with the same groups.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ScheduledGroup:
 
 
 def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGroup]:
-    """All rows of a run, in order. The rounds of a question are consecutive rows, so that one rank has them all.
+    """All groups of a run, in order. The rounds of a question are consecutive groups, so that one rank has them all.
 
     Each task comes once before any comes again, in a new order in each pass. Generated tasks come in the order in which
     `generate_tasks` drew them.
@@ -52,16 +52,16 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
             Random(f"tasks/{settings.seed}/turn {epoch}").shuffle(shuffled)
         return shuffled
 
-    rows = []
+    groups = []
     for iteration in range(settings.grpo.iterations):
         for question in range(settings.grpo.questions):
             epoch, place = divmod(iteration * settings.grpo.questions + question, len(tasks))
             name = f"train/{settings.seed}/{iteration}/{question}"
-            rows += [
+            groups += [
                 ScheduledGroup(iteration, question, round_, order(epoch)[place], name)
                 for round_ in range(settings.rounds)
             ]
-    return rows
+    return groups
 
 
 def has_generated_tasks(settings: TrainSettings) -> bool:
@@ -97,40 +97,41 @@ def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
     return tasks
 
 
-def rows_by_label(rows: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
-    """The rows by their labels, which TRL passes around as prompts."""
-    return {row.label: row for row in rows}
+def groups_by_label(groups: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
+    """The groups by their labels, which TRL passes around as prompts."""
+    return {group.label: group for group in groups}
 
 
 class IterationSeeds(RolloutSeeds):
     """Draws named by a run's seed and the iteration. Rollouts of evaluations draw as `RolloutSeeds` says.
 
     Args:
-        rows: the schedule of the run.
+        groups: the schedule of the run.
         seed: the seed of the run.
     """
 
-    def __init__(self, rows: Sequence[ScheduledGroup], seed: int) -> None:
-        self._rows = {row.seed: row for row in rows}
+    def __init__(self, groups: Sequence[ScheduledGroup], seed: int) -> None:
+        self._groups = {group.seed: group for group in groups}
         self._seed = seed
 
     def pool(self, request: RolloutRequest) -> str:
         """The seed of the pool: the run's seed, the iteration and the task."""
-        row = self._rows.get(request.seed)
-        return super().pool(request) if row is None else f"{self._seed}/{row.iteration}/{request.task}"
+        group = self._groups.get(request.seed)
+        return super().pool(request) if group is None else f"{self._seed}/{group.iteration}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
         """The level of cost sensitivity. The questions of an iteration draw theirs in turn from one generator."""
-        row = self._rows.get(request.seed)
-        if row is None:
+        group = self._groups.get(request.seed)
+        if group is None:
             return super().level(request, levels)
-        random = Random(f"train/{self._seed}/{row.iteration}/thrift")
-        return [random.randrange(levels) for _ in range(row.question + 1)][-1]
+        # "thrift" was the name of cost sensitivity; another word would draw other levels than published runs had.
+        random = Random(f"train/{self._seed}/{group.iteration}/thrift")
+        return [random.randrange(levels) for _ in range(group.question + 1)][-1]
 
     def calls(self, request: RolloutRequest) -> str:
         """The seed of the workers' calls: the run's seed, iteration, task, question and rollout."""
-        row = self._rows.get(request.seed)
-        if row is None:
+        group = self._groups.get(request.seed)
+        if group is None:
             return super().calls(request)
-        name = f"train/{self._seed}/{row.iteration}"
-        return f"{name}/{request.task}/{row.question}/{request.rollout}"
+        name = f"train/{self._seed}/{group.iteration}"
+        return f"{name}/{request.task}/{group.question}/{request.rollout}"

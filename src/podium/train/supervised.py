@@ -49,14 +49,14 @@ def run_sft(
     """
     engine = open_supervised_engine(settings.engine)
     ranks = engine.open_ranks()
-    for refusal in engine.refusals(settings, None, ranks.size):
+    for refusal in engine.find_problems(settings, None, ranks.size):
         raise refusal  # Before anything is fetched.
     with ExitStack() as opened:
         progress = Progress(say if ranks.first else lambda line: None, noun="examples")
         opened.enter_context(progress)
         progress.phase("opening the model")
         start = find_start(settings)
-        for refusal in engine.refusals(settings, start, ranks.size):
+        for refusal in engine.find_problems(settings, start, ranks.size):
             raise refusal
         pool = open_pool(settings.pool, ready=False)  # No worker is called: none needs its key.
         opened.callback(lambda: asyncio.run(pool.close()))

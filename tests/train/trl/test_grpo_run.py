@@ -50,7 +50,7 @@ def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
     train: Any, settings: Settings, plain_run: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(_CrashError):
-        train(settings, "halves", on_row=_crash)
+        train(settings, "halves", on_metrics=_crash)
     assert len(_rows(tmp_path / "halves")) == 2  # The second one's weights are lost.
 
     halves = train(settings, "halves")

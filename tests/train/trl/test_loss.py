@@ -45,7 +45,7 @@ async def test_a_batch_with_a_dropped_rollout_has_the_formulas_loss_and_gradient
     start = Checkpoint.read(settings["start"])
     job = make_trl_job(experiment, tmp_path, Table(), ["one"])
     run = TRLRun(job)
-    job.recorder.begin(0)
+    job.recorder.resume(0)
     await asyncio.to_thread(run.trainer.train)
 
     (row,) = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

@@ -33,9 +33,9 @@ from podium.train.settings import TrainSettings
 from podium.train.shared_prefix.checkpoints import Checkpoints
 from podium.train.shared_prefix.sft import batch_of
 from podium.train.supervised import encode_examples, run_sft
+from podium.train.trl.engine import find_problems as grpo_problems
 from podium.train.trl.engine import grpo_config, trl_arguments
-from podium.train.trl.engine import refusals as refusals_of_grpo
-from podium.train.trl.sft import refusals as refusals_of_sft
+from podium.train.trl.sft import find_problems as sft_problems
 from podium.train.trl.sft import sft_config
 from podium.types import Message, Question
 from podium.workers.pool import Pool
@@ -359,8 +359,8 @@ def test_both_trainers_multiply_in_the_dtype_of_the_run(
     experiment = TrainSettings.model_validate(settings | {"dtype": dtype, "trl": trl})
     if expected is None:
         (key,) = trl
-        for refusals in (refusals_of_grpo, refusals_of_sft):
-            assert [error.where for error in refusals(experiment, None, 1)] == [("trl", key)]
+        for find_problems in (grpo_problems, sft_problems):
+            assert [error.where for error in find_problems(experiment, None, 1)] == [("trl", key)]
     else:
         assert grpo_config(experiment, tmp_path, 1).bf16 is expected
         assert sft_config(experiment, tmp_path, 1, context=100).bf16 is expected

@@ -14,7 +14,7 @@ from trl.generation import vllm_generation
 
 from podium.scoring import RolloutRequest, Score
 from podium.train.ranks import Ranks as OneRank
-from podium.train.rollouts import Rollouts, SampledCompletion
+from podium.train.rollouts import RolloutCollector, SampledCompletion
 from podium.train.schedule import ScheduledGroup
 from podium.train.trl.sampler import TRLSampler
 from podium.types import Message
@@ -138,7 +138,7 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
 
     def work(rank: int) -> None:
         stop = threading.Event()
-        rollouts = Rollouts(
+        rollouts = RolloutCollector(
             Echoed(),
             loop,
             Codec(),
@@ -154,4 +154,4 @@ async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
 
     for sample in [sample for group in groups for sample in group]:
         reward = None if sample.score is None else sample.score.reward
-        assert reward == (None if sample.too_long else 1.0), sample.row.task
+        assert reward == (None if sample.too_long else 1.0), sample.group.task

@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.rollout.run_folder import RunFolder
-from podium.scoring import Scoring
+from podium.scoring import ScoringBackend
 from podium.train.engine import TrainingJob
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
@@ -22,7 +22,7 @@ from scripted_team import open_team
 
 
 def make_trl_job(
-    settings: TrainSettings, folder: Path, scoring: Scoring, tasks: Sequence[str]
+    settings: TrainSettings, folder: Path, scoring: ScoringBackend, tasks: Sequence[str]
 ) -> TrainingJob:
     start = Checkpoint.read(settings.start)
     tokenizer = AutoTokenizer.from_pretrained(start.path)

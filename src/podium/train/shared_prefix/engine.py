@@ -33,18 +33,18 @@ from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_r
 open_ranks = Ranks
 
 
-def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why this engine cannot train the run with GRPO: its loss, or its start."""
     if settings.grpo.loss_type in LOSSES:
-        return refusals_of_start(start)
+        return start_problems(start)
     unknown = ConfigError(
         f"grpo.loss_type = {settings.grpo.loss_type!r}: the engine shared_prefix has {', '.join(LOSSES)}.",
         ("grpo", "loss_type"),
     )
-    return [unknown, *refusals_of_start(start)]
+    return [unknown, *start_problems(start)]
 
 
-def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
+def start_problems(start: Checkpoint | None) -> list[PodiumError]:
     """The reasons why this engine cannot train a checkpoint, in either stage."""
     reasons: list[PodiumError] = []
     if start is None:
@@ -68,13 +68,13 @@ def refusals_of_start(start: Checkpoint | None) -> list[PodiumError]:
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model."""
     settings, recorder = job.settings.grpo, job.recorder
-    model = open_model(job.start, job.settings.dtype)
+    model = open_model(job.initial_checkpoint, job.settings.dtype)
     reference = ReferencePolicy(model, settings.temperature) if settings.beta else None
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
+    checkpoints = Checkpoints(job.checkpoints, job.initial_checkpoint, job.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
-    recorder.begin(done)
+    recorder.resume(done)
     trainer = _Trainer(job, model, optimizer, reference)
     goes_on = not recorder.out_of_time
     while goes_on and done < settings.iterations:
@@ -84,7 +84,12 @@ def train(job: TrainingJob) -> None:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_model(model, job.trained, config=job.start.config, companions=companion_files(job.start.path))
+    write_model(
+        model,
+        job.trained,
+        config=job.initial_checkpoint.config,
+        companions=companion_files(job.initial_checkpoint.path),
+    )
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
@@ -108,23 +113,26 @@ class _Trainer:
         reference: ReferencePolicy | None,
     ) -> None:
         self._job, self._model, self._optimizer, self._reference = job, model, optimizer, reference
-        self._rows = {
-            iteration: list(rows) for iteration, rows in groupby(job.rows, key=lambda row: row.iteration)
+        self._groups = {
+            iteration: list(groups)
+            for iteration, groups in groupby(job.groups, key=lambda group: group.iteration)
         }
-        self._guide = open_guide(job.settings.prompt, job.codec.decode, job.start.config["vocab_size"])
+        self._guide = open_guide(
+            job.settings.prompt, job.codec.decode, job.initial_checkpoint.config["vocab_size"]
+        )
 
     def iterate(self, iteration: int) -> bool:
         """Run one batch of rollouts, update the policy on it, and record both; returns whether the run goes on."""
         job, settings = self._job, self._job.settings.grpo
-        job.recorder.start(iteration)
+        job.recorder.start_iteration(iteration)
         samples = [
-            SampledCompletion(row, rollout)
-            for row in self._rows[iteration]
+            SampledCompletion(group, rollout)
+            for group in self._groups[iteration]
             for rollout in range(job.settings.samples)
         ]
         sampler = GroupSampler(
             self._model,
-            eos_token_ids=job.start.eos_token_ids,
+            eos_token_ids=job.initial_checkpoint.eos_token_ids,
             max_tokens=settings.max_tokens,
             temperature=settings.temperature,
             seed=f"train/{job.settings.seed}/{iteration}/sample",
@@ -189,11 +197,11 @@ def advantages_of(
     of its first, where all rollouts of the question are.
     """
     of_first: dict[tuple[str, int], float | None] = {}
-    for number in sorted({sample.row.round for sample in samples}):
+    for number in sorted({sample.group.round for sample in samples}):
         groups: dict[Any, list[SampledCompletion]] = {}
         for sample in samples:
-            if sample.row.round == number:
-                groups.setdefault(sample.row, []).append(sample)
+            if sample.group.round == number:
+                groups.setdefault(sample.group, []).append(sample)
         if not number or settings.discount != "none":
             advantages = ADVANTAGES[settings.advantage](
                 [[sample.reward for sample in group] for group in groups.values()],
@@ -208,7 +216,7 @@ def advantages_of(
             of_first = of_first or advantage_of
         else:
             advantage_of = of_first
-        for group in grouped_samples([sample for sample in samples if sample.row.round == number]):
+        for group in grouped_samples([sample for sample in samples if sample.group.round == number]):
             yield group, [advantage_of[sample.key] for sample in group]
 
 

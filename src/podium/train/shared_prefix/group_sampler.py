@@ -64,7 +64,7 @@ def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCo
     groups: dict[object, list[SampledCompletion]] = {}
     for completion in samples:
         if completion.prompt:
-            groups.setdefault(completion.row, []).append(completion)
+            groups.setdefault(completion.group, []).append(completion)
     return list(groups.values())
 
 

@@ -17,7 +17,7 @@ from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, write_model
-from podium.train.shared_prefix.engine import open_model, refusals_of_start
+from podium.train.shared_prefix.engine import open_model, start_problems
 from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, step
@@ -25,17 +25,17 @@ from podium.train.shared_prefix.update import adamw, completion_logprobs, learni
 open_ranks = Ranks
 
 
-def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why this engine cannot train the run on examples: settings of TRL, or its start."""
-    return [*settings_of_other_engine(settings), *refusals_of_start(start)]
+    return [*settings_of_other_engine(settings), *start_problems(start)]
 
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model."""
     settings = job.settings.sft
-    model = open_model(job.start, job.settings.dtype)
+    model = open_model(job.initial_checkpoint, job.settings.dtype)
     optimizer = adamw(model)
-    checkpoints = Checkpoints(job.checkpoints, job.start, job.settings.prompt)
+    checkpoints = Checkpoints(job.checkpoints, job.initial_checkpoint, job.settings.prompt)
     latest = checkpoints.latest()
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     steps = math.ceil(settings.epochs * len(job.examples) / settings.batch)
@@ -60,7 +60,12 @@ def train(job: SupervisedJob) -> None:
             checkpoints.save(model, optimizer, done)
         job.progress.learned(loss)
     job.progress.phase("saving the policy")
-    write_model(model, job.trained, config=job.start.config, companions=companion_files(job.start.path))
+    write_model(
+        model,
+        job.trained,
+        config=job.initial_checkpoint.config,
+        companions=companion_files(job.initial_checkpoint.path),
+    )
 
 
 def batch_of(

@@ -1,7 +1,7 @@
 """GRPO with TRL's GRPOTrainer.
 
-TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the rows, the rollouts and the rewards,
-and sends our figures to its trackers.
+TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the groups, the rollouts and the
+rewards, and sends our figures to its trackers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.schedule import rows_by_label
+from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.train.trl.sampler import TRLSampler
@@ -166,7 +166,7 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
     return {key: value for key, value in table.items() if key in accepted}
 
 
-def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run with GRPO: an argument, a setting, or a package that is missing."""
     reasons: list[PodiumError] = []
 
@@ -209,7 +209,7 @@ def train(job: TrainingJob) -> None:
     run = TRLRun(job)
     checkpoint = latest_checkpoint(job.checkpoints)
     passes = job.settings.grpo.num_iterations
-    job.recorder.begin(0 if checkpoint is None else step_of(checkpoint) // passes)
+    job.recorder.resume(0 if checkpoint is None else step_of(checkpoint) // passes)
     run.trainer.remove_callback(PrinterCallback)
     run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
@@ -223,7 +223,7 @@ class TRLRun(TrainerCallback):
     def __init__(self, job: TrainingJob) -> None:
         settings = self._settings = job.settings
         self._job = job
-        self._rows = rows_by_label(job.rows)
+        self._groups = groups_by_label(job.groups)
         self.samples: list[SampledCompletion] = []
         """The samples of the latest batch, of all ranks."""
         self._seconds: dict[str, float] = {}
@@ -234,15 +234,15 @@ class TRLRun(TrainerCallback):
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         try:
             self.trainer = GRPOTrainer(
-                model=str(job.start.path),
+                model=str(job.initial_checkpoint.path),
                 reward_funcs=self._reward,
                 args=grpo_config(settings, job.checkpoints, job.rollouts.ranks.size),
-                train_dataset=Dataset.from_list([{"prompt": row.label} for row in job.rows]),
+                train_dataset=Dataset.from_list([{"prompt": group.label} for group in job.groups]),
                 processing_class=job.tokenizer,
                 callbacks=[self],
                 peft_config=lora_config(settings),
                 quantization_config=quantization(settings),
-                rollout_func=self._roll,
+                rollout_func=self._generate_batch,
             )
         except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
             reason = str(error).strip().partition("\n")[0]
@@ -253,12 +253,12 @@ class TRLRun(TrainerCallback):
                 self.trainer.add_callback(tracker)
         self.sampler = TRLSampler(self.trainer, job.rollouts.stop)
 
-    def _roll(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """TRL's rollout function: the batch of the rows that `prompts` name, each as often as it has samples."""
+    def _generate_batch(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
+        """TRL's rollout function: the batch of the groups that `prompts` name, each as often as it has samples."""
         first = trainer.accelerator.process_index * len(prompts)
-        # Ranks hold parts of the batch in order, and samples of one row stand together.
+        # Ranks hold parts of the batch in order, and samples of one group stand together.
         samples = [
-            SampledCompletion(self._rows[label], (first + place) % trainer.num_generations)
+            SampledCompletion(self._groups[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
         ]
         max_samples = len(prompts) // self._settings.rounds
@@ -284,7 +284,7 @@ class TRLRun(TrainerCallback):
         passes = self._settings.grpo.num_iterations
         if state.global_step % passes == 0:  # The first pass over a batch also generates it.
             self._began = time.perf_counter()
-            self._job.recorder.start(state.global_step // passes)
+            self._job.recorder.start_iteration(state.global_step // passes)
 
     def on_substep_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         control.should_training_stop = control.should_training_stop or self._job.rollouts.stop.is_set()

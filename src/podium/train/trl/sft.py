@@ -45,7 +45,7 @@ _OURS = {
 """Arguments of SFTConfig that Podium sets, and the setting that decides each."""
 
 
-def refusals(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
+def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
     try:
         sft_config(settings, Path(), ranks, context=1)
@@ -58,8 +58,8 @@ def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
     ranks = AcceleratedRanks()
     trainer = SFTTrainer(
-        model=str(job.start.path),
-        args=sft_config(job.settings, job.checkpoints, ranks.size, job.start.context),
+        model=str(job.initial_checkpoint.path),
+        args=sft_config(job.settings, job.checkpoints, ranks.size, job.initial_checkpoint.context),
         train_dataset=make_dataset(job.examples),
         processing_class=job.tokenizer,
         peft_config=lora_config(job.settings),
