@@ -3,8 +3,8 @@ leaves the worker gains and loses: on questions for which it is called otherwise
 
     python lab/runs/decline.py RUN
 
-RUN is the folder of a suite whose pool has `decline` and whose first row leaves the worker (`quarantine_failing`). Only
-questions that came at least 50 after the worker turned bad count; until then the first row may still call it.
+RUN is the folder of a suite whose pool has `degradation` and whose first row leaves the worker (`quarantine_failing`).
+Only questions that came at least 50 after the worker turned bad count; until then the first row may still call it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def left_after(calls: Sequence[bool]) -> int | None:
 def show(run: Path) -> None:
     """A table for each table of the suite with a worker that turns bad."""
     for table in SuiteManifest.load(run / SUITE).tables:
-        decline = table.table.pool.decline
+        decline = table.table.pool.degradation
         if decline is None:
             continue
         worker, begin = decline.worker, decline.at + SOON

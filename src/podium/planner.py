@@ -185,8 +185,8 @@ class Learner(Planner, Protocol):
     """A planner that learns while it serves, from reports of how good its answers were."""
 
     @property
-    def memory(self) -> int:
-        """How many of the latest judged traces it learns from."""
+    def replayed_outcomes(self) -> int:
+        """How many of the latest traces with an outcome it learns from."""
         ...
 
     def learn(self, trace: Trace, score: float) -> None:

@@ -80,7 +80,7 @@ def test_the_list_shows_what_keys_may_do_and_have_spent(podium):
         "rpm": 60,
         "budget_usd": "5/day",
         "spent_usd": 0.25,
-        "held_usd": 0.0,
+        "reserved_usd": 0.0,
         "allow": None,
         "deny": ["opus"],
     }

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.conductor.checkpoint import checkpoint_folder
+from podium.conductor.settings import ConductorSettings
 from podium.evals.fingerprints import digest, fingerprints
 from podium.team.settings import PlannerSettings, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -30,7 +31,8 @@ def test_changed_weights_under_the_same_name_are_another_configuration(tmp_path:
     file.write_text(_POOL)
 
     def found() -> str:
-        planners = [TeamFile(str(file)).read(), TeamSettings().with_checkpoint(str(tmp_path / "before"))]
+        before = TeamSettings(conductor=ConductorSettings(checkpoint=str(tmp_path / "before")))
+        planners = [TeamFile(str(file)).read(), before]
         return digest(fingerprints("world", str(file), open_pool(str(file)), planners))
 
     seen = [found()]

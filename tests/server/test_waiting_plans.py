@@ -17,7 +17,7 @@ from podium.server import approval
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller, Keys, open_register
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.team import Runner
@@ -98,7 +98,7 @@ async def test_a_plan_that_is_cancelled_before_it_begins_to_run_leaves_its_trace
     service.plans.add(plan, keep=True)
     approved = ApprovedPlan.of(plan, request)
     await background.start(
-        OpenedQuestion(service, request, ANN, Runner(approved.planner(pool), pool), (plan.id,), approved)
+        PreparedQuestion(service, request, ANN, Runner(approved.planner(pool), pool), (plan.id,), approved)
     )
     assert [await background.has(plan.id, caller) for caller in (ANN, BOB)] == [True, False]
     await background.cancel(plan.id)

@@ -17,7 +17,7 @@ from podium.recordings import RecordedResponse, Recording
 from podium.recordings.files import to_batch
 from podium.recordings.model import RecordedWorker, RecordingHeader
 from podium.rollout import run_rollout
-from podium.rollout.run_data import grader_settings
+from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks import Grade, open_tasks
 from podium.tasks.recorded import UNJUDGED, RecordedGrader, RecordedTasks
 from podium.team import Runner

@@ -11,7 +11,7 @@ from podium.cli.drawing import print_trace
 from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import find_team
-from podium.cli.team_options import AskOptions, Keys
+from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
@@ -24,7 +24,7 @@ from podium.trace.serialization import to_json
 async def ask(
     question: str,
     /,
-    *keys: Keys,
+    *keys: Overrides,
     team: AskOptions = AskOptions(),
     no_store: Flag = False,
     seed: str | None = None,

@@ -14,7 +14,7 @@ from rich.text import Text
 from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import FoundTeam
-from podium.cli.team_options import Keys, PlannerOptions
+from podium.cli.team_options import Overrides, PlannerOptions
 from podium.cli.terminal import open_console
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile
@@ -31,7 +31,7 @@ class ResolvedSetting:
     """The file and its line, the override, or the variable; empty for a default."""
 
 
-def show(*keys: Keys, team: PlannerOptions = PlannerOptions(), json: Flag = False) -> int:
+def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag = False) -> int:
     """Show every setting of the team with its value, and where it comes from: a line of the file, the command line, a
     variable of the environment, or the default. Shows a file that is not trusted too, and says so.
 

@@ -15,14 +15,14 @@ from podium.cli.options import Flag
 from podium.cli.questions import check_size
 from podium.cli.suite import SuiteRunner
 from podium.cli.team_file import find_team
-from podium.cli.team_options import EvalOptions, Keys
+from podium.cli.team_options import EvalOptions, Overrides
 from podium.conductor.settings import SOURCES
 from podium.config import load
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError
+from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.manifest import tables_of
-from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.suite_settings import CHANGEABLE, SuiteRun, SuiteSettings
 from podium.rollout.run_folder import RunFolder, replace_file
 from podium.rows import is_table
@@ -36,7 +36,7 @@ _OF_SUITES = frozenset({"cache", "day_budget_usd", "run_budget_usd"})
 
 
 def compare_planners(
-    *keys: Keys,
+    *keys: Overrides,
     team: EvalOptions = EvalOptions(),
     run: Path | None = None,
     declare: str | None = None,
@@ -124,7 +124,7 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
     pool = open_pool(team)
     settings = default_suite(team, pool, file.overrides, untrained=untrained, seed=seed)
     (table,) = tables_of(settings)
-    opened = OpenedTable.of_pool(table, pool, team)
+    opened = ComparisonInputs.of_pool(table, pool, team)
 
     def begin() -> None:
         written = settings.model_dump(mode="json", exclude_unset=True, exclude_none=True)
@@ -143,7 +143,7 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
     async def answer() -> None:
         try:
             runner.show(
-                *await runner.answer(settings, begin=begin, open_calls=open_calls, opened_table=opened)
+                *await runner.answer(settings, begin=begin, open_calls=open_calls, open_inputs=opened)
             )
         finally:
             await opened.pool.close()

@@ -145,7 +145,7 @@ def _document(key: StoredKey, spending: KeySpending) -> dict[str, object]:
         "rpm": caller.rpm,
         "budget_usd": None if caller.allowance is None else str(caller.allowance),
         "spent_usd": None if caller.allowance is None else spending.spent / NANO_PER_USD,
-        "held_usd": None if caller.allowance is None else spending.reserved / NANO_PER_USD,
+        "reserved_usd": None if caller.allowance is None else spending.reserved / NANO_PER_USD,
         "allow": caller.allow,
         "deny": caller.deny,
     }

@@ -15,7 +15,7 @@ from podium.cli.drawing import draw_workflow
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, ranged, seconds
 from podium.cli.team_file import find_team
-from podium.cli.team_options import AskOptions, Keys
+from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
@@ -32,7 +32,7 @@ _RANGE = ("low", "likely", "high")
 async def plan(
     question: str,
     /,
-    *keys: Keys,
+    *keys: Overrides,
     team: AskOptions = AskOptions(),
     response_tokens: int = ASSUMED_TOKENS,
     seed: str | None = None,

@@ -24,7 +24,7 @@ from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Keys, TeamOptions
+from podium.cli.team_options import Overrides, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
@@ -51,7 +51,7 @@ class _Listed:
 
 
 def list_workers(
-    *keys: Keys,
+    *keys: Overrides,
     team: TeamOptions = TeamOptions(),
     store: Annotated[
         Path | None, Parameter(help="An SQLite file of traces: also show each worker's calls in it.")
@@ -72,7 +72,7 @@ def list_workers(
 
 
 def check(
-    *keys: Keys,
+    *keys: Overrides,
     team: TeamOptions = TeamOptions(),
     timeout: float | None = None,
     json: Flag = False,

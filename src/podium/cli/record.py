@@ -19,7 +19,7 @@ from podium.cli.printable import counted, dollars
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size, open_questions
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Keys, RunOptions
+from podium.cli.team_options import Overrides, RunOptions
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import build
 from podium.errors import NoTasksError, RunMismatchError, UsageError
@@ -27,7 +27,7 @@ from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
 from podium.recordings import SPLITS, header_path, require_pyarrow, unfinished_path
-from podium.rollout.run_data import RunData, value_digest
+from podium.rollout.data_fingerprint import DataFingerprint, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
 from podium.tasks import ALL_TASKS, Task, TaskSet
 from podium.tasks.open import splits_of
@@ -44,7 +44,7 @@ _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 def record(
     out: Path,
     /,
-    *keys: Keys,
+    *keys: Overrides,
     team: RunOptions = RunOptions(),
     tasks: str,
     split: str | None = None,
@@ -99,7 +99,7 @@ def record(
         # Also where its model is served: under one name there may be another model.
         "workers": {
             name: about | {"identity": value_digest(workers.named(name).identity)}
-            for name, about in RunData.of((), workers).workers.items()
+            for name, about in DataFingerprint.of((), workers).workers.items()
         },
         "tasks": tasks,
         "split": split,

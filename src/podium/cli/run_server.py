@@ -19,8 +19,7 @@ from tempfile import TemporaryDirectory
 from podium.cli.event_loop import run_event_loop
 from podium.errors import UsageError
 from podium.server.app import create_app
-from podium.server.keys.keys import Keys as ServerKeys
-from podium.server.keys.keys import open_register, require_keys
+from podium.server.keys.keys import Keys, open_register, require_keys
 from podium.server.process_group import ServerProcess, run_group
 from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
 from podium.server.service import Service
@@ -107,7 +106,7 @@ async def _open_service(
     async with AsyncExitStack() as opened:
         traces = open_store(place, alone=process is None)
         opened.push_async_callback(traces.close)
-        keys = ServerKeys(open_register(place))
+        keys = Keys(open_register(place))
         opened.push_async_callback(keys.close)
         await require_keys(settings.serve.host, keys)
         await keys.refresh()

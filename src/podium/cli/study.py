@@ -21,7 +21,7 @@ from podium.cli.compose import (
 )
 from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
-from podium.cli.team_options import Keys
+from podium.cli.team_options import Overrides
 from podium.errors import UsageError
 from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.recordings.importers.traces import read_traces
@@ -49,7 +49,7 @@ class ShadowOptions:
 
 
 def study(
-    *keys: Keys,
+    *keys: Overrides,
     preset: Preset = "team",
     tasks: str | None = None,
     split: str | None = None,

@@ -17,9 +17,9 @@ from podium.errors import StoreError, UsageError
 from podium.evals.comparison_table import comparison_markdown, terminal
 from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite
+from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
-from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import COMPARISON, AnswerFiles
 from podium.evals.suite.suite_page import write_report
 from podium.evals.suite.suite_run import accuracy_so_far, answers_left, run_suite
@@ -47,7 +47,7 @@ class SuiteRunner:
         begin: Callable[[], None],
         open_calls: OpenCalls,
         share: bool = True,
-        opened_table: OpenedTable | None = None,
+        open_inputs: ComparisonInputs | None = None,
     ) -> tuple[SuiteManifest, AnswerFiles]:
         """Have all questions answered that have no answer yet.
 
@@ -55,14 +55,14 @@ class SuiteRunner:
             begin: called when all is checked, before anything is written.
             open_calls: opens what all calls share.
             share: whether they do so if nothing costs money. If not, many processes may run.
-            opened_table: the only table, if the caller has opened its workers. Then a run on test need not be declared.
+            open_inputs: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
         Raises:
             UsageError: something cannot run, or a run on test was not declared.
             BudgetError: a spend limit refused a call.
         """
-        manifest = await check_suite(settings, self.run, opened_table)
-        self._check_declared(manifest, needed=opened_table is None)
+        manifest = await check_suite(settings, self.run, open_inputs)
+        self._check_declared(manifest, needed=open_inputs is None)
         begin()
         manifest.save(self.run / SUITE)
         for sentence in (notice for table in manifest.tables for notice in table.notes):
@@ -75,7 +75,7 @@ class SuiteRunner:
         with calls as dispatcher, show_progress() as show:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.run))
             results = await run_suite(
-                manifest, self.run, dispatcher=dispatcher, opened_table=opened_table, on_answer=on_answer
+                manifest, self.run, dispatcher=dispatcher, open_inputs=open_inputs, on_answer=on_answer
             )
         return manifest, results
 

@@ -210,7 +210,7 @@ class EvalOptions(PlannerOptions, RunOptions):
     """How many questions to compare on (eval.questions). Default: 400."""
 
 
-Keys = Annotated[
+Overrides = Annotated[
     str, Parameter(help="Any key of a team file, as budget.calls=3 or worker.large.limits.timeout=60.")
 ]
-"""`key=value` on a command line; `*keys: Keys`."""
+"""`key=value` on a command line; `*keys: Overrides`."""

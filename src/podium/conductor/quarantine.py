@@ -93,7 +93,7 @@ class QuarantinePlanner:
             wrong as what they are given.
     """
 
-    memory = 400
+    replayed_outcomes = 400
     """How many of the latest outcomes a server passes on when it starts."""
 
     def __init__(self, planner: Planner, tools: Collection[str] = ()) -> None:

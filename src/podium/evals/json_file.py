@@ -18,13 +18,13 @@ class JsonFile(Value):
 
     description: ClassVar[str]
     """The kind of value in words, for messages, such as "a comparison"."""
-    only_set: ClassVar[bool] = False
+    exclude_unset: ClassVar[bool] = False
     """Whether fields that were not set are left out: some settings tell what is set from what is left out."""
 
     def save(self, path: Path) -> None:
         """Write it, making the folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, self.model_dump_json(indent=1, exclude_unset=self.only_set).encode() + b"\n")
+        replace_file(path, self.model_dump_json(indent=1, exclude_unset=self.exclude_unset).encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Self:

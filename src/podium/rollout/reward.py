@@ -12,11 +12,12 @@ from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace
 from podium.types import Value
 
-HALF = 0.5
+WRONG_ANSWER_REWARD = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
 
 PENALTY_CAP = 0.49
-"""Less than `HALF`. So, with any weights, a right answer earns more than a wrong one, and a wrong one more than 0."""
+"""Less than `WRONG_ANSWER_REWARD`. So, with any weights, a right answer earns more than a wrong one, and a wrong one
+more than 0."""
 
 
 class RewardSettings(Settings):
@@ -48,12 +49,12 @@ class Reward(Value):
     @property
     def penalty(self) -> float:
         """The penalty for invalid plans of later rounds and for what was spent, at most `PENALTY_CAP`."""
-        return min(HALF - self.format + self.cost + self.calls + self.latency, PENALTY_CAP)
+        return min(WRONG_ANSWER_REWARD - self.format + self.cost + self.calls + self.latency, PENALTY_CAP)
 
     @property
     def total(self) -> float:
         """The reward that training maximises: 0 (no valid plan), in (0, 0.5] (wrong) or in (0.5, 1] (right)."""
-        return HALF + self.correct - self.penalty if self.format else 0.0
+        return WRONG_ANSWER_REWARD + self.correct - self.penalty if self.format else 0.0
 
 
 def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
@@ -66,8 +67,8 @@ def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
         return Reward(format=0.0)
     readable = [_readable(round_) for round_ in trace.rounds]
     return Reward(
-        format=HALF * sum(readable) / len(readable),
-        correct=HALF if grade.correct else 0.0,
+        format=WRONG_ANSWER_REWARD * sum(readable) / len(readable),
+        correct=WRONG_ANSWER_REWARD if grade.correct else 0.0,
         cost=settings.cost * trace.uncached_usd,
         calls=settings.calls * trace.calls,
         latency=settings.latency * trace.critical_path_s,

@@ -16,9 +16,9 @@ from pydantic import Field
 from pydantic_core import PydanticSerializationError
 
 from podium.errors import BudgetError
+from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.rollout.judging import grade_answer
 from podium.rollout.reward import first_plan_is_valid
-from podium.rollout.run_data import grader_settings, value_digest
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace

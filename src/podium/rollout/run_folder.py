@@ -17,7 +17,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ValidationError
 
 from podium.errors import RunMismatchError, StoreError, UsageError
-from podium.rollout.run_data import RunData
+from podium.rollout.data_fingerprint import DataFingerprint
 
 CONFIG, _DATA = "config.json", "data.json"
 TRACES = "traces.sqlite"
@@ -84,7 +84,7 @@ class RunFolder:
         configuration: Mapping[str, Any] | BaseModel,
         *,
         changeable: Collection[str] = (),
-        data: RunData | None = None,
+        data: DataFingerprint | None = None,
     ) -> Self:
         """Begin the run, or resume it if the folder holds a run of the same configuration and data.
 
@@ -134,7 +134,7 @@ class RunFolder:
             )
         return wanted
 
-    def require(self, data: RunData, *, begun: bool = True) -> None:
+    def require(self, data: DataFingerprint, *, begun: bool = True) -> None:
         """Keep the run's questions and workers, or check that they are those that are kept.
 
         Args:
@@ -148,7 +148,7 @@ class RunFolder:
             replace_file(file, data.model_dump_json(indent=2).encode() + b"\n")
             return
         try:
-            changes = RunData.model_validate_json(file.read_bytes()).changes(data)
+            changes = DataFingerprint.model_validate_json(file.read_bytes()).changes(data)
         except (OSError, ValidationError):
             raise RunMismatchError(
                 f"{file} does not say which questions the run has; choose a new folder."

@@ -18,7 +18,7 @@ from uuid import uuid4
 from podium.errors import APIError, PodiumError, StoreError
 from podium.server.keys import Caller
 from podium.server.live import EventLog, EventLogs
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.service import Service
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace
@@ -85,7 +85,7 @@ class BackgroundQuestions:
         self.logs.close()
 
     async def start(
-        self, question: OpenedQuestion, log: EventLog | None = None, *, streams: bool = False
+        self, question: PreparedQuestion, log: EventLog | None = None, *, streams: bool = False
     ) -> None:
         """Keep a question and begin its answer. Returns once it is kept.
 
@@ -251,7 +251,7 @@ class BackgroundQuestions:
 class _BackgroundQuestion:
     """One question that has not ended."""
 
-    question: OpenedQuestion
+    question: PreparedQuestion
     lost: Trace
     """Its trace if this server is killed."""
     logs: tuple[EventLog, ...]
@@ -283,7 +283,7 @@ class _BackgroundQuestion:
         asyncio.get_running_loop().call_soon(cancel)
 
 
-def _lost_trace(question: OpenedQuestion) -> Trace:
+def _lost_trace(question: PreparedQuestion) -> Trace:
     """The trace of a question whose server is killed."""
     request, runner = question.request, question.runner
     return Trace(

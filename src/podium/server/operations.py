@@ -24,8 +24,7 @@ from prometheus_client.registry import Collector
 from podium.errors import APIError
 from podium.server.api_errors import error_responses, forbidden
 from podium.server.in_flight import InFlightRequests
-from podium.server.keys import Caller
-from podium.server.requests import ChatRequest, RequestCaller
+from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.server.streaming import Write
 from podium.team import Event, QuestionEnded
@@ -169,9 +168,8 @@ class Metrics:
         """The counters of one name, by their labels. They are cached: finding one takes longer than counting."""
         return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
-    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
-        """The observer of one question; an `ObserverFactory`."""
-        del trace_id, request, caller
+    def observer(self, *question: object) -> Callable[[Event], None]:
+        """The observer of one question (an `ObserverFactory`). It is the same for all questions."""
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):

@@ -95,7 +95,7 @@ class Body(BodyPart):
     model_config = ConfigDict(json_schema_extra={"additionalProperties": False})
 
 
-class OwnPart(BaseModel):
+class PodiumField(BaseModel):
     """A part that only Podium has. Unknown fields are refused: they are typing errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
@@ -224,7 +224,7 @@ def _inside(document: Any, part: int | str) -> tuple[Any] | None:
 Names = Annotated[ListOf[Name], Field(max_length=1000)]
 
 
-class BudgetLimits(OwnPart):
+class BudgetLimits(PodiumField):
     """Hard limits of one question."""
 
     calls: int | None = Field(default=None, ge=0, le=10**9)
@@ -234,7 +234,7 @@ class BudgetLimits(OwnPart):
     rounds: int | None = Field(default=None, ge=1)
 
 
-class PodiumOptions(OwnPart):
+class PodiumOptions(PodiumField):
     """The object `podium` of a body: what OpenAI's fields cannot say."""
 
     budget: BudgetLimits | None = None

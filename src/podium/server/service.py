@@ -1,7 +1,7 @@
 """The service behind all routes: it has the team, its planners, the store and the keys.
 
 A route turns HTTP into a `ChatRequest`; the service, which knows no HTTP, finds the runner that answers it, and so what
-its caller may use, before anything runs. An `OpenedQuestion` answers."""
+its caller may use, before anything runs. A `PreparedQuestion` answers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from podium.server.api_errors import invalid
 from podium.server.approval import ApprovedPlan, WaitingPlans
 from podium.server.keys import Caller, Keys
 from podium.server.live import EventLogs
-from podium.server.opened_planners import OpenedPlanners
 from podium.server.plan_prices import PlanPrices
+from podium.server.planner_catalogue import PlannerCatalogue
 from podium.server.prompt_caches import CachedConversations
 from podium.server.provider_state import ProviderStates
 from podium.server.requests import ChatRequest
@@ -72,7 +72,7 @@ class Service:
         self.live = EventLogs(peers)
         self.observers = list(observers)
         self.peers = peers
-        self.planners = OpenedPlanners(team, store)
+        self.planners = PlannerCatalogue(team, store)
         self.plans = WaitingPlans(store)
         self.prices = PlanPrices(store)
         self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)

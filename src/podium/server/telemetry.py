@@ -21,9 +21,7 @@ from podium.trace import Trace
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from podium.server.keys import Caller
     from podium.server.otel_spans import SpanExporter
-    from podium.server.requests import ChatRequest
     from podium.workers.pool import Pool
 
 
@@ -101,9 +99,8 @@ class Telemetry:
         self._thread = threading.Thread(target=self._run, name="podium-telemetry", daemon=True)
         self._thread.start()
 
-    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
-        """The observer of one question; an `ObserverFactory`."""
-        del trace_id, request, caller
+    def observer(self, *question: object) -> Callable[[Event], None]:
+        """The observer of one question (an `ObserverFactory`). It is the same for all questions."""
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):

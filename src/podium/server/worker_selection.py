@@ -19,7 +19,7 @@ from podium.types import Profile, Question
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
-    from podium.server.opened_planners import OpenedPlanners
+    from podium.server.planner_catalogue import PlannerCatalogue
     from podium.server.requests import ChatRequest
 
 
@@ -56,7 +56,7 @@ def resolve_model(
     return None, model
 
 
-def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: OpenedPlanners) -> Pool:
+def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners: PlannerCatalogue) -> Pool:
     """The workers that a planner may choose from.
 
     Raises:

@@ -61,7 +61,7 @@ class Runner:
     such a question fails, which is what training and evaluation need."""
 
     @classmethod
-    def alone(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
+    def for_single_worker(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
         """One worker of `pool` that answers each question alone, also without its fallback, which is another worker."""
         return cls(Single(worker), pool.subset([pool.names.index(worker)]), dispatcher=dispatcher)
 

@@ -247,8 +247,3 @@ class TeamSettings(PoolSpec, TeamTables):
         if conductor is not None:
             update["conductor"] = conductor
         return self.model_copy(update=update)
-
-    def with_checkpoint(self, checkpoint: str, cost_sensitivity: float | None = None) -> Self:
-        """The settings of this team, led by a trained Conductor."""
-        choice = PlannerSettings(cost_sensitivity=cost_sensitivity)
-        return self.with_planner(choice, ConductorSettings(checkpoint=checkpoint))

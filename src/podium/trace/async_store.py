@@ -113,7 +113,7 @@ class AsyncTraceStore:
         """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
         return await self._read(self._repository.newest, count)
 
-    async def judged(self, planner: str, count: int) -> tuple[Trace, ...]:
+    async def with_outcomes(self, planner: str, count: int) -> tuple[Trace, ...]:
         """The newest `count` traces of a planner whose answers were judged right or wrong, oldest first."""
         right = await self._read(
             self._repository.newest, count, TraceFilters(planner=planner, outcome="right")

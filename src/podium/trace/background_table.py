@@ -15,7 +15,7 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, Executable, delete, insert, or_, select, update
 
 from podium.trace.async_store import AsyncTraceStore
-from podium.trace.database import now
+from podium.trace.database import SqlNow
 from podium.trace.model import Trace
 from podium.trace.schema import BACKGROUND, DOCUMENTS
 from podium.trace.serialization import DamagedTraceError, read_document, to_json
@@ -53,7 +53,7 @@ class BackgroundTable:
     async def add(self, trace: Trace, holder: str) -> None:
         """Add a response, which the server `holder` makes. `trace` is what it will be if that server ends."""
         values = {"id": trace.id, "owner": trace.owner, "document": to_json(trace), "holder": holder}
-        await self._rows(insert(BACKGROUND).values(**values, heartbeat=now(), begun=0, cancelled=0))
+        await self._rows(insert(BACKGROUND).values(**values, heartbeat=SqlNow(), begun=0, cancelled=0))
 
     async def begin(self, id: str) -> None:
         """Record that a response's turn has come."""
@@ -61,7 +61,7 @@ class BackgroundTable:
 
     async def beat(self, holder: str) -> dict[str, bool]:
         """Give a sign of life of a server. Returns its responses, and whether each is to be cancelled."""
-        mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=now())
+        mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=SqlNow())
         return {
             id: bool(cancelled) for id, cancelled in await self._rows(mine.returning(_B.id, _B.cancelled))
         }
@@ -97,7 +97,9 @@ class BackgroundTable:
         mine = uuid4().hex
         while rows := await self._rows(lost):  # Without this look, an idle server would lock the file.
             taken = (
-                update(BACKGROUND).where(_B.id == rows[0][0], _is_lost()).values(holder=mine, heartbeat=now())
+                update(BACKGROUND)
+                .where(_B.id == rows[0][0], _is_lost())
+                .values(holder=mine, heartbeat=SqlNow())
             )
             for id, owner, document in await self._rows(taken.returning(_B.id, _B.owner, _B.document)):
                 if not await self._rows(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):
@@ -114,7 +116,7 @@ def _is_lost() -> ColumnElement[bool]:
 
     A sign that is still to come is damaged: it would keep the response in progress for ever.
     """
-    return or_(_B.heartbeat.is_(None), _B.heartbeat < now() - ALIVE_S, _B.heartbeat > now() + ALIVE_S)
+    return or_(_B.heartbeat.is_(None), _B.heartbeat < SqlNow() - ALIVE_S, _B.heartbeat > SqlNow() + ALIVE_S)
 
 
 def _trace(id: str, owner: str | None, document: str) -> Trace:

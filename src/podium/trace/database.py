@@ -43,35 +43,35 @@ _PERMANENT = ("21", "22", "23", "54")
 """Classes of SQLSTATE for errors in the data itself, which a retry would meet again."""
 
 
-class now(FunctionElement[float]):  # noqa: N801 - it reads as SQL does
+class SqlNow(FunctionElement[float]):
     """Seconds since 1970, by the clock of the database."""
 
     type = Double()
     inherit_cache = True
 
 
-class contains(FunctionElement[bool]):  # noqa: N801
-    """`contains(column, text)`: whether the text is part of the column, letter by letter."""
+class SqlContains(FunctionElement[bool]):
+    """`SqlContains(column, text)`: whether the text is part of the column, letter by letter."""
 
     inherit_cache = True
 
 
-@compiles(now, "sqlite")
+@compiles(SqlNow, "sqlite")
 def _now_in_sqlite(element: Any, compiler: Any, **options: Any) -> str:
     return "(SELECT podium_now())"  # A subquery is evaluated once.
 
 
-@compiles(now, "postgresql")
+@compiles(SqlNow, "postgresql")
 def _now_in_postgresql(element: Any, compiler: Any, **options: Any) -> str:
     return "extract(epoch FROM clock_timestamp())::double precision"
 
 
-@compiles(contains, "sqlite")
+@compiles(SqlContains, "sqlite")
 def _contains_in_sqlite(element: Any, compiler: Any, **options: Any) -> str:
     return f"(instr({compiler.process(element.clauses, **options)}) > 0)"
 
 
-@compiles(contains, "postgresql")
+@compiles(SqlContains, "postgresql")
 def _contains_in_postgresql(element: Any, compiler: Any, **options: Any) -> str:
     return f"(strpos({compiler.process(element.clauses, **options)}) > 0)"
 
@@ -164,7 +164,7 @@ class Database:
 
     Args:
         place: an SQLite file, or "postgresql://user:password@host:port/database".
-        clock: seconds since 1970, for `now` in a file.
+        clock: seconds since 1970, for `SqlNow` in a file.
 
     Raises:
         UsageError: it cannot be opened or used, or psycopg is missing; passwords are never repeated.

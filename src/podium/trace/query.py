@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
-from podium.trace.database import contains
+from podium.trace.database import SqlContains
 from podium.trace.model import TraceStatus, Verdict
 from podium.trace.schema import DOCUMENTS, TRACES, WORKED
 from podium.trace.serialization import plain, to_searched
@@ -303,7 +303,7 @@ def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]
     if filters.max_cost is not None:
         where.append(columns.cost_usd <= filters.max_cost)
     if filters.q:
-        where.append(contains(columns.searched, to_searched(filters.q)))
+        where.append(SqlContains(columns.searched, to_searched(filters.q)))
     return where
 
 
@@ -319,7 +319,7 @@ def _condition(name: IndexedFilter, filters: TraceFilters, columns: _Columns) ->
     if name == "outcome" and value == "none":
         return [columns.outcome.is_(None)]
     if name == "worker":
-        return [contains(columns.workers, json.dumps(plain(value), ensure_ascii=False))]
+        return [SqlContains(columns.workers, json.dumps(plain(value), ensure_ascii=False))]
     return [columns[name] == plain(value)]
 
 

@@ -212,7 +212,7 @@ class Trial:
 
 
 async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatcher) -> WorkerTrial:
-    runner = Runner.alone(pool.names[worker], pool, dispatcher)
+    runner = Runner.for_single_worker(pool.names[worker], pool, dispatcher)
     rollout = await run_rollout(runner, task, seed=f"dry run/{worker}")
     trace = rollout.trace
     spans = [span for round_ in trace.rounds for span in round_.spans]

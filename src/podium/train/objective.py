@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from podium.rollout.reward import HALF
+from podium.rollout.reward import WRONG_ANSWER_REWARD
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -94,7 +94,10 @@ def maxrl_advantages(
 
 
 def _value(reward: float) -> float:
-    return (WRONG_PLAN_VALUE * min(reward, HALF) + (1 - WRONG_PLAN_VALUE) * max(reward - HALF, 0.0)) / HALF
+    return (
+        WRONG_PLAN_VALUE * min(reward, WRONG_ANSWER_REWARD)
+        + (1 - WRONG_PLAN_VALUE) * max(reward - WRONG_ANSWER_REWARD, 0.0)
+    ) / WRONG_ANSWER_REWARD
 
 
 ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_advantages}

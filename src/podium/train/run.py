@@ -18,7 +18,7 @@ from typing import Any
 
 from podium.calls import Dispatcher
 from podium.errors import PodiumError
-from podium.rollout.run_data import RunData
+from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
@@ -77,7 +77,7 @@ async def run_grpo(
                 folder,
                 settings,
                 changeable=CHANGEABLE_ON_RESUME,
-                data=RunData.of(prepared.tasks.values(), prepared.pool) if local else None,
+                data=DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None,
             )
         )
         async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:

@@ -14,7 +14,7 @@ from pathlib import Path
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError
-from podium.rollout.run_data import RunData
+from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
@@ -70,7 +70,9 @@ def run_sft(
             ([message.model_dump() for message in example.messages], example.completion)
             for example in examples
         ]
-        ranks.run_on_first(lambda: RunFolder(folder).require(RunData.of_examples(pairs, pool.profiles)))
+        ranks.run_on_first(
+            lambda: RunFolder(folder).require(DataFingerprint.of_examples(pairs, pool.profiles))
+        )
         progress.phase("encoding the examples")
         encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)
         progress.total = round(settings.sft.epochs * len(encoded))

@@ -1,7 +1,7 @@
 """The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
 
 from podium.workflow.check import AccessRule, check
-from podium.workflow.graph import Topology, depth, edges, live_steps, topology, width
+from podium.workflow.graph import Topology, edges, live_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
 from podium.workflow.partial import StepReader
@@ -21,7 +21,6 @@ __all__ = [
     "Workflow",
     "before_triple",
     "check",
-    "depth",
     "edges",
     "live_steps",
     "parse",

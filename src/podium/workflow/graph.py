@@ -1,7 +1,7 @@
 """Facts about the graph of a workflow: which steps wait for which. The executor decides what runs when.
 
 Only live steps count (except in `edges`): those that the last step needs, directly or through others. The executor
-runs no other step, unless `run_all` is set.
+runs no other step.
 """
 
 from __future__ import annotations
@@ -19,14 +19,6 @@ def live_steps(workflow: Workflow) -> tuple[int, ...]:
         return ()
     last = len(workflow.steps) - 1
     return tuple(sorted({last, *_needs(workflow)[last]}))
-
-
-def depth(workflow: Workflow) -> int:
-    """The number of steps on the longest chain, where each step waits for the one before."""
-    longest: dict[int, int] = {}
-    for position in live_steps(workflow):
-        longest[position] = 1 + max((longest[read] for read in workflow.reads(position)), default=0)
-    return max(longest.values(), default=0)
 
 
 def width(workflow: Workflow) -> int:

@@ -190,7 +190,7 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     monkeypatch.setattr(AnswerFiles, "lines", counted)
     pool = team()
     table = answers_of(tmp_path, pool, TASKS).table
-    planners = dict(map(table.alone, pool.names))
+    planners = dict(map(table.single_worker_entry, pool.names))
     await table.with_questions(TASKS[:3]).answer(planners, Dispatcher())
     assert sorted(reads) == sorted(planners)
     await table.answer(planners, Dispatcher())

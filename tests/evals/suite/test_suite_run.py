@@ -174,7 +174,7 @@ def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
 ) -> None:
     asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", MANY[1]))}}
     planners = [{**asks_bram, "quarantine_failing": True}, asks_bram]
-    manifest = check(questions=160, planner=planners, pool=[{"decline": {"worker": "bram", "at": 40}}])
+    manifest = check(questions=160, planner=planners, pool=[{"degradation": {"worker": "bram", "at": 40}}])
     results = asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
     found = evaluations_of(table, results)
@@ -198,20 +198,24 @@ def test_no_worker_turns_bad_on_training_questions() -> None:
         **{
             **SMALL,
             "planner": [{"planner": "weighted-vote"}],
-            "pool": [{"decline": {"worker": "bram", "at": 2}}],
+            "pool": [{"degradation": {"worker": "bram", "at": 2}}],
         }
     )
-    declines = [job.table.pool.decline for job in manifest.training_jobs]
-    assert declines
-    assert not any(declines)
-    assert all(job.table.pool.decline for job in manifest.jobs)
+    degradations = [job.table.pool.degradation for job in manifest.training_jobs]
+    assert degradations
+    assert not any(degradations)
+    assert all(job.table.pool.degradation for job in manifest.jobs)
 
 
 def test_pools_that_differ_in_test_alone_share_their_training_questions(tmp_path: Path) -> None:
     file = tmp_path / "two.toml"
     worker = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 1" }}\n'
     file.write_text("".join(map(worker.format, ("ada", "bob"))))
-    turning = {"name": str(file), "label": "turning", "decline": {"worker": "ada", "at": 2, "gives": "bob"}}
+    turning = {
+        "name": str(file),
+        "label": "turning",
+        "degradation": {"worker": "ada", "at": 2, "gives": "bob"},
+    }
     few: dict[str, Any] = {
         "questions": 2,
         "training": 3,
@@ -238,7 +242,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     ({"tasks": [{"name": "gsm9k"}]}, "There is no task set 'gsm9k'"),
     ({"planner": [{"conductor": {"checkpoint": "nowhere"}}]}, "nowhere"),
-    ({"pool": [{"decline": {"worker": "guss", "at": 3}}]}, "guss"),
+    ({"pool": [{"degradation": {"worker": "guss", "at": 3}}]}, "guss"),
     ({"pool": DRAWN, "planner": [{"planner": "single:gus"}]}, "needs the same workers for every question"),
     (
         {"pool": DRAWN, "planner": [{"conductor": {"checkpoint": POLICY}, "controls": ["best-worker"]}]},

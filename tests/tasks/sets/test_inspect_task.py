@@ -6,7 +6,7 @@ import pytest
 
 from podium.config import build
 from podium.errors import ConfigError, GraderError
-from podium.rollout.run_data import grader_settings, value_digest
+from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.tasks.overlap import question_key
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.inspect_task import InspectTask

@@ -67,7 +67,7 @@ class OnlineRouter:
         workers: the names to choose from; None: all that the above says.
     """
 
-    memory = 200
+    replayed_outcomes = 200
     """Outcomes that it keeps at most, the latest of all workers. So a worker that was left is tried again once its own
     are no longer among them."""
 
@@ -77,7 +77,7 @@ class OnlineRouter:
         self.per_usd = per_usd
         self.samples = samples
         self.workers = workers
-        self._evidence: deque[_Evidence] = deque(maxlen=self.memory)
+        self._evidence: deque[_Evidence] = deque(maxlen=self.replayed_outcomes)
 
     @property
     def name(self) -> str:

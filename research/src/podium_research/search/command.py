@@ -29,7 +29,7 @@ from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.planner import rounds_of
 from podium.rollout import Rollout
-from podium.rollout.run_data import RunData
+from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import JsonLines, RunFolder, replace_file
 from podium.team import Runner
 from podium.team.team_file import open_pool
@@ -146,7 +146,7 @@ def _open_folder(run: Path, search: SearchStart) -> RunFolder:
     folder = RunFolder.open(
         run, settings, changeable=_CHANGEABLE if begun else frozenset(type(settings).model_fields)
     )
-    folder.require(RunData.of(search.tasks, search.pool), begun=begun)
+    folder.require(DataFingerprint.of(search.tasks, search.pool), begun=begun)
     return folder
 
 

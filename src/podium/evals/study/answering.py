@@ -142,7 +142,7 @@ class WorkerAnswers:
         return {
             name: {place: answer for place, answer in answers.items() if answer.trace.answer is not None}
             for name in self.table.pool.answering
-            for answers in (self.table.kept(self.table.alone(name)[0]),)
+            for answers in (self.table.kept(self.table.single_worker_entry(name)[0]),)
         }
 
     @property

@@ -142,7 +142,7 @@ async def ask_candidates(
 
 async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher: Dispatcher) -> Candidate:
     graded = {task.id: task for task in table.questions}
-    key, alone = table.alone(name)
+    key, alone = table.single_worker_entry(name)
     tallies: dict[str, Tally] = {}
     for kind, tests in kinds.tests.items():
         for test in tests:

@@ -21,7 +21,7 @@ from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
-from podium.rollout.run_data import grader_settings
+from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks.graders.judge import ask_judge
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle

@@ -114,7 +114,7 @@ async def ask_each_alone(
         dispatcher: once one of its spend limits refuses a call, no more calls are made.
     """
     (first, _), *_ = parts
-    workers = dict(map(first.alone, first.pool.answering))
+    workers = dict(map(first.single_worker_entry, first.pool.answering))
     wanted = len(workers) * sum(repeats * len(part.questions) for part, repeats in parts)
     missing = sum(part.missing(key, repeats) for part, repeats in parts for key in workers)
     progress = AskingProgress(wanted, wanted - missing)

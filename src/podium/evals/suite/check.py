@@ -14,6 +14,7 @@ from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.look_log import TRAIN, looks_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
+from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import (
     SeedAnswersFile,
     SuiteManifest,
@@ -22,7 +23,6 @@ from podium.evals.suite.manifest import (
     TableSettings,
     tables_of,
 )
-from podium.evals.suite.opened_table import OpenedTable, untrained_of
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, PlanControl
 from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEntry, SuiteSettings
 from podium.planners import find_baseline
@@ -43,13 +43,13 @@ _STOPPED = (
 
 
 async def check_suite(
-    settings: SuiteSettings, run: Path, opened_table: OpenedTable | None = None
+    settings: SuiteSettings, run: Path, open_inputs: ComparisonInputs | None = None
 ) -> SuiteManifest:
     """Open everything once. Returns what will run.
 
     Args:
         run: the folder in which the suite will run.
-        opened_table: the only table of the suite, if the caller has opened its workers.
+        open_inputs: the only table of the suite, if the caller has opened its workers.
 
     Raises:
         UsageError: something cannot run; there is a line of one sentence for each.
@@ -62,13 +62,15 @@ async def check_suite(
     for table in tables:
         try:
             async with AsyncExitStack() as opened:
-                setups: dict[PoolEntry | None, OpenedTable] = {}
-                setups[None] = await opened.enter_async_context(OpenedTable.open(table, opened_table))
+                inputs_by_pool: dict[PoolEntry | None, ComparisonInputs] = {}
+                inputs_by_pool[None] = await opened.enter_async_context(
+                    ComparisonInputs.open(table, open_inputs)
+                )
                 for entry in _entries(settings, table):
-                    if entry.pool not in setups:
-                        of_row = OpenedTable.open(table.of_row(entry))
-                        setups[entry.pool] = await opened.enter_async_context(of_row)
-                checked.append(await _checked(setups, settings, run))
+                    if entry.pool not in inputs_by_pool:
+                        of_row = ComparisonInputs.open(table.of_row(entry))
+                        inputs_by_pool[entry.pool] = await opened.enter_async_context(of_row)
+                checked.append(await _checked(inputs_by_pool, settings, run))
         except UsageError as error:
             problems += str(error).split("\n")
     if problems:
@@ -82,49 +84,49 @@ def _entries(settings: SuiteSettings, table: TableSettings) -> list[PlannerEntry
 
 
 async def _checked(
-    setups: Mapping[PoolEntry | None, OpenedTable], settings: SuiteSettings, run: Path
+    inputs_by_pool: Mapping[PoolEntry | None, ComparisonInputs], settings: SuiteSettings, run: Path
 ) -> SuiteTable:
     """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
 
     Args:
-        setups: by the pool that a row names; None: that of the table.
+        inputs_by_pool: by the pool that a row names; None: that of the table.
     """
     answers = {}
-    table, problems = setups[None].table, list[str]()
+    table, problems = inputs_by_pool[None].table, list[str]()
     for seed in settings.all_seeds:
-        tasks = setups[None].tasks(seed)
+        tasks = inputs_by_pool[None].tasks(seed)
         answers[seed] = len(tasks) * settings.repeats
         asked = {task.id for task in tasks}
         problems += (
             f"The pool {pool.title} of a row does not have all questions of {table.label}, which were recorded for "
             "other workers; give the table a pool of all these workers, or leave the row out."
-            for pool, setup in setups.items()
-            if pool is not None and {task.id for task in setup.tasks(seed)} != asked
+            for pool, inputs in inputs_by_pool.items()
+            if pool is not None and {task.id for task in inputs.tasks(seed)} != asked
         )
     misfits: set[str | None] = set()
     rows: list[SuiteRow] = []
     training: dict[PoolEntry | None, list[SuiteRow]] = {}
     pays = False
     for entry in _entries(settings, table):
-        setup = setups[entry.pool]
-        for planner in _expanded(setup, entry):
+        inputs = inputs_by_pool[entry.pool]
+        for planner in _expanded(inputs, entry):
             if planner.checkpoint is not None and planner.checkpoint in misfits:
                 continue  # The same policy at another level is refused once.
             of_seeds = [planner.of_seed(seed) for seed in list(answers)[: planner.seeds]]
             different = [of_seed for place, of_seed in enumerate(of_seeds) if of_seed not in of_seeds[:place]]
             own_problems = [
-                problem for of_seed in different for problem in await _problems(setup, of_seed, settings)
+                problem for of_seed in different for problem in await _problems(inputs, of_seed, settings)
             ]
             if own_problems:
                 problems += own_problems
                 misfits.add(planner.checkpoint)
                 continue
-            controls = _controls(setup, planner)
-            pays |= _pays(setup, planner)
+            controls = _controls(inputs, planner)
+            pays |= _pays(inputs, planner)
             if _chooses(planner, controls) and entry.pool not in training:
-                of_training = setup.training(settings.training)
+                of_training = inputs.training(settings.training)
                 training[entry.pool] = list(_training(of_training, settings, entry.pool))
-            rows += _rows(setup, settings, planner, controls, answers)
+            rows += _rows(inputs, settings, planner, controls, answers)
     if training and table.split == TRAIN:
         problems.append(
             f"Planners or controls of {table.label} make their choices on training questions; "
@@ -140,7 +142,7 @@ async def _checked(
         problems.append(f"No [[planner]] is evaluated on {table.label}; leave the task set out.")
     if problems:
         raise UsageError("\n".join(problems))
-    pools = [setup.pool for setup in setups.values()]
+    pools = [inputs.pool for inputs in inputs_by_pool.values()]
     replayed = [worker for pool in pools for worker in pool if isinstance(worker, ReplayWorker)]
     unknown = unknown_length_warning(replayed, [task.question.text for task in tasks])
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
@@ -157,17 +159,17 @@ async def _checked(
     )
 
 
-def _expanded(setup: OpenedTable, entry: PlannerEntry) -> Iterator[PlannerEntry]:
+def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> Iterator[PlannerEntry]:
     """The planner; in the place of `single:*`, each worker alone."""
     if entry.planner != EACH_WORKER:
         yield entry
         return
-    for name in setup.pool.answering:
+    for name in inputs.pool.answering:
         yield entry.model_copy(update={"planner": f"single:{name}", "label": f"{name} alone"})
 
 
 def _rows(
-    setup: OpenedTable,
+    inputs: ComparisonInputs,
     settings: SuiteSettings,
     entry: PlannerEntry,
     controls: Sequence[str],
@@ -180,11 +182,11 @@ def _rows(
     """
     answers = dict(list(answers.items())[: entry.seeds])
     of_seeds = {seed: entry.of_seed(seed) for seed in answers}
-    read = {seed: _fingerprints(setup, planner) for seed, planner in of_seeds.items()}
+    read = {seed: _fingerprints(inputs, planner) for seed, planner in of_seeds.items()}
     for control in (None, *controls):
         files = (
             SeedAnswersFile(
-                key=setup.table.key(settings, of_seeds[seed], control, seed, read[seed]),
+                key=inputs.table.key(settings, of_seeds[seed], control, seed, read[seed]),
                 seed=seed,
                 answers=count,
             )
@@ -193,32 +195,34 @@ def _rows(
         yield SuiteRow(entry=entry, control=control, files=tuple(files))
 
 
-def _fingerprints(setup: OpenedTable, entry: PlannerEntry) -> list[object]:
+def _fingerprints(inputs: ComparisonInputs, entry: PlannerEntry) -> list[object]:
     """Those of all files on which a planner's answers depend."""
     before = untrained_of(entry)
-    planners = [setup.led_by(planner) for planner in (entry, before) if planner is not None]
-    return fingerprints(setup.table.tasks.name, setup.table.pool.name, setup.pool, planners)
+    planners = [inputs.led_by(planner) for planner in (entry, before) if planner is not None]
+    return fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, planners)
 
 
-def _pays(setup: OpenedTable, entry: PlannerEntry) -> bool:
+def _pays(inputs: ComparisonInputs, entry: PlannerEntry) -> bool:
     """Whether answers or plans of this planner cost money."""
-    return has_paid_workers(setup.pool) or pays_for_plans(setup.led_by(entry), setup.pool)
+    return has_paid_workers(inputs.pool) or pays_for_plans(inputs.led_by(entry), inputs.pool)
 
 
-def _control_problem(setup: OpenedTable, control: PlanControl, entry: PlannerEntry) -> str | None:
+def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: PlannerEntry) -> str | None:
     """Why a planner cannot have a control here, in a sentence; None: it can."""
     named = f"The control {control.name} of {entry.row}"
-    if setup.drawn is not None and control.needs & {"best worker", "plans"}:
+    if inputs.drawn is not None and control.needs & {"best worker", "plans"}:
         return f"{named} needs the same workers for every question, and here they are drawn; leave it out."
-    if replays_bare_questions(setup.pool) and not control.on_recordings:
+    if replays_bare_questions(inputs.pool) and not control.on_recordings:
         return (
-            f"{named} cannot run over {setup.table.pool.name}: it shows workers others' responses, or gives them "
+            f"{named} cannot run over {inputs.table.pool.name}: it shows workers others' responses, or gives them "
             "other subtasks, and a recording has only answers to the bare question; leave it out."
         )
-    described = setup.pool.ratings is not None or any(p.description or p.skills for p in setup.pool.profiles)
+    described = inputs.pool.ratings is not None or any(
+        p.description or p.skills for p in inputs.pool.profiles
+    )
     if "ability" in control.needs and not described:
         return (
-            f"{named} needs workers of which something is said, and {setup.table.pool.name} has neither "
+            f"{named} needs workers of which something is said, and {inputs.table.pool.name} has neither "
             "descriptions nor ratings; leave it out."
         )
     if "untrained" in control.needs and untrained_of(entry) is None:
@@ -228,51 +232,53 @@ def _control_problem(setup: OpenedTable, control: PlanControl, entry: PlannerEnt
     return None
 
 
-def _controls(setup: OpenedTable, entry: PlannerEntry) -> list[str]:
+def _controls(inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
     """The controls of a planner by name; with "all", those that can run here."""
     if entry.controls != "all":
         return list(entry.controls)
-    return [c.name for c in PLAN_CONTROLS.values() if _control_problem(setup, c, entry) is None]
+    return [c.name for c in PLAN_CONTROLS.values() if _control_problem(inputs, c, entry) is None]
 
 
-def _training(setup: OpenedTable, settings: SuiteSettings, pool: PoolEntry | None) -> Iterator[SuiteRow]:
+def _training(
+    inputs: ComparisonInputs, settings: SuiteSettings, pool: PoolEntry | None
+) -> Iterator[SuiteRow]:
     """Each worker of a pool alone on the training questions."""
-    once, answers = settings.model_copy(update={"repeats": 1}), {0: len(setup.tasks(0))}
-    for name in setup.pool.answering:
-        yield from _rows(setup, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
+    once, answers = settings.model_copy(update={"repeats": 1}), {0: len(inputs.tasks(0))}
+    for name in inputs.pool.answering:
+        yield from _rows(inputs, once, PlannerEntry(planner=f"single:{name}", pool=pool), (), answers)
 
 
-async def _problems(setup: OpenedTable, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
+async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
     """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
     try:
-        reason = _cannot(setup, entry)
+        reason = _cannot(inputs, entry)
         if reason is None and not _learns(entry):
-            async with setup.open_team(entry, settings, seed=0):
+            async with inputs.open_team(entry, settings, seed=0):
                 pass
     except UsageError as error:
-        reason = f"{entry.row} on {setup.table.label}: {error}"
+        reason = f"{entry.row} on {inputs.table.label}: {error}"
     asked = () if entry.controls == "all" else entry.controls
-    refused = (_control_problem(setup, PLAN_CONTROLS[name], entry) for name in asked)
+    refused = (_control_problem(inputs, PLAN_CONTROLS[name], entry) for name in asked)
     return [problem for problem in (reason, *refused) if problem is not None]
 
 
-def _cannot(setup: OpenedTable, entry: PlannerEntry) -> str | None:
+def _cannot(inputs: ComparisonInputs, entry: PlannerEntry) -> str | None:
     known = find_baseline(entry.planner)
     bound = known is not None and (known[0].learns or any(known[0].needs(known[1])))
-    if setup.drawn is not None and (bound or entry.planner in PLANNER_SELECTIONS):
+    if inputs.drawn is not None and (bound or entry.planner in PLANNER_SELECTIONS):
         return (
-            f"{entry.row} needs the same workers for every question, and on {setup.table.label} they are drawn; "
+            f"{entry.row} needs the same workers for every question, and on {inputs.table.label} they are drawn; "
             "leave it out."
         )
     if entry.uses_conductor or known is None:
         return None
     baseline, argument = known
-    lacking = [name for name in baseline.needs(argument) if name and name not in setup.pool.names]
+    lacking = [name for name in baseline.needs(argument) if name and name not in inputs.pool.names]
     if lacking:
-        return f"{entry.row} needs the worker {lacking[0]!r}, which {setup.table.pool.name} does not have."
-    if replays_bare_questions(setup.pool) and not baseline.on_recordings:
+        return f"{entry.row} needs the worker {lacking[0]!r}, which {inputs.table.pool.name} does not have."
+    if replays_bare_questions(inputs.pool) and not baseline.on_recordings:
         return (
-            f"{entry.row} cannot run over {setup.table.pool.name}: its steps rewrite the question or read other "
+            f"{entry.row} cannot run over {inputs.table.pool.name}: its steps rewrite the question or read other "
             "responses, and a recording has only answers to the bare question; leave it out, or use live workers."
         )
     baseline.check(argument)

@@ -16,8 +16,8 @@ from podium.calls.machine import model_of
 from podium.conductor.planner import Conductor
 from podium.errors import BudgetError, UsageError, WorkerError
 from podium.evals.evaluation import Evaluation, EvaluationJob, evaluate_together
+from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
-from podium.evals.suite.opened_table import OpenedTable, untrained_of
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.training import SuiteTraining, TrainingCache
@@ -62,7 +62,7 @@ async def run_jobs(
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
-    opened_table: OpenedTable | None = None,
+    open_inputs: ComparisonInputs | None = None,
 ) -> None:
     """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
@@ -71,15 +71,15 @@ async def run_jobs(
             a budget, models that share a machine are asked one after the other, since it would have to load them anew.
         results: of the run.
         dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
-        opened_table: as in `check_suite`.
+        open_inputs: as in `check_suite`.
 
     Raises:
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
-    async with OpenedTable.open(jobs[0].table, opened_table) as setup, AsyncExitStack() as teams:
+    async with ComparisonInputs.open(jobs[0].table, open_inputs) as inputs, AsyncExitStack() as teams:
         runs = [
-            await teams.enter_async_context(_opened(job, setup, results, cache, dispatcher)) for job in jobs
+            await teams.enter_async_context(_opened(job, inputs, results, cache, dispatcher)) for job in jobs
         ]
         if len(runs) == 1:
             await runs[0].run()
@@ -99,7 +99,7 @@ def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
     known: defaultdict[str, list[str]] = defaultdict(list)
     for run in runs:
         assert run.job.worker is not None
-        worker, turn = run.setup.pool.named(run.job.worker), 0
+        worker, turn = run.inputs.pool.named(run.job.worker), 0
         if worker.limits.host is not None:
             models = known[worker.limits.host]
             if model_of(worker) not in models:
@@ -112,22 +112,22 @@ def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
 @asynccontextmanager
 async def _opened(
     job: SuiteJob,
-    setup: OpenedTable,
+    inputs: ComparisonInputs,
     results: AnswerFiles,
     cache: TrainingCache,
     dispatcher: Dispatcher | None,
 ) -> AsyncIterator[_JobRun]:
-    training = SuiteTraining.of(setup, job, results, cache)
+    training = SuiteTraining.of(inputs, job, results, cache)
     learned = None if training is None else await training.planner()
-    async with setup.open_team(
+    async with inputs.open_team(
         job.entry, job.settings, seed=job.seed, learned=learned, dispatcher=dispatcher
     ) as team:
-        tasks = {task.id: task for task in setup.tasks(job.seed)}
+        tasks = {task.id: task for task in inputs.tasks(job.seed)}
         planner = team.planner
         if isinstance(planner, BatchPlanner):
             planner.read_ahead([task.question.text for task in tasks.values()])
         shared = CachingPlanner(planner) if len(job.keys) > 1 else planner
-        yield _JobRun(job, setup, team, tasks, results, shared, training)
+        yield _JobRun(job, inputs, team, tasks, results, shared, training)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class _JobRun:
     """What the files of a job share."""
 
     job: SuiteJob
-    setup: OpenedTable
+    inputs: ComparisonInputs
     team: Team
     tasks: Mapping[str, Task]
     results: AnswerFiles
@@ -162,8 +162,8 @@ class _JobRun:
             assert training is not None
             vote = await training.vote_within(cost_usd)
         context = ControlContext(
-            self.setup.pool.profiles,
-            tools=frozenset(self.setup.pool.tools),
+            self.inputs.pool.profiles,
+            tools=frozenset(self.inputs.pool.tools),
             seed=str(self.job.seed),
             best_worker=best,
             plans=await self._plans() if "plans" in control.needs else (),
@@ -174,7 +174,7 @@ class _JobRun:
         if before is None:
             await self.evaluate(self.job.keys[name], control.wrap(self.planner, context))
             return
-        async with self.setup.open_team(
+        async with self.inputs.open_team(
             before, self.job.settings, seed=self.job.seed, dispatcher=self.team.runner.dispatcher
         ) as other:
             context = replace(context, untrained=other.planner)
@@ -184,7 +184,7 @@ class _JobRun:
         """The planner's first plans for training questions."""
         plans, failed = [], ""
         runner = replace(self.team.runner, planner=self.planner, budget=Budget())
-        for task in self.setup.training(_PLANS).tasks(0):
+        for task in self.inputs.training(_PLANS).tasks(0):
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
             except WorkerError as error:
@@ -223,7 +223,7 @@ class _JobRun:
                     self._add(key, best.model_copy(update={"repeat": repeat}))
 
     def _pool_of(self, task: Task) -> Pool:
-        return self.setup.pool_of(task, self._places[task.id])
+        return self.inputs.pool_of(task, self._places[task.id])
 
     def _own_pool_of(self, task: Task) -> Pool:
         """The pool of the planner's own row."""
@@ -241,7 +241,7 @@ class _JobRun:
         return {
             place: answer
             for place, answer in self.results.answers(key).items()
-            if answer.task in self.tasks and not self.setup.asks_again(self.tasks[answer.task], answer)
+            if answer.task in self.tasks and not self.inputs.asks_again(self.tasks[answer.task], answer)
         }
 
     def _add(self, key: str, rollout: Rollout) -> None:

@@ -34,7 +34,7 @@ TRAINING = "train"
 """The split on which planners and controls make their choices."""
 _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
 """Settings of the suite on which a single answer depends."""
-_ON_ANSWERS = {"draw", "decline", "keys"}
+_ON_ANSWERS = {"draw", "degradation", "keys"}
 """Settings of a pool, beside its name, on which a single answer depends."""
 _UNKEYED = {"label", "controls", "pool", "tasks", "seeds"}
 """Settings of a planner that stand in no key, or stand there as those of its table."""
@@ -55,7 +55,7 @@ class TableSettings(Value):
 
     def training(self, questions: int) -> TableSettings:
         """The manifest with so many questions on which choices are made. No worker turns bad during these."""
-        pool = self.pool.model_copy(update={"decline": None})
+        pool = self.pool.model_copy(update={"degradation": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
     def of_row(self, entry: PlannerEntry) -> TableSettings:
@@ -210,7 +210,7 @@ class SuiteManifest(JsonFile):
     """All tables of a suite."""
 
     description: ClassVar[str] = "the manifest of a suite"
-    only_set: ClassVar[bool] = True
+    exclude_unset: ClassVar[bool] = True
 
     settings: SuiteSettings
     tables: tuple[SuiteTable, ...]

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Self
 
 from podium.calls import Dispatcher
+from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
-from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import AnswerFiles, OnAnswer, answers_key
 from podium.evals.suite.suite_run import run_here
 from podium.evals.suite.suite_settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
@@ -27,7 +27,7 @@ from podium.workers.pool import Pool
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionTable(OpenedTable):
+class QuestionTable(ComparisonInputs):
     """Workers that are open, and questions that were read."""
 
     folder: Path
@@ -81,7 +81,7 @@ class QuestionTable(OpenedTable):
         """The table with other questions, such as some of its own."""
         return replace(self, questions=tuple(questions))
 
-    def alone(self, name: str) -> tuple[str, PlannerEntry]:
+    def single_worker_entry(self, name: str) -> tuple[str, PlannerEntry]:
         """A worker that answers alone: the key of the file of its answers, and the planner."""
         key = answers_key(name, [name, self.pool.named(name).identity])
         return key, PlannerEntry(planner=f"single:{name}", label=name)
@@ -142,4 +142,4 @@ class QuestionTable(OpenedTable):
             if self._lacks(known[key], repeats)
         ]
         results = AnswerFiles(self.folder, on_answer, known)
-        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, opened_table=self)
+        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, open_inputs=self)

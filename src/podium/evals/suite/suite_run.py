@@ -11,9 +11,9 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.child_process import usable_cores
+from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
-from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.results import AnswerFiles, OnAnswer
 from podium.evals.suite.training import TrainingCache
@@ -29,7 +29,7 @@ async def run_suite(
     run: Path,
     *,
     dispatcher: Dispatcher | None = None,
-    opened_table: OpenedTable | None = None,
+    open_inputs: ComparisonInputs | None = None,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
     """Give every row all of its answers.
@@ -38,7 +38,7 @@ async def run_suite(
         run: the run's folder.
         dispatcher: has the response cache and the spend limits. With one, or if anything costs money, one process runs
             all jobs, so that limits and budgets hold for all of them.
-        opened_table: as in `check_suite`; one process then runs all jobs.
+        open_inputs: as in `check_suite`; one process then runs all jobs.
 
     Raises:
         UsageError: questions that a planner cannot take.
@@ -46,7 +46,7 @@ async def run_suite(
     """
     results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, TrainingCache()
     wanted = manifest.settings.processes or usable_cores()
-    processes = 1 if dispatcher or opened_table or manifest.pays else wanted
+    processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
 
     async def run_all(jobs: Iterable[SuiteJob]) -> None:
         jobs = [job for job in jobs if any(results.missing(key, sizes[key]) for key in job.keys.values())]
@@ -54,7 +54,7 @@ async def run_suite(
             groups = _that_share(jobs)
             await run_in_children(results, groups, min(processes, len(groups)))
         else:
-            await run_here(jobs, results, cache, dispatcher=dispatcher, opened_table=opened_table)
+            await run_here(jobs, results, cache, dispatcher=dispatcher, open_inputs=open_inputs)
 
     await run_all(manifest.training_jobs)
     await run_all(manifest.jobs)
@@ -67,7 +67,7 @@ async def run_here(
     cache: TrainingCache,
     *,
     dispatcher: Dispatcher | None = None,
-    opened_table: OpenedTable | None = None,
+    open_inputs: ComparisonInputs | None = None,
 ) -> None:
     """Run jobs in this process. Workers alone on the same questions are asked together (`run_jobs`), so that a budget
     that ends early leaves answers of all of them to the same questions.
@@ -81,7 +81,7 @@ async def run_here(
             job
         )
     for group in groups.values():
-        await run_jobs(group, results, cache, dispatcher=dispatcher, opened_table=opened_table)
+        await run_jobs(group, results, cache, dispatcher=dispatcher, open_inputs=open_inputs)
 
 
 def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:

@@ -43,7 +43,7 @@ class PoolEntry(Settings):
     """Keys of this file that are set otherwise, such as "worker.large.limits.timeout=60"."""
     draw: PoolSampling | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
-    decline: WorkerDegradation | None = None
+    degradation: WorkerDegradation | None = None
     """A worker that turns bad; None: all stay as they are."""
     label: str = ""
     """What tables call it. Default: its name; two pools of the same workers need labels."""
@@ -57,8 +57,8 @@ class PoolEntry(Settings):
 
     @model_validator(mode="after")
     def _offers_it(self) -> Self:
-        if self.decline is not None and self.draw is not None:
-            raise ValueError("a pool with decline offers all its workers; leave draw out")
+        if self.degradation is not None and self.draw is not None:
+            raise ValueError("a pool with degradation offers all its workers; leave draw out")
         return self
 
 

@@ -8,8 +8,8 @@ from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
 from podium.evals.ratings.answers import Answers, scored_answers
 from podium.evals.ratings.recorded_answers import measurable, read_answers
+from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
-from podium.evals.suite.opened_table import OpenedTable
 from podium.evals.suite.results import AnswerFiles, answer_arrays
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
@@ -33,7 +33,7 @@ class TrainingCache:
 class SuiteTraining:
     """What a job's planner and controls can learn from."""
 
-    setup: OpenedTable
+    inputs: ComparisonInputs
     job: SuiteJob
     measured: Answers
     """The first answer of each worker."""
@@ -41,13 +41,13 @@ class SuiteTraining:
 
     @classmethod
     def of(
-        cls, setup: OpenedTable, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
+        cls, inputs: ComparisonInputs, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
     ) -> SuiteTraining | None:
         """Read the workers' answers. None if no planner learns on this table."""
         if not job.training:
             return None
         columns = [[(answer,) for answer in results.answers(key).values()] for key in job.training.values()]
-        return cls(setup, job, answer_arrays(dict(zip(job.training, columns, strict=True))), cache)
+        return cls(inputs, job, answer_arrays(dict(zip(job.training, columns, strict=True))), cache)
 
     async def planner(self) -> Planner | None:
         """The job's planner, if it makes its choices on training questions.
@@ -59,11 +59,11 @@ class SuiteTraining:
         if entry.planner in PLANNER_SELECTIONS:
             planner = PLANNER_SELECTIONS[entry.planner].choose(await self._answers())
             if planner is None:
-                raise UsageError(f"{entry.row} needs more workers than {self.setup.table.pool.name} has.")
+                raise UsageError(f"{entry.row} needs more workers than {self.inputs.table.pool.name} has.")
             return planner
         if entry.uses_conductor:
             return None
-        profiles = self.setup.pool.profiles
+        profiles = self.inputs.pool.profiles
         return open_baseline(entry.planner, profiles, seed=str(self.job.seed), scored=await self._scored())
 
     async def vote_within(self, cost_usd: float) -> Planner:
@@ -80,14 +80,14 @@ class SuiteTraining:
 
     async def _recorded(self) -> tuple[TableSettings, Answers | None]:
         """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
-        setup = self.setup.training(len(self.measured.texts))
-        if setup.table not in self.cache.answers:
-            workers = [worker for worker in setup.pool if worker.profile.name in self.measured.workers]
-            tasks = list(setup.tasks(0))
+        inputs = self.inputs.training(len(self.measured.texts))
+        if inputs.table not in self.cache.answers:
+            workers = [worker for worker in inputs.pool if worker.profile.name in self.measured.workers]
+            tasks = list(inputs.tasks(0))
             replayed = measurable(workers, tasks)
             answers = await read_answers(tasks, replayed) if replayed == workers else None
-            self.cache.answers[setup.table] = answers
-        return setup.table, self.cache.answers[setup.table]
+            self.cache.answers[inputs.table] = answers
+        return inputs.table, self.cache.answers[inputs.table]
 
     async def _answers(self) -> Answers:
         """The answers from which votes are chosen."""
@@ -102,7 +102,7 @@ class SuiteTraining:
             return ScoredAnswers(known.workers, known.texts, known.score_QW, known.cost_QW)
         early_stop = self.job.settings.early_stop
         if (table, early_stop) not in self.cache.scored:
-            prices = VoterPrices.of_pool(self.setup.pool, answers.workers, answers.texts)
+            prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
             scored = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
             self.cache.scored[table, early_stop] = scored
         return self.cache.scored[table, early_stop]

@@ -11,7 +11,7 @@ from podium.server.anthropic.messages_body import MessagesBody, read_messages, t
 from podium.server.anthropic.messages_reply import MessageWriter
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
 from podium.server.service import Service
 from podium.types import sent_tokens
@@ -38,7 +38,7 @@ def routes(service: Service) -> APIRouter:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
         is_beta = "anthropic-beta" in request.headers or "beta" in request.query_params
         chat_request = await read_messages(body, service, caller, is_beta=is_beta)
-        question = await OpenedQuestion.open(service, chat_request, caller)
+        question = await PreparedQuestion.open(service, chat_request, caller)
         writer = MessageWriter(question, thinks=body.thinking is not None, names=body.long_names)
         headers = {"request-id": f"req_{question.ids[0]}"}
         return await question.reply(writer, request, streams=body.stream, headers=headers)

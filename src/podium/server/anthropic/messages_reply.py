@@ -14,7 +14,7 @@ from podium.errors import APIError
 from podium.server.answers import ServedAnswer
 from podium.server.api_errors import to_anthropic_body
 from podium.server.conversation import requested_calls, returned_state
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.reply_writer import ReplyWriter
 from podium.server.streaming import sse_event
 from podium.types import ToolCall, Usage
@@ -100,7 +100,7 @@ class MessageWriter(ReplyWriter):
         names: the caller's names of tools, by those that workers got in their place.
     """
 
-    def __init__(self, question: OpenedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:
+    def __init__(self, question: PreparedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)
         self._trace_id = question.ids[0]
         self._model = question.request.model

@@ -17,11 +17,11 @@ from podium.errors import APIError
 from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import (
     ChatRequest,
     ListOf,
-    OwnPart,
+    PodiumField,
     PodiumOptions,
     RequestCaller,
     body_schema,
@@ -33,7 +33,7 @@ from podium.server.streaming import cancel_on_disconnect
 from podium.types import Message, Question
 
 
-class PastMessage(OwnPart):
+class PastMessage(PodiumField):
     """A message before the question."""
 
     role: Literal["user", "assistant", "system"]
@@ -71,7 +71,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
                 await _question(body, service, caller), planner=body.planner, seed=token_hex(8)
             )
             chat_request = with_options(asked, body, service.settings)
-            question = await OpenedQuestion.open(service, chat_request, caller)
+            question = await PreparedQuestion.open(service, chat_request, caller)
             if chat_request.dry_run:
                 response.status_code = 200
                 async with cancel_on_disconnect(request.receive):

@@ -42,7 +42,7 @@ from sqlalchemy import (
 
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.trace.database import Database, Tables, now
+from podium.trace.database import Database, SqlNow, Tables
 
 WINDOW_S = 60.0
 """Seconds of the sliding window in which requests a minute are counted."""
@@ -190,14 +190,16 @@ class Register:
 
     async def count_request(self, key: str) -> float | None:
         """Count one request now, or return the seconds until the rate limit allows one."""
-        unused = or_(_R.at <= now() - WINDOW_S, _R.at > now() + WINDOW_S)
+        unused = or_(_R.at <= SqlNow() - WINDOW_S, _R.at > SqlNow() + WINDOW_S)
         oldest = select(_R.place).where(_R.key == key, unused).order_by(_R.at).limit(1)
         # A row that another request is taking at this moment is not free.
         place = oldest.with_for_update(skip_locked=True).scalar_subquery()
-        taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=now())
+        taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=SqlNow())
         if await self._rows(taken.returning(_R.place)):
             return None
-        wait_s = select(func.min(_R.at) + WINDOW_S - now()).where(_R.key == key, _R.at > now() - WINDOW_S)
+        wait_s = select(func.min(_R.at) + WINDOW_S - SqlNow()).where(
+            _R.key == key, _R.at > SqlNow() - WINDOW_S
+        )
         ((wait,),) = await self._rows(wait_s)
         # None: other requests are taking all rows at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))

@@ -14,14 +14,14 @@ from podium.server.keys import Caller
 from podium.server.live import EventLog
 from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.streaming import EventStream, Write
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace
 
 
 async def start_response(
-    background: BackgroundQuestions, question: OpenedQuestion, frame: ResponseFrame
+    background: BackgroundQuestions, question: PreparedQuestion, frame: ResponseFrame
 ) -> ResponseFrame:
     """Keep a request and begin its response. Returns once it is kept, with the frame of the response.
 

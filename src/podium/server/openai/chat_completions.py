@@ -19,7 +19,7 @@ from podium.server.answers import ServedAnswer, combine_details
 from podium.server.api_errors import error_responses, invalid, to_body
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody, read_chat
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
@@ -49,7 +49,7 @@ def routes(service: Service) -> APIRouter:
         chat_request = await read_chat(body, service, caller)
         if chat_request.plan_id is not None and (body.n or 1) > 1:
             raise invalid("A plan is run once: leave n out.", "n")
-        question = await OpenedQuestion.open(service, chat_request, caller, body.n or 1)
+        question = await PreparedQuestion.open(service, chat_request, caller, body.n or 1)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
 
@@ -112,7 +112,7 @@ class _Completion(ReplyWriter):
         with_usage: whether the last chunk of a stream reports the usage.
     """
 
-    def __init__(self, question: OpenedQuestion, *, with_usage: bool) -> None:
+    def __init__(self, question: PreparedQuestion, *, with_usage: bool) -> None:
         super().__init__(question.runner.pool.profiles, direct=question.direct)
         self._head = {
             "id": f"chatcmpl-{question.ids[0]}",

@@ -16,7 +16,7 @@ from podium.server.background import BackgroundQuestions
 from podium.server.openai.background_responses import start_response, stream_response
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
-from podium.server.opened_question import OpenedQuestion
+from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
 from podium.server.service import Service
 
@@ -43,7 +43,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
-        question = await OpenedQuestion.open(service, await read_response(body, service, caller), caller)
+        question = await PreparedQuestion.open(service, await read_response(body, service, caller), caller)
         if body.background:
             return await _start(body, question, background)
         writer = ResponseWriter(_frame(body, question), question.runner.pool.profiles, direct=question.direct)
@@ -52,7 +52,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
     return router
 
 
-def _frame(body: ResponseBody, question: OpenedQuestion) -> ResponseFrame:
+def _frame(body: ResponseBody, question: PreparedQuestion) -> ResponseFrame:
     request = question.request
     return ResponseFrame(
         trace_id=question.ids[0],
@@ -67,7 +67,7 @@ def _frame(body: ResponseBody, question: OpenedQuestion) -> ResponseFrame:
     )
 
 
-async def _start(body: ResponseBody, question: OpenedQuestion, background: BackgroundQuestions) -> Response:
+async def _start(body: ResponseBody, question: PreparedQuestion, background: BackgroundQuestions) -> Response:
     """Begin a response in the background. The reply is the queued response, or the stream of its events."""
     service, request, frame = question.service, question.request, _frame(body, question)
     if request.dry_run:

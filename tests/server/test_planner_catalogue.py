@@ -6,7 +6,7 @@ from chat_worker import chat_worker
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import APIError
-from podium.server.opened_planners import OpenedPlanners
+from podium.server.planner_catalogue import PlannerCatalogue
 from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import Team
 from podium.types import Price, Profile
@@ -19,10 +19,10 @@ ADA = ScriptedWorker("ada", ["yes"])
 DOWN = PlanError("planner_failed", "ada: no route to host.")
 
 
-def planners(*, vote: bool = True) -> OpenedPlanners:
+def planners(*, vote: bool = True) -> PlannerCatalogue:
     workers = Pool([ADA, VoteWorker()] if vote else [ADA])
     settings = TeamSettings(plan=PlanSettings(planner="single:ada"))
-    return OpenedPlanners(Team.from_settings(settings, workers, dispatcher=Dispatcher()))
+    return PlannerCatalogue(Team.from_settings(settings, workers, dispatcher=Dispatcher()))
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
@@ -43,7 +43,7 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
         dispatcher = Dispatcher(spend_limits=[SharedSpendLimit(None, "day", 0.0)])
-        known = OpenedPlanners(Team.from_settings(TeamSettings(), pool, dispatcher=dispatcher))
+        known = PlannerCatalogue(Team.from_settings(TeamSettings(), pool, dispatcher=dispatcher))
         assert (await known.check()).error == "budget"
         await known.close()
     assert known.last_error is None

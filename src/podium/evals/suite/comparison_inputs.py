@@ -31,7 +31,7 @@ from podium.workers.vote import VoteWorker
 
 
 @dataclass(frozen=True)
-class OpenedTable:
+class ComparisonInputs:
     """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
 
     table: TableSettings
@@ -42,26 +42,26 @@ class OpenedTable:
     """Draws the pool of each question; None: all workers answer every question."""
 
     @classmethod
-    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> OpenedTable:
+    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
         """The table over workers that are open; `ConfigError` if they lack one that is named."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
-        if table.pool.decline is not None:
-            _declined(pool, table.pool.decline)
+        if table.pool.degradation is not None:
+            _degraded(pool, table.pool.degradation)
         return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, table: TableSettings, opened_table: OpenedTable | None = None
-    ) -> AsyncIterator[OpenedTable]:
-        """The table, whose workers are closed at the end; or with the workers of `opened_table`, which stay open.
+        cls, table: TableSettings, open_inputs: ComparisonInputs | None = None
+    ) -> AsyncIterator[ComparisonInputs]:
+        """The table, whose workers are closed at the end; or with the workers of `open_inputs`, which stay open.
 
         Raises:
             ConfigError: the pool cannot be read or built.
         """
-        if opened_table is not None:
-            yield replace(opened_table, table=table)
+        if open_inputs is not None:
+            yield replace(open_inputs, table=table)
             return
         team = TeamFile(table.pool.name, table.pool.keys or ()).read()
         opened = cls.of_pool(table, open_pool(team), team)
@@ -78,8 +78,10 @@ class OpenedTable:
         """
         if self.drawn is not None:
             return self.drawn.draw(task.id)
-        decline = self.table.pool.decline
-        return self.pool if decline is None or place < decline.at else _declined(self.pool, decline)
+        degradation = self.table.pool.degradation
+        return (
+            self.pool if degradation is None or place < degradation.at else _degraded(self.pool, degradation)
+        )
 
     def tasks(self, seed: int) -> TaskSet:
         """The questions of a seed; `ConfigError` if there are none."""
@@ -91,7 +93,7 @@ class OpenedTable:
         """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
         return False
 
-    def training(self, questions: int) -> OpenedTable:
+    def training(self, questions: int) -> ComparisonInputs:
         """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.training(questions))
 
@@ -140,11 +142,13 @@ class OpenedTable:
             await opened.release()
 
 
-def _declined(pool: Pool, decline: WorkerDegradation) -> Pool:
+def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
     """The pool once its worker has turned bad; `ConfigError` if the pool lacks a worker."""
-    worker = pool.named(decline.worker)
-    bad = ReplacedWorker(worker, pool.named(decline.gives)) if decline.gives else FailingWorker(worker)
-    return pool.replaced({decline.worker: bad})
+    worker = pool.named(degradation.worker)
+    bad = (
+        ReplacedWorker(worker, pool.named(degradation.gives)) if degradation.gives else FailingWorker(worker)
+    )
+    return pool.replaced({degradation.worker: bad})
 
 
 def untrained_of(entry: PlannerEntry) -> PlannerEntry | None:

@@ -32,7 +32,7 @@ _CHECK_AGAIN_S = 30.0
 """Seconds between two checks of a planner that did not answer."""
 
 
-class OpenedPlanners:
+class PlannerCatalogue:
     """Planners by the names that requests use.
 
     Args:
@@ -210,7 +210,7 @@ class OutcomeLearning:
                 return
             self._read_at[planner.name] = now
             try:
-                traces = await self._store.judged(planner.name, planner.memory)
+                traces = await self._store.with_outcomes(planner.name, planner.replayed_outcomes)
             except StoreError as error:
                 _LOG.error("The planner %s plans without newer outcomes: %s", planner.name, error)
                 return

@@ -40,7 +40,7 @@ NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
 
 
 @dataclass(frozen=True, slots=True)
-class OpenedQuestion:
+class PreparedQuestion:
     """One request, and all that answering it needs."""
 
     service: Service
@@ -55,7 +55,7 @@ class OpenedQuestion:
     @classmethod
     async def open(
         cls, service: Service, request: ChatRequest, caller: Caller, count: int = 1
-    ) -> OpenedQuestion:
+    ) -> PreparedQuestion:
         """Check a request for `count` answers, without running anything.
 
         Raises:

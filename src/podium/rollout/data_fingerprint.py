@@ -21,7 +21,7 @@ _MOVES = ("url", "query", "headers")
 """Keys of a worker's identity that say where its model is served, which may change between two starts."""
 
 
-class RunData(Value):
+class DataFingerprint(Value):
     """The questions and workers of a run."""
 
     questions: int
@@ -66,7 +66,7 @@ class RunData(Value):
             workers=workers,
         )
 
-    def changes(self, now: RunData) -> list[str]:
+    def changes(self, now: DataFingerprint) -> list[str]:
         """What differs, in words; nothing of what differs only because something else does."""
         changes = []
         if self.texts != now.texts:

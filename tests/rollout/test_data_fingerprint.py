@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.errors import RunMismatchError
-from podium.rollout.run_data import RunData
+from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
@@ -38,10 +38,10 @@ ADA = {
 TASKS = [Task(f"t/{n}", Question(text=f"What is {n} + 1?"), f"{n + 1}", Exact()) for n in range(4)]
 
 
-def data(folder: Path, tasks: list[Task] = TASKS, *workers: dict[str, Any]) -> RunData:
+def data(folder: Path, tasks: list[Task] = TASKS, *workers: dict[str, Any]) -> DataFingerprint:
     file = folder / "pool.toml"
     file.write_text("".join(WORKER.format(**worker) for worker in workers or (ADA,)))
-    return RunData.of(tasks, open_pool(str(file)))
+    return DataFingerprint.of(tasks, open_pool(str(file)))
 
 
 @pytest.mark.parametrize(
