@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -224,7 +225,7 @@ def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) 
 
 def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    (tmp_path / ".r.json.part").mkdir()
+    (tmp_path / f".r.json.{os.getpid()}.part").mkdir()
     with RecordingWriter() as writer:
         gather(writer, "a")
         with pytest.raises(StoreError, match="directory"):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import RunMismatchError
-from podium.rollout.run_folder import RunFolder, replace_file
+from podium.rollout.run_folder import RunFolder
 
 CONFIG = {"train": {"lr": 3e-4, "pool": ["ada", "bram"], "extra": {}}, "minutes": 6, "note": None}
 
@@ -149,27 +149,3 @@ def test_a_number_that_json_lacks_is_a_bug_and_nothing_is_written(tmp_path: Path
     with pytest.raises(ValueError, match="JSON compliant"):
         rows.append({"loss": float("nan")})
     assert rows.read() == []
-
-
-FULL = """
-import resource, sys
-from pathlib import Path
-from podium.errors import StoreError
-from podium.rollout.run_folder import replace_file
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-try:
-    replace_file(Path("kept.json"), b"9" * 2000)
-except StoreError as error:
-    print(error)
-"""
-
-
-def test_on_a_full_disk_the_old_file_stays_and_nothing_half_written(tmp_path: Path) -> None:
-    replace_file(tmp_path / "kept.json", b"before")
-    said = subprocess.run(
-        [sys.executable, "-c", FULL], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    assert said.stdout.startswith("kept.json cannot be written (")
-    assert said.stdout.endswith("); fix that, and run the same command again.\n")
-    assert [file.name for file in tmp_path.iterdir()] == ["kept.json"]
-    assert (tmp_path / "kept.json").read_bytes() == b"before"

@@ -35,7 +35,7 @@ from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.serving_files import write_workers
 from podium.evals.study.study_run import StudySettings
 from podium.evals.suite.asking import open_run_dispatcher
-from podium.rollout.run_folder import hold_folder, replace_file
+from podium.files import lock_folder, replace_file
 from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
@@ -145,7 +145,7 @@ def compose(
     _say_plan(pool, kinds)
     if study.dry_run:
         return 0
-    with parent_folder(file), hold_folder(out):
+    with parent_folder(file), lock_folder(out):
         answers, spent_usd = asyncio.run(_ask(team, pool, questions, kinds, study.settings, folder=out))
         composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
         if composed.chosen:

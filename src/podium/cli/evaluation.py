@@ -24,7 +24,8 @@ from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.manifest import tables_of
 from podium.evals.suite.suite_settings import CHANGEABLE, SuiteRun, SuiteSettings
-from podium.rollout.run_folder import RunFolder, replace_file
+from podium.files import replace_file
+from podium.rollout.run_folder import RunFolder
 from podium.rows import is_table
 from podium.team.team_file import TeamFile, open_pool
 from podium.workers.pool import pool_file

@@ -17,7 +17,7 @@ from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import ConfigError, UsageError
 from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
-from podium.rollout.run_folder import replace_file
+from podium.files import replace_file
 from podium.tasks import ALL_TASKS, Task
 from podium.team.team_file import open_pool
 from podium.workers.calculator import CalculatorWorker

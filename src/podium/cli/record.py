@@ -26,9 +26,10 @@ from podium.errors import NoTasksError, RunMismatchError, UsageError
 from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.recorder import bare_tasks, write_recording
+from podium.files import lock_folder
 from podium.recordings import SPLITS, header_path, require_pyarrow, unfinished_path
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
-from podium.rollout.run_folder import CONFIG, RunFolder, hold_folder
+from podium.rollout.run_folder import CONFIG, RunFolder
 from podium.tasks import ALL_TASKS, Task, TaskSet
 from podium.tasks.open import splits_of
 from podium.team.settings import TeamSettings
@@ -107,7 +108,7 @@ def record(
         "questions": questions,
         "samples": samples,
     }
-    with parent_folder(unfinished / RESPONSES), hold_folder(unfinished):
+    with parent_folder(unfinished / RESPONSES), lock_folder(unfinished):
         _refuse_fewer(unfinished, {"questions": questions, "samples": samples})
         RunFolder.open(unfinished, configuration, changeable=("questions", "samples"))
         progress, spent_usd = asyncio.run(_ask(table, samples, settings, budget))

@@ -29,7 +29,7 @@ from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.spending import StudyCost
 from podium.evals.study.study_page import HTML, MARKDOWN
 from podium.evals.study.study_run import StudyRun, StudySettings
-from podium.rollout.run_folder import hold_folder
+from podium.files import lock_folder
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
 
@@ -82,7 +82,7 @@ def run_study(
         return 0
     _confirm(cost, options)
     study.open_folder(made_of)
-    with hold_folder(out):
+    with lock_folder(out):
         result = asyncio.run(_measure(study, cost))
     _print_result(result, options, out)
     return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,9 @@ from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
+from podium.files import atomic_file
 from podium.sqlite_files import default_path
-from podium.trace import Outcome, Trace, TraceStatus
+from podium.trace import Outcome, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
@@ -135,7 +136,8 @@ def export(
             _tell_damaged(repository)
             return 0
         try:
-            count = _write_whole(traces, file)
+            with atomic_file(file) as part, part.open("w", encoding="utf-8") as stream:
+                count = write_jsonl(traces, stream)
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
         _tell_damaged(repository)
@@ -210,18 +212,6 @@ def _tell_damaged(store: TraceStore) -> None:
 
 def _moment(text: str | None) -> datetime | None:
     return None if text is None else read_time(text, datetime.now(UTC))
-
-
-def _write_whole(traces: Iterable[Trace], file: Path) -> int:
-    """Write a second file and rename it to `file`, so that `file` never has half of the traces."""
-    part = file.with_name(f"{file.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as stream:
-            count = write_jsonl(traces, stream)
-        part.replace(file)
-    finally:
-        part.unlink(missing_ok=True)
-    return count
 
 
 def _is_stdio(file: Path) -> bool:

@@ -32,8 +32,7 @@ from podium.types import (
     Spent,
     sent_tokens,
 )
-from podium.workers.base import Request, Worker
-from podium.workers.chat.request_body import seed_number
+from podium.workers.base import Request, Worker, seed_number
 
 
 @dataclass(frozen=True, slots=True)

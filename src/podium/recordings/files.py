@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError, StoreError
+from podium.files import atomic_file
 from podium.recordings.model import RecordingHeader
 
 if TYPE_CHECKING:
@@ -63,23 +63,16 @@ def write_files(path: Path, rows: Rows, header: RecordingHeader) -> RecordingHea
     Raises:
         StoreError: the disk is full, or the folder cannot be written.
     """
-    header_file = header_path(path)
-    rows_part, header_part = (file.with_name(f".{file.name}.part") for file in (path, header_file))
     try:
-        _write_rows(rows_part, rows)
-        with rows_part.open("rb") as written:
-            digest = hashlib.file_digest(written, "sha256").hexdigest()
-        whole = header.model_copy(update={"sha256": digest})
-        text = json.dumps(whole.model_dump(mode="json"), indent=2, ensure_ascii=False)
-        header_part.write_text(f"{text}\n", encoding="utf-8")
-        rows_part.replace(path)
-        header_part.replace(header_file)
+        with atomic_file(header_path(path)) as header_part, atomic_file(path) as rows_part:
+            _write_rows(rows_part, rows)
+            with rows_part.open("rb") as written:
+                digest = hashlib.file_digest(written, "sha256").hexdigest()
+            whole = header.model_copy(update={"sha256": digest})
+            text = json.dumps(whole.model_dump(mode="json"), indent=2, ensure_ascii=False)
+            header_part.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StoreError.of_file(path, error) from None
-    finally:
-        for part in (rows_part, header_part):
-            with suppress(OSError):
-                part.unlink()
     return whole
 
 

@@ -6,17 +6,16 @@ checkpoints: the caller that resumes a run says how many rows to keep.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
 from pydantic import BaseModel, ValidationError
 
-from podium.errors import RunMismatchError, StoreError, UsageError
+from podium.errors import RunMismatchError, StoreError
+from podium.files import is_unfinished, replace_file
 from podium.rollout.data_fingerprint import DataFingerprint
 
 CONFIG, _DATA = "config.json", "data.json"
@@ -124,7 +123,7 @@ class RunFolder:
         file = path / CONFIG
         # Before the file is looked for, since another process may write it meanwhile.
         holds_something = path.exists() and (
-            not path.is_dir() or any(not _is_part(entry, file) for entry in path.iterdir())
+            not path.is_dir() or any(not is_unfinished(entry, file) for entry in path.iterdir())
         )
         if file.is_file():
             _refuse_difference(path, _stored(file), wanted, changeable)
@@ -167,56 +166,6 @@ class RunFolder:
     def rows(self, name: str = "metrics") -> JsonLines:
         """The rows in `<name>.jsonl`."""
         return JsonLines(self.path / f"{name}.jsonl")
-
-
-@contextmanager
-def hold_folder(path: Path) -> Iterator[None]:
-    """Hold a folder for this process alone until the block or the process ends.
-
-    Raises:
-        UsageError: another process holds it.
-    """
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UsageError(
-                f"Another podium works in {path} at the moment; wait for it, or give another name."
-            ) from None
-        yield
-    finally:
-        os.close(folder)
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file atomically: after a kill there is the old file or the new one, never a part. Several processes may
-    write the same file.
-
-    Raises:
-        StoreError: the disk is full or not writable.
-    """
-    part = _part(path)
-    try:
-        with part.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink()
-        raise StoreError.of_file(path, error) from None
-
-
-def _part(path: Path) -> Path:
-    """The temporary file of this process that is written first and then renamed. A kill may leave it behind."""
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
-
-
-def _is_part(path: Path, of: Path) -> bool:
-    """Whether a file is a temporary one of `of`, of any process."""
-    return path.name.startswith(f".{of.name}.") and path.suffix == ".part"
 
 
 def _stored(file: Path) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
 from podium.team.settings import TeamSettings
 from podium.types import Budget, Message, Question
-from podium.workers.chat.request_body import seed_number
+from podium.workers.base import seed_number
 
 B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")

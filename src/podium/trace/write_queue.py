@@ -19,6 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from podium.errors import StoreError, UsageError
+from podium.files import atomic_file
 from podium.trace.serialization import TraceRow, read_jsonl, to_row
 
 _BATCH = 1000
@@ -279,12 +280,11 @@ class WriteQueue:
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
         """Write rows to a spill file, all or none. False: that failed."""
         path = self._spill / f"{mark or self._mark}-{time.time_ns()}-{os.getpid()}.jsonl"
-        part = path.with_suffix(".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.touch(mode=0o600)
-            part.write_text("".join(f"{row.document}\n" for row in rows), encoding="utf-8")
-            part.replace(path)
+            with atomic_file(path) as part:
+                part.touch(mode=0o600)
+                part.write_text("".join(f"{row.document}\n" for row in rows), encoding="utf-8")
         except OSError as error:
             if mark is not None or self._close_by is not None:
                 self._lost += len(rows)

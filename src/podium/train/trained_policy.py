@@ -14,7 +14,7 @@ from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, Trai
 from podium.conductor.codec import Codec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
-from podium.rollout.run_folder import replace_file
+from podium.files import atomic_folder
 from podium.shipped import shipped_checkpoint
 from podium.train.rollouts import PromptCodec
 from podium.train.settings import TrainSettings
@@ -143,28 +143,20 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
     Raises:
         CheckpointError: the merged model would not write what the trained one does.
     """
-    folder, saved = run / "policy", run / "trained"
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    if (saved / "adapter_config.json").is_file():
-        from podium.train.trl.adapters import merge_adapter  # noqa: PLC0415 - loads torch
+    saved = run / "trained"
+    with atomic_folder(run / "policy") as policy:
+        if (saved / "adapter_config.json").is_file():
+            from podium.train.trl.adapters import merge_adapter  # noqa: PLC0415 - loads torch
 
-        merge_adapter(base, saved, part)
-    else:
-        shutil.copytree(saved, part)
-        for leftover in part.glob("training_args.bin"):
-            leftover.unlink()
-    for name in _TOKENIZER_FILES:  # As they were: what transformers writes may differ in added tokens.
-        (part / name).unlink(missing_ok=True)
-        if (base.path / name).is_file():
-            shutil.copyfile(base.path / name, part / name)
-    if settings.chat_template is not None:
-        shutil.copyfile(settings.chat_template, part / "chat_template.jinja")
-    about = podium_file(settings, base, pool)
-    replace_file(part / "podium.json", about.model_dump_json(indent=2, exclude_none=True).encode() + b"\n")
-    old = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(old, ignore_errors=True)
-    if folder.exists():
-        folder.rename(old)
-    part.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
+            merge_adapter(base, saved, policy)
+        else:
+            shutil.copytree(saved, policy, ignore=shutil.ignore_patterns("training_args.bin"))
+        for name in _TOKENIZER_FILES:  # As they were: what transformers writes may differ in added tokens.
+            (policy / name).unlink(missing_ok=True)
+            if (base.path / name).is_file():
+                shutil.copyfile(base.path / name, policy / name)
+        if settings.chat_template is not None:
+            shutil.copyfile(settings.chat_template, policy / "chat_template.jinja")
+        about = podium_file(settings, base, pool)
+        text = about.model_dump_json(indent=2, exclude_none=True)
+        (policy / "podium.json").write_text(text + "\n", encoding="utf-8")

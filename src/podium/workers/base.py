@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import WorkerError
@@ -55,6 +56,11 @@ class Request:
     def view(self) -> WorkerView:
         """The request as data: `executor_view`, or else parsed from the messages."""
         return read_view(self.messages) if self.executor_view is None else self.executor_view
+
+
+def seed_number(seed: str) -> int:
+    """The number of a named seed: 31 bits, the same on every machine."""
+    return int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1
 
 
 @asynccontextmanager

@@ -25,7 +25,8 @@ from podium.conductor.checkpoint import Checkpoint, PodiumFile, TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.errors import RunMismatchError
-from podium.rollout.run_folder import RunFolder, replace_file
+from podium.files import atomic_folder, replace_file
+from podium.rollout.run_folder import RunFolder
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
@@ -307,16 +308,11 @@ def save_policy(
 ) -> None:
     """Write a policy and its tokenizer as a checkpoint folder, in the place of one that is there. With bfloat16 the
     shipped file is half as large.
-
-    It is made under a hidden name beside the folder, so a kill leaves the whole policy or none.
     """
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
     config = model.shape.config(bos=BEGIN_ID, eos=END_ID, pad=PAD_ID, dtype=dtype)
-    write_model(model, part, config=config, companions=(), dtype=dtype)
-    save_tokenizer(tokenizer, part)
     file = PodiumFile(prompt=prompt, conducts=scope)
     podium_json = json.dumps(file.model_dump(include={"prompt", "conducts"}, exclude_none=True), indent=2)
-    (part / "podium.json").write_text(podium_json + "\n", encoding="utf-8")
-    shutil.rmtree(folder, ignore_errors=True)
-    part.rename(folder)
+    with atomic_folder(folder) as part:
+        write_model(model, part, config=config, companions=(), dtype=dtype)
+        save_tokenizer(tokenizer, part)
+        (part / "podium.json").write_text(podium_json + "\n", encoding="utf-8")

@@ -27,10 +27,11 @@ from podium.cli.terminal import open_console, print_sentence
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
+from podium.files import replace_file
 from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint
-from podium.rollout.run_folder import JsonLines, RunFolder, replace_file
+from podium.rollout.run_folder import JsonLines, RunFolder
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.types import Budget

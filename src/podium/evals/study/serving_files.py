@@ -15,7 +15,7 @@ from typing import Any
 from podium.config.toml_text import toml_text
 from podium.evals.study.conducting import TRAINED
 from podium.evals.study.crossfit import MethodResult
-from podium.rollout.run_folder import replace_file
+from podium.files import replace_file
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
 from podium.workers.spec import PATH_KEYS

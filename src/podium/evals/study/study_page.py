@@ -10,7 +10,7 @@ from podium.evals.markup import SafeHtml, data_table, html_page, prose, table_ro
 from podium.evals.study.decision import StudyRow
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import HEADINGS, bounds, caveats, cells, headline, method_notes, summary
-from podium.rollout.run_folder import replace_file
+from podium.files import replace_file
 
 MARKDOWN, HTML = "study.md", "study.html"
 """Names of the page's two forms in a study's folder."""

@@ -20,7 +20,8 @@ from podium.evals.suite.cases import examples, failures, topologies, wins_and_lo
 from podium.evals.suite.comparisons import ORACLE, comparison_of, evaluations_of, unfinished
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
-from podium.rollout.run_folder import RunFolder, replace_file
+from podium.files import replace_file
+from podium.rollout.run_folder import RunFolder
 
 REPORT = "report.html"
 """The name of the page in a run's folder."""

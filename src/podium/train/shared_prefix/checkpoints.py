@@ -21,6 +21,7 @@ from torch import Tensor
 from podium.conductor.checkpoint import Checkpoint, PodiumFile
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
+from podium.files import atomic_folder
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.model import PolicyModel
 
@@ -173,20 +174,17 @@ class Checkpoints:
         Raises:
             StoreError: the disk is full or not writable.
         """
-        part = self.folder / ".part"
         path = self.folder / f"{iterations:06d}"
-        shutil.rmtree(part, ignore_errors=True)
+        companions = companion_files(self.start.path)
+        about = PodiumFile(prompt=self.prompt, conducts=self.start.declared_scope)
         try:
-            write_model(model, part, config=self.start.config, companions=companion_files(self.start.path))
-            about = PodiumFile(prompt=self.prompt, conducts=self.start.declared_scope)
-            text = about.model_dump_json(exclude_none=True, indent=2)
-            (part / "podium.json").write_text(text + "\n", encoding="utf-8")
-            save_file(_moments(model, optimizer), part / _OPTIMIZER)
-            (part / _TRAINING_STATE).write_text(
-                json.dumps({"iteration": iterations}) + "\n", encoding="utf-8"
-            )
-            shutil.rmtree(path, ignore_errors=True)
-            part.rename(path)
+            with atomic_folder(path) as part:
+                write_model(model, part, config=self.start.config, companions=companions)
+                text = about.model_dump_json(exclude_none=True, indent=2)
+                (part / "podium.json").write_text(text + "\n", encoding="utf-8")
+                save_file(_moments(model, optimizer), part / _OPTIMIZER)
+                state = json.dumps({"iteration": iterations})
+                (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
         except OSError as error:
             raise StoreError.of_file(path, error) from None
         except SafetensorError as error:  # Also a full disk.

@@ -21,12 +21,12 @@ from aiohttp.abc import AbstractStreamWriter
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Spent, ToolCall, Usage, sent_tokens
-from podium.workers.base import Request
+from podium.workers.base import Request, seed_number
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, RequestRejectedError
 from podium.workers.chat.reply_builder import encodable
-from podium.workers.chat.request_body import MaxTokensKey, chat_body, seed_number, sent_limit
+from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
 from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage

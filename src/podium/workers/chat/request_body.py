@@ -116,8 +116,3 @@ def _message(message: Message, ids: Mapping[str, str], own: ProviderState | None
     if message.tool_call_id is not None:
         sent["tool_call_id"] = ids.get(message.tool_call_id) or short_id(message.tool_call_id)
     return sent if own is None else {**read_state(own.fields, STATE_KEYS), **sent}
-
-
-def seed_number(seed: str) -> int:
-    """The number of a named seed: 31 bits, the same on every machine."""
-    return int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1
