@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -24,33 +25,32 @@ def _odd_files(tmp_path: Path) -> None:
     Path("folder").mkdir()
 
 
+COMMANDS = [
+    "ask Q? --pool {}",
+    "ask Q? --team {}",
+    "ask Q? --pool pool.toml --planner constant:{}",
+    "ask Q? --pool pool.toml --planner constant:plan.txt --store {}",
+    "plan Q? --pool {}",
+    "pool list --pool {}",
+    "serve --pool {} --port 0",
+    "eval {} --run r",
+    "eval --recording {}",
+    "tasks show {}",
+    "record out.parquet --tasks {}",
+    "rate {} ratings.json --pool pool.toml",
+    "replay show {}",
+    "replay import table {} out.parquet",
+    "train --run r --config {}",
+    "config show --team {}",
+    "keys list --store {}/traces.sqlite",
+    "traces list --store {}",
+    "cache show {}",
+    "study --pool {} --tasks mine.csv",
+]
+
+
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize(
-    "command",
-    [
-        "ask Q? --pool {}",
-        "ask Q? --team {}",
-        "ask Q? --pool pool.toml --planner constant:{}",
-        "ask Q? --pool pool.toml --planner constant:plan.txt --store {}",
-        "plan Q? --pool {}",
-        "pool list --pool {}",
-        "serve --pool {} --port 0",
-        "eval {} --run r",
-        "eval --recording {}",
-        "tasks show {}",
-        "record out.parquet --tasks {}",
-        "rate {} ratings.json --pool pool.toml",
-        "replay show {}",
-        "replay import table {} out.parquet",
-        "train --run r --config {}",
-        "config show --team {}",
-        "keys list --store {}/traces.sqlite",
-        "traces list --store {}",
-        "cache show {}",
-        "study --pool {} --tasks mine.csv",
-    ],
-)
+@pytest.mark.parametrize(("command", "place"), zip(COMMANDS, cycle(PLACES)))
 def test_what_is_no_file_is_refused_and_not_waited_for(podium: Podium, command: str, place: str) -> None:
     refused = podium(*command.format(place).split())
     assert refused.status in (1, 2)
@@ -117,18 +117,19 @@ def test_absurd_numbers_of_files_are_refused(podium: Podium, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "by"),
     [
-        "ask Q? --pool pool.toml",
-        "traces list",
-        "serve --port 0 --pool pool.toml",
-        "keys add ann",
-        "keys list",
-        "plan Q? --pool pool.toml",
-        "traces export",
+        ("ask Q? --pool pool.toml", "option"),
+        ("ask Q? --pool pool.toml", "environment"),
+        ("ask Q? --pool pool.toml", "file"),
+        ("traces list", "environment"),
+        ("serve --port 0 --pool pool.toml", "option"),
+        ("keys add ann", "file"),
+        ("keys list", "option"),
+        ("plan Q? --pool pool.toml", "environment"),
+        ("traces export", "option"),
     ],
 )
-@pytest.mark.parametrize("by", ["option", "environment", "file"])
 def test_an_address_without_a_slash_is_no_folder_and_not_repeated(
     podium: Podium, monkeypatch: pytest.MonkeyPatch, command: str, by: str
 ) -> None:

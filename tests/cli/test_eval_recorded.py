@@ -150,19 +150,6 @@ def test_ungraded_questions_are_not_wrong_answers_and_are_reported(podium: Podiu
     assert left_out in podium(*EVAL, "--markdown").out
 
 
-def test_a_recording_without_verdicts_is_refused(podium: Podium) -> None:
-    write(judged=0)
-    assert "neither verdicts nor gold answers" in one_sentence(podium(*EVAL))
-
-
-def test_without_verdicts_gold_answers_serve(podium: Podium) -> None:
-    write(judged=0, gold="yes")
-    shown = podium(*EVAL, "--json")
-    assert shown.status == 0
-    accuracies = {row.label: row.accuracy.mean for row in Comparison.model_validate_json(shown.out).rows}
-    assert accuracies["bob alone"] == pytest.approx(3 / 6)
-
-
 def test_fewer_questions_than_there_are_is_said_with_who_lacks_them(podium: Podium) -> None:
     write(bob=4)
     shown = podium(*EVAL, "--run", "kept/r", "--markdown")
@@ -292,18 +279,6 @@ def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podiu
         ) in " ".join(refused.err.split())
 
 
-def test_a_recorded_question_is_found_whatever_space_is_around_it(podium: Podium) -> None:
-    with RecordingWriter() as writer:
-        writer.add_question(RecordedQuestion("q", "Is 6 right?\n", "yes", None, "test"))
-        for worker in ("ada", "bob"):
-            writer.add("q", RecordedResponse(worker, 0, "Answer: yes", score=1.0))
-        writer.write(Path("rec.parquet"), name="rec")
-    asked = podium(
-        "ask", "Is 6 right?\n", "--pool", "replay.toml", "--planner", "single:ada", "--no-store", "--json"
-    )
-    assert Trace.model_validate_json(asked.out).spans[0].recorded == "rec#q/ada/0"
-
-
 def test_one_recorded_response_is_one(podium: Podium) -> None:
     asked = podium(
         "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store", "--json"
@@ -312,9 +287,3 @@ def test_one_recorded_response_is_one(podium: Podium) -> None:
     assert span.recorded == "rec#q6/bob/0"
     drawn = podium("ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store")
     assert "Recorded: 1 response, given to the bare question beforehand." in drawn.out
-
-
-def test_a_live_answer_is_not_called_recorded(podium: Podium) -> None:
-    asked = podium("ask", "2 + 3?", "--pool", "pool.toml", "--planner", "constant:plan.txt", "--no-store")
-    assert asked.status == 0
-    assert "ecorded" not in asked.out

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
-from loaded_programs import loaded_podium
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.evals import Comparison
 from podium_testing import Answer, FaultServer
@@ -128,74 +125,6 @@ def test_what_a_suite_cannot_use_is_one_sentence(podium: Podium, tokens: tuple[s
 
 def test_a_suite_without_a_folder_is_refused(podium: Podium) -> None:
     assert "A suite needs --run FOLDER" in one_sentence(podium("eval", "s.toml"))
-
-
-# --- killed -----------------------------------------------------------------------------------------------
-
-QUESTIONS, IN_FLIGHT = 30, 2
-PAID = """
-questions = 30
-concurrency = 2
-[[planner]]
-planner = "single:ada"
-[[planner]]
-planner = "self-consistency:ada:2"
-[[tasks]]
-name = "sums.csv"
-[[pool]]
-name = "paid.toml"
-"""
-
-
-@pytest.fixture
-def half_asked() -> asyncio.Event:
-    return asyncio.Event()
-
-
-@pytest.fixture
-async def server(half_asked: asyncio.Event) -> AsyncIterator[FaultServer]:
-    asked: list[str] = []
-
-    def add(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
-        a, b = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", messages[-1]["content"])[0])
-        asked.append(f"{a} + {b}")
-        if len(asked) == QUESTIONS // 2:
-            half_asked.set()
-        return Answer(f"Answer: {a + b}", input_tokens=0, output_tokens=1000)
-
-    async with FaultServer(add) as serving:
-        write_paid(serving.url)
-        yield serving
-
-
-def write_paid(url: str) -> None:
-    """A pool of one endpoint, sums to ask it, and the suite."""
-    Path("paid.toml").write_text(
-        f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{url}"\n'
-        "price = { output = 1.0 }\nlimits = { concurrency = 2, max_tokens = 1000 }\n"
-    )
-    rows = (f"What is {n} + {n}?,{2 * n},test" for n in range(QUESTIONS))
-    Path("sums.csv").write_text("question,answer,split\n" + "\n".join(rows) + "\n")
-    Path("paid-suite.toml").write_text(PAID)
-
-
-async def test_a_suite_that_is_killed_asks_again_only_what_was_in_flight(
-    server: FaultServer, half_asked: asyncio.Event
-) -> None:
-    tokens = (loaded_podium(), "eval", "paid-suite.toml", "--run", "r", "--declare", "Killed.", "--json")
-    pipes: dict[str, Any] = {"stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.PIPE}
-    killed = await asyncio.create_subprocess_exec(*tokens, **pipes)
-    await half_asked.wait()
-    killed.kill()
-    await killed.communicate()
-    assert len(server.requests) < 2 * QUESTIONS
-    again = await asyncio.create_subprocess_exec(*tokens, **pipes)
-    out, err = await again.communicate()
-    assert again.returncode == 0, err
-    # The first of two votes is the same call as that of the worker alone, so a response cache has its answer.
-    assert 2 * QUESTIONS <= len(server.requests) <= 2 * QUESTIONS + IN_FLIGHT
-    comparison = Comparison.model_validate_json(out)
-    assert [(row.accuracy.mean, row.calls) for row in comparison.rows] == [(1.0, 1.0), (1.0, 3.0)]
 
 
 # --- a paid Conductor -------------------------------------------------------------------------------------

@@ -70,11 +70,6 @@ def test_three_recorded_models_and_a_program_that_decides(podium: Podium) -> Non
     assert trace.cost_usd == 0
 
 
-def test_a_calculator_computes_what_a_recorded_model_wrote(podium: Podium) -> None:
-    trace = ask(podium, [1, 3], "Compute the answer.", [[], [0]])
-    assert trace.answer == "(7 - 8 / 8) * 4 = 24\nAnswer: 24"
-
-
 def test_every_tool_is_checked(podium: Podium) -> None:
     Path("plan.txt").write_text('model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]\n')
     checked = podium("pool", "check", "--pool", "tools.toml", "plan.planner=constant:plan.txt", "--json")

@@ -116,58 +116,6 @@ async def test_a_served_model_conducts(tmp_path):
     assert b"s3cret-key" not in out + b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
 
 
-async def test_a_served_model_that_fails_is_status_1_without_its_key():
-    async def refuse(request):
-        return web.Response(status=401, text="no such key: s3cret-key")
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", refuse)
-    async with TestServer(app) as server:
-        command = await process(
-            *("ask", "Q?", "--pool", "pool.toml", f"conductor.base_url={server.make_url('/v1')}"),
-            *("conductor.model=wise", "conductor.api_key_env=MY_KEY"),
-            MY_KEY="s3cret-key",
-        )
-        out, err = await command.communicate()
-    assert command.returncode == 1
-    assert b"401" in err
-    assert b"s3cret-key" not in out + err
-
-
-async def test_a_served_model_without_a_plan_is_called_once_more_then_status_1():
-    bodies = []
-
-    async def ramble(request):
-        bodies.append(await request.json())
-        return completion("I would rather not plan.")
-
-    app = web.Application()
-    app.router.add_post("/v1/chat/completions", ramble)
-    async with TestServer(app) as server:
-        url = str(server.make_url("/v1"))
-        command = await process(
-            "plan", "Q?", "--pool", "pool.toml", f"conductor.base_url={url}", "conductor.model=wise"
-        )
-        out, err = await command.communicate()
-    assert command.returncode == 1
-    assert b"I would rather not plan." in out
-    assert err.startswith(b"podium: There is no plan. ")
-    assert len(bodies) == PROBES + 2
-
-
-async def test_retries_are_recorded_in_the_trace_alone(tmp_path, unused_tcp_port):
-    dead = tmp_path / "dead.toml"
-    dead.write_text(
-        '[[worker]]\nname = "dead"\nkind = "openai"\nmodel = "m"\nlimits = { retries = 1 }\n'
-        f'base_url = "http://127.0.0.1:{unused_tcp_port}/v1"\n'
-    )
-    command = await process("ask", "Q?", "--pool", str(dead), "--planner", "single:dead", "--json")
-    out, err = await command.communicate()
-    assert (command.returncode, err.count(b"\n")) == (1, 1)
-    assert err.startswith(b"podium: No step succeeded.")
-    assert len(Trace.model_validate_json(out).spans[0].attempts) == 2
-
-
 async def test_an_interrupt_ends_every_call_and_keeps_what_there_was(tmp_path):
     slow = tmp_path / "slow.toml"
     called, gone = asyncio.Event(), asyncio.Event()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -73,17 +72,6 @@ def test_training_questions_are_sorted_into_kinds_and_counted_by_worker(podium: 
     }
 
 
-def test_of_one_kind_there_are_none_and_all_questions_are_counted_together(podium: Podium) -> None:
-    made = podium(*RATE[:-1], "1")
-    assert (made.status, made.err) == (0, "")
-    ratings = Ratings.open(Path("made/ratings.json"))
-    assert ratings.clusters == {}
-    assert ratings.workers == {
-        "ada": {"": tally(8, 16 * COST, questions=16)},
-        "bob": {"": tally(8, 32 * COST, questions=16)},
-    }
-
-
 def test_the_table_says_who_is_right_how_often_and_at_what_price(podium: Podium) -> None:
     made = podium(*RATE)
     ratings = Ratings.open(Path("made/ratings.json"))
@@ -135,21 +123,6 @@ def test_as_json_it_is_one_line_that_says_what_the_file_says(podium: Podium) -> 
     assert (made.status, made.err, made.out.count("\n")) == (0, "", 1)
     assert Ratings.model_validate_json(made.out) == Ratings.open(Path("made/ratings.json"))
     assert sorted(file.name for file in Path("made").iterdir()) == ["ratings.json"]
-
-
-def test_the_same_command_makes_the_same_file(podium: Podium) -> None:
-    podium(*RATE)
-    first = Path("made/ratings.json").read_bytes()
-    podium(*RATE, "--split", "test")
-    assert Path("made/ratings.json").read_bytes() != first
-    assert podium(*RATE).status == 0
-    assert Path("made/ratings.json").read_bytes() == first
-
-
-def test_the_questions_of_another_split_are_counted_on_request(podium: Podium) -> None:
-    podium(*RATE, "--split", "test")
-    ratings = Ratings.open(Path("made/ratings.json"))
-    assert ratings.workers["ada"][ratings.cluster_of(SUM)] == tally(4, 4 * COST, questions=4)
 
 
 def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium: Podium) -> None:
@@ -303,15 +276,6 @@ def test_a_trace_keeps_the_ratings_that_the_planner_saw(
         assert rating.cost_usd == pytest.approx(COST * PRICES[name])
     kept = podium("traces", "show", trace.id, "--json")
     assert Trace.model_validate_json(kept.out) == trace
-
-
-def test_a_pool_is_listed_without_ratings_because_there_is_no_question(
-    podium: Podium, rated_pool: str
-) -> None:
-    listed = json.loads(podium("pool", "list", "--pool", rated_pool, "--json").out)
-    assert [(worker["name"], worker["rating"]) for worker in listed] == [
-        (name, None) for name in ("ada", "bob", "cy", "vote")
-    ]
 
 
 @pytest.mark.parametrize("verb", [("pool", "list"), ("ask", SUM, "--planner", "single:ada"), ("plan", SUM)])

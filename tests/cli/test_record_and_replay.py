@@ -7,11 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from refusal import one_sentence
 
-from podium.evals import Comparison
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingHeader, RecordingWriter
 
 Podium = Callable[..., Any]
@@ -65,40 +63,6 @@ def test_without_a_terminal_nothing_is_drawn(podium: Podium) -> None:
     assert podium(*RECORD).err == ""
 
 
-def test_a_recording_replays_at_the_command_line(podium: Podium) -> None:
-    podium(*RECORD)
-    Path("made/pool.toml").write_text('[[worker]]\nname = "able"\nkind = "replay"\nrecording = "r.parquet"\n')
-    recording = Recording.open(Path("made/r.parquet"))
-    question = recording.questions[0].text
-    asked = podium("ask", question, "--pool", "made/pool.toml", "--planner", "single:able", "--json")
-    assert json.loads(asked.out)["answer"] == recording.responses(question)["able"][0].text
-    (span,) = json.loads(asked.out)["rounds"][0]["spans"]
-    assert span["reply"]["recorded"].startswith("r#sums/test/0/")
-
-
-def test_tasks_of_a_recording_end_where_it_ends(podium: Podium) -> None:
-    podium(*RECORD)
-    shown = podium("tasks", "show", "made/r.parquet", "--split", "test", "--samples", "50", "--json")
-    assert shown.status == 0
-    assert len(json.loads(shown.out)) == 5
-
-
-def test_a_recording_that_its_budget_stopped_has_status_1_and_goes_on(podium: Podium) -> None:
-    stopped = podium(*RECORD, "--budget-calls", "4")
-    assert stopped.status == 1
-    assert "budget of 4 calls" in stopped.out
-    (left_out,) = Recording.open(Path("made/r.parquet")).header.left_out
-    assert left_out.endswith("(6)")
-    again = podium(*RECORD, "--budget-calls", "4", "--json")
-    assert (again.status, RecordingHeader.model_validate_json(again.out).responses) == (1, 8)
-    done = podium(*RECORD, "--budget-calls", "4")
-    assert done.status == 0
-    whole = podium("record", "made/whole.parquet", *RECORD[2:], "--json")
-    assert RecordingHeader.model_validate_json(whole.out).left_out == ()
-    both = [pq.read_table(f"made/{name}.parquet").drop_columns("seconds") for name in ("r", "whole")]
-    assert both[0].equals(both[1])
-
-
 def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
     assert podium(*RECORD).status == 0
     before = {file: file.read_bytes() for file in Path("made").iterdir()}
@@ -120,21 +84,6 @@ def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podi
     assert "tasks: sums/train, sums/validation, sums/test" in header.source
     for question in Recording.open(Path("r.parquet")).questions:
         assert question.id.startswith(f"sums/{question.split}/")
-
-
-def test_what_was_recorded_of_all_splits_is_compared_at_once(podium: Podium) -> None:
-    assert podium("record", "r.parquet", *TASKS, *POOL, "--questions", "20").status == 0
-    Path("replay.toml").write_text(
-        "".join(
-            f'[[worker]]\nname = "{name}"\nkind = "replay"\nrecording = "r.parquet"\nprice = {{ output = 1.0 }}\n'
-            for name in ("able", "weak")
-        )
-    )
-    shown = podium("eval", "--tasks", "r.parquet", "--pool", "replay.toml", "--json")
-    assert shown.status == 0
-    comparison = Comparison.model_validate_json(shown.out)
-    assert (comparison.recorded, comparison.questions) == (True, 3)
-    assert {"able alone", "weak alone"} <= {row.label for row in comparison.rows}
 
 
 def uneven(*splits: str) -> None:
@@ -208,22 +157,6 @@ def test_a_recording_is_not_made_of_recorded_workers(podium: Podium) -> None:
     assert sorted(Path().rglob("*")) == before
 
 
-def test_another_model_under_the_same_name_does_not_go_on(podium: Podium) -> None:
-    part = (
-        '[[worker]]\nname = "gpt"\nkind = "openai"\nmodel = "{}"\nbase_url = "http://127.0.0.1:9/v1"\n'
-        "limits = {{ retries = 0 }}\n"
-    )
-    record = ("record", "r.parquet", *TASKS, "--pool", "live.toml", "--questions", "1")
-    Path("live.toml").write_text(part.format("gpt-5"))
-    assert podium(*record).status == 1
-    Path("live.toml").write_text(part.format("gpt-5-mini"))
-    assert "workers.gpt.model was" in one_sentence(podium(*record))
-    Path("live.toml").write_text(part.replace("127.0.0.1:9/", "127.0.0.1:19/").format("gpt-5"))
-    assert "workers.gpt.identity was" in one_sentence(podium(*record))
-    Path("live.toml").write_text(part.format("gpt-5"))
-    assert podium(*record).status == 1
-
-
 def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) -> None:
     assert podium(*RECORD, "--budget-calls", "4").status == 1
     before = Path("made/r.parquet").read_bytes()
@@ -286,26 +219,6 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
     record = (*RECORD_TINY, "--questions", "1")
     assert "has no tasks" in one_sentence(podium(*record, "--split", "test"))
     assert podium(*record).out.startswith("1 response to 1 question")
-
-
-def test_workers_that_do_not_answer_are_a_failure_and_not_a_wrong_question(podium: Podium) -> None:
-    Path("ill.toml").write_text(
-        '[[worker]]\nname = "ill"\nkind = "scripted"\n'
-        'replies = { "" = { error = "status", message = "The server said 500." } }\n'
-    )
-    failed = podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2")
-    assert failed.status == 1
-    assert not Path("r.parquet").exists()
-
-
-def test_calls_that_failed_are_reported_and_made_again(podium: Podium) -> None:
-    part = '[[worker]]\nname = "ill"\nkind = "scripted"\nreplies = [{}"x", "y"]\n'
-    Path("ill.toml").write_text(part.format('{ error = "status" }, '))
-    failed = podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2")
-    assert failed.status == 1
-    assert "1 call failed" in failed.out
-    Path("ill.toml").write_text(part.format(""))
-    assert podium("record", "r.parquet", *TASKS, "--pool", "ill.toml", "--questions", "2").status == 0
 
 
 @pytest.mark.parametrize(

@@ -108,21 +108,3 @@ def test_on_a_full_disk_it_stops_and_goes_on_when_there_is_room(podium: Podium) 
     assert done.status == 0
     assert pq.read_table("r.parquet").num_rows == 40
     assert len(Recording.open(Path("r.parquet")).questions) == 40
-
-
-def test_after_a_kill_it_goes_on_and_asks_nothing_twice(podium: Podium) -> None:
-    Path("slow.toml").write_text(SLOW)
-    record = (*RECORD, "--pool", "slow.toml")
-
-    def kept() -> int:
-        return sum(file.read_bytes().count(b"\n") for file in Path("r.partial").glob("results/*.jsonl"))
-
-    with subprocess.Popen([sys.executable, "-m", "podium", *record]) as first:
-        deadline = time.monotonic() + 60
-        while kept() < 3 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        first.kill()
-    assert 3 <= (before := kept()) < 40
-    assert podium(*record, "--budget-calls", f"{40 - before}").status == 0
-    assert pq.read_table("r.parquet").num_rows == 40
-    assert not Path("r.partial").exists()

@@ -125,7 +125,7 @@ def test_a_price_of_0_is_free_and_one_that_is_not_given_unknown(
     given = "price = { input = 0.1, output = 0.1 }"
     text = Path("my.toml").read_text().replace(given, first, 1).replace(given, others)
     Path("my.toml").write_text(text)
-    command = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--out", "found")
+    command = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--questions", "6", "--out", "found")
     planned = json.loads(podium(*command, "--dry-run", "--json").out)
     assert (planned["paid"], planned["unpriced"]) == (paid, ["ada"] if paid else [])
     done = podium(*command)  # Without a budget, and without --yes.
@@ -309,15 +309,3 @@ def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said:
             "study", "--pool", "pool.toml", *(() if "--tasks" in tokens else ("--tasks", "mine.csv")), *tokens
         )
     )
-
-
-@pytest.mark.usefixtures("sums")
-def test_another_study_in_the_same_folder_is_refused(podium: Podium) -> None:
-    worker = '[[worker]]\nname = "{}"\nkind = "calculates"\nprice = {{ output = 6.0 }}\n'
-    Path("simulated.toml").write_text("".join(worker.format(name) for name in ("ada", "bob")))
-    study = ("study", "--pool", "simulated.toml", "--tasks", "sums", "--questions", "4", "--out", "found")
-    assert podium(*study).status == 0
-    assert "no worker was paid" in Path("found/study.md").read_text()
-    told = podium(*study, "--samples", "2")
-    assert told.status == 2
-    assert "samples" in told.err.splitlines()[-1]

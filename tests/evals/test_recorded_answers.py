@@ -62,7 +62,7 @@ def numbered(answers: Answers, names: tuple[str, ...]) -> tuple[int, ...]:
 
 
 @pytest.mark.parametrize("early_stop", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: int, early_stop: bool) -> None:
     """Prices differ by worker, and answers of a worker are equally long, so who is asked first is known."""
     prices = {"ada": 4.0, "bob": 1.0, "cy": 2.0, "dan": 8.0}
@@ -84,16 +84,6 @@ async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: in
         assert counted.tolist() == pytest.approx(really), members
         stopped += int((counted < committee_cost(answers, members) - 1e-12).sum())
     assert bool(stopped) == early_stop
-
-
-async def test_a_cost_is_the_mean_over_which_sample_comes_first(tmp_path: Path) -> None:
-    recording = random_recording(tmp_path, "costs")
-    answers = await answers_of(recording)
-    turns = [replace(answers.rotated(first), samples=1) for first in range(2)]
-    counted = committee_cost(answers, (0, 1, 2), early_stop=True)
-    assert counted.tolist() == pytest.approx(
-        np.mean([committee_cost(turn, (0, 1, 2), early_stop=True) for turn in turns], axis=0).tolist()
-    )
 
 
 async def test_the_cheapest_worker_of_a_cluster_is_called_first(tmp_path: Path) -> None:
@@ -147,7 +137,7 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_rarely_asks(tmp_path:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_a_vote_in_numbers_is_the_vote_that_is_really_taken(
     tmp_path: Path, seed: int, weighted: bool
 ) -> None:
@@ -159,14 +149,6 @@ async def test_a_vote_in_numbers_is_the_vote_that_is_really_taken(
         weights = tuple(random.choices(WEIGHTS, k=len(members))) if weighted else ()
         really = await run(committee(answers, members, weights), pool, tasks)
         assert answers.voted(members, weights).tolist() == really, (members, weights)
-
-
-async def test_a_worker_with_fewer_samples_gives_them_again_as_it_does_in_a_plan(tmp_path: Path) -> None:
-    recording = random_recording(tmp_path, "uneven", (3, 1, 2, 2), questions=30)
-    pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
-    for members in ((2, 2), (1, 1, 0), (3, 3, 3, 1), (2, 2, 2, 2, 0), (0, 3, 3, 3, 3)):
-        really = await run(committee(answers, members), pool, tasks)
-        assert answers.voted(members).tolist() == really, members
 
 
 async def test_a_calculator_beside_recorded_workers_votes_in_numbers(
@@ -305,7 +287,7 @@ async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
 # --- choices -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
     tmp_path: Path, seed: int
 ) -> None:
@@ -332,7 +314,7 @@ def wrong_answers(answers: Answers) -> float:
     return (pairs + 1) / (same + 1)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_weights_of_the_best_are_log_odds_and_never_nothing(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(random_recording(tmp_path, f"weights/{seed}", questions=20))
     chosen = best_vote(answers, weighted=True)
@@ -346,36 +328,6 @@ async def test_weights_of_the_best_are_log_odds_and_never_nothing(tmp_path: Path
     assert found >= max(answers.voted(members, tuple(weights)).mean() for weights in (many, two))
 
 
-async def test_workers_wrong_in_their_own_ways_all_count_in_a_weighted_vote(
-    tmp_path: Path,
-) -> None:
-    right = {"ada": range(8), "bob": (0, 1, 8, 9, 10, 11), "cy": (2, 3, 8, 9, 10, 11)}
-    rows = [
-        (
-            RecordedQuestion(f"q{number:02}", f"Question {number}?", None, None, "train"),
-            [
-                RecordedResponse(
-                    name,
-                    0,
-                    f"Answer: {'yes' if number in hits else f'{name} {number}'}",
-                    score=float(number in hits),
-                )
-                for name, hits in right.items()
-            ],
-        )
-        for number in range(20)
-    ]
-    answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
-    assert answers.accuracy.tolist() == [0.4, 0.3, 0.3]
-    chosen = best_vote(answers, weighted=True)
-    assert chosen.workers == ("ada", "bob", "cy")
-    first, second, third = chosen.weights
-    assert first > second == third > 0.01
-    assert first < second + third, "no one decides alone"
-    # Two who are right are heard against the best, and the best against two who differ.
-    assert answers.voted((0, 1, 2), chosen.weights).mean() == 12 / 20
-
-
 async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(tmp_path: Path) -> None:
     scores = {"ada": 1.0, "bob": 0.0}
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
@@ -384,7 +336,7 @@ async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(
     assert best_vote(answers, weighted=True) == Committee(("ada",), (4.595,))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 async def test_the_best_fixed_plan_of_a_small_pool_is_that_of_brute_force(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(random_recording(tmp_path, f"fixed/{seed}", (3, 3, 3), questions=20))
     order = np.argsort(-answers.accuracy, kind="stable").tolist()
@@ -395,18 +347,6 @@ async def test_the_best_fixed_plan_of_a_small_pool_is_that_of_brute_force(tmp_pa
         within = [plan for plan in plans if costs[plan] <= max_cost * (1 + 1e-9)]
         assert chosen in within
         assert answers.voted(chosen).mean() == max(answers.voted(plan).mean() for plan in within)
-
-
-@pytest.mark.parametrize("seed", range(3))
-async def test_the_best_fixed_plan_is_never_worse_than_the_best_worker(tmp_path: Path, seed: int) -> None:
-    answers = await answers_of(random_recording(tmp_path, f"never/{seed}", questions=20))
-    for factor in (1.0, 1.7, 2.5, 100.0):
-        max_cost = float(answers.cost.min()) * factor
-        chosen = numbered(answers, best_fixed_plan(answers, max_cost=max_cost).workers)
-        assert len(chosen) <= 5
-        assert answers.cost[list(chosen)].sum() <= max_cost * (1 + 1e-9)
-        affordable = [w for w in range(4) if answers.cost[w] <= max_cost]
-        assert answers.voted(chosen).mean() >= max(answers.voted((w,)).mean() for w in affordable)
 
 
 async def test_of_equally_good_fixed_plans_the_cheapest_is_taken(tmp_path: Path) -> None:

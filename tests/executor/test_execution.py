@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from planned_execution import planned
 from podium.errors import WorkerError
-from podium.executor import Execution, ExecutionSettings, StepEnded, StepStarted
+from podium.executor import Execution, ExecutionSettings
 from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
 from podium.workers.base import Request
@@ -87,34 +87,6 @@ def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, 
     for position in run_steps:
         for read in plan.reads(position):
             assert log.index(("end", str(read))) < log.index(("start", str(position)))
-
-
-@given(workflows(), st.permutations(range(7)))
-@settings(deadline=None)
-def test_independent_steps_overlap(make_context, plan, order):
-    """Steps of which none needs another meet at a barrier: if one waited for another, all would for ever."""
-    together: list[int] = []
-    for k in order:
-        if k < len(plan.steps) and not any(
-            j in ancestors(plan, k) or k in ancestors(plan, j) for j in together
-        ):
-            together.append(k)
-
-    class Meeting(Witness):
-        async def answer(self, request: Request) -> Reply:
-            if int(self.profile.name) in together:
-                await barrier.wait()
-            return await super().answer(request)
-
-    async def run() -> Execution:
-        workers = [Meeting(str(k), 0, [], Price()) for k in range(7)]
-        execution = await planned(make_context(workers, settings=ALL_STEPS), plan)
-        async with asyncio.timeout(5):
-            await execution.run()
-        return execution
-
-    barrier = asyncio.Barrier(len(together))
-    assert {span.status for span in asyncio.run(run()).spans} == {"done"}
 
 
 async def test_a_step_does_not_wait_for_its_level(make_context):
@@ -204,21 +176,6 @@ def test_cancellation_leaves_nothing_running(make_context, plan, turns_before):
     asyncio.run(run())
 
 
-async def test_calls_in_flight_when_time_is_up_are_cancelled_and_answers_kept(make_context):
-    workers = [
-        ScriptedWorker("0", ["first"]),
-        ScriptedWorker("1", ["late"], delay=5.0),
-        ScriptedWorker("2", ["never"]),
-    ]
-    execution = await planned(make_context(workers, budget=Budget(seconds=0.2)), workflow((), (0,), (0, 1)))
-    await execution.run()
-    done, late, never = execution.spans
-    assert (done.status, done.response) == ("done", "first")
-    assert (late.status, late.called) == ("cancelled", True)
-    assert (never.status, never.called) == ("refused", False)
-    assert late.error == never.error == "The time limit of 0.2 s was reached."
-
-
 async def test_workers_that_never_pause_are_refused_when_time_is_up(make_context):
     workers = [ScriptedWorker(str(k), ["ok"]) for k in range(2)]
     question_context = make_context(workers, budget=Budget(seconds=1.0), started=-10.0)
@@ -305,19 +262,6 @@ async def test_each_call_has_a_seed_of_its_own(make_context):
         await (await planned(make_context([worker]), plan, round=number)).run()
     seeds = [request.seed for request in worker.requests]
     assert seeds == ["7/0/0", "7/0/1", "7/0/2", "7/1/0", "7/1/1", "7/1/2"]
-
-
-async def test_an_observer_sees_every_step_that_runs_start_and_end(make_context):
-    events: list[StepStarted | StepEnded] = []
-    workers = [ScriptedWorker("0", ["4"]), ScriptedWorker("1", []), ScriptedWorker("2", [BROKEN])]
-    execution = await planned(make_context(workers, observe=events.append), workflow((), (), (0,)))
-    await execution.run()
-    assert events == [
-        StepStarted(0, 0, "0", "step 0"),
-        StepEnded(0, execution.spans[0]),
-        StepStarted(0, 2, "2", "step 2"),
-        StepEnded(0, execution.spans[2]),
-    ]
 
 
 async def test_a_simulated_worker_claims_its_seconds_without_sleeping(make_context):

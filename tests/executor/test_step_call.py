@@ -1,6 +1,5 @@
 import asyncio
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 
@@ -51,16 +50,6 @@ BUSY = WorkerError("Status 503.", kind="status", retryable=True)
 WRONG_KEY = WorkerError("Status 401.", kind="status")
 
 
-async def test_what_may_pass_is_tried_again(make_context):
-    worker = ScriptedWorker("a", [BUSY, BUSY, "4"], limits=Limits(retries=2))
-    attempts = AttemptLog()
-    answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
-    assert isinstance(answered, WorkerAnswer)
-    assert (answered.worker, answered.reply.text) == ("a", "4")
-    assert [attempt.error_kind for attempt in attempts] == ["status", "status", None]
-    assert all(a.ended_s <= b.started_s for a, b in pairwise(attempts))
-
-
 async def test_retries_are_no_further_calls_and_are_limited(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
     question_context, attempts = make_context([worker], budget=Budget(calls=1)), AttemptLog()
@@ -71,14 +60,6 @@ async def test_retries_are_no_further_calls_and_are_limited(make_context):
     again = await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
     assert again == FailedCall("The budget of 1 calls is used up.", refused=True)
     assert len(worker.requests) == 3
-
-
-async def test_what_cannot_pass_is_not_tried_again(make_context):
-    worker = ScriptedWorker("a", [WRONG_KEY, "4"])
-    attempts = AttemptLog()
-    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == FailedCall("a: Status 401.", refused=False)
-    assert [(a.error_kind, a.error) for a in attempts] == [("status", "Status 401.")]
 
 
 async def test_what_a_failed_call_cost_is_booked(make_context):
@@ -119,16 +100,6 @@ async def test_a_worker_that_wants_a_long_pause_has_it_and_its_fallback_answers(
         assert answered.worker == "b"
     assert len(a.requests) == 1
     assert question_context.dispatcher.status[0].state == "open"
-
-
-async def test_a_call_past_its_time_limit_is_a_timeout_that_may_pass(make_context):
-    worker = ScriptedWorker(
-        "a", {"": "4"}, delay=5.0, limits=Limits(timeout=0.02, retries=1, probe_after=0.01)
-    )
-    attempts = AttemptLog()
-    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts)
-    assert unanswered == FailedCall("a: No answer within 0.02 s.", refused=False)
-    assert [attempt.error_kind for attempt in attempts] == ["timeout", "timeout"]
 
 
 async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
@@ -191,18 +162,6 @@ async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_co
     assert isinstance(
         await call_with_fallbacks(make_context([worker]), worker, request, AttemptLog()), WorkerAnswer
     )
-
-
-async def test_no_more_calls_at_once_than_the_worker_takes(make_context):
-    worker = ScriptedWorker("a", {"": "4"}, delay=0.01, limits=Limits(concurrency=2))
-    question_context, attempts = make_context([worker]), AttemptLog()
-    async with asyncio.TaskGroup() as group:
-        for _ in range(7):
-            group.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
-    assert len(attempts) == 7
-    for attempt in attempts:
-        during = [a for a in attempts if a.started_s <= attempt.started_s < a.ended_s]
-        assert len(during) <= 2
 
 
 async def test_a_worker_that_is_down_cools_down_and_its_fallback_answers(make_context):
@@ -429,10 +388,3 @@ async def test_a_cancelled_call_frees_its_reservation_and_leaves_its_attempt(mak
     assert [attempt.error_kind for attempt in attempts] == ["cancelled"]
     quick = ScriptedWorker("b", ["4"], limits=Limits(max_tokens=100))
     assert isinstance(await call_with_fallbacks(question_context, quick, REQUEST, AttemptLog()), WorkerAnswer)
-
-
-async def test_a_worker_without_retries_is_tried_once(make_context):
-    worker = ScriptedWorker("a", [BUSY, "4"], limits=Limits(retries=0))
-    unanswered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, AttemptLog())
-    assert unanswered == FailedCall("a: Status 503.", refused=False)
-    assert len(worker.requests) == 1

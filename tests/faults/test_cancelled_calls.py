@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from podium.planners import SelfConsistency, Single
+from podium.planners import SelfConsistency
 from podium.team import QuestionEnded, Runner
 from podium.types import Budget, Question
 from podium_testing import FaultServer, Hang, Rule, SlowDrip
@@ -50,14 +50,3 @@ async def test_a_time_limit_ends_the_calls_in_flight_and_keeps_what_there_is(poo
         assert (trace.status, trace.answer) == ("degraded", "Four.")
         assert [request.went_away for request in server.requests] == [False, True, True]
         await pool.close()
-
-
-async def test_nothing_is_left_behind(pool_at, alone):
-    async with FaultServer("Four.", rules=[Rule(fault=Hang(), every=2)]) as server:
-        pool = pool_at(server, "a", limits="timeout = 0.3, retries = 1, probe_after = 0.1")
-        before = asyncio.all_tasks()
-        await asyncio.gather(*(Runner(Single("a"), pool).answer(QUESTION) for _ in range(6)))
-        await pool.close()
-        await alone(server)
-        left = {task for task in asyncio.all_tasks() - before if "serve" not in repr(task)}
-        assert left == set()

@@ -1,6 +1,5 @@
 """What a team opens and closes: its pool, its traces, its cache, its spend limits."""
 
-import asyncio
 import threading
 from pathlib import Path
 
@@ -57,16 +56,6 @@ async def test_a_trace_is_on_disk_when_its_answer_is_given():
     await team.close()
     await team.close()
     assert writers() == before
-
-
-async def test_a_question_that_is_given_up_leaves_a_trace_too():
-    team = Team.open("pool.toml", planner="single:tom", store="own.sqlite")
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.2):
-            await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
-    assert team.store is not None
-    assert [kept.status for kept in team.store.list()] == ["cancelled"]
-    await team.close()
 
 
 async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch, tmp_path):

@@ -307,42 +307,12 @@ def test_the_files_of_a_mapping_may_lie_in_another_folder(tmp_path: Path) -> Non
     assert read_mapping(moved, tmp_path / "data").questions.file == tmp_path / "data" / "questions.jsonl"
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
-def test_an_unknown_column_is_answered_with_the_nearest_known_one(tmp_path: Path, kind: str) -> None:
-    mapping = write_tables(tmp_path, kind)
-    mapping.write_text(mapping.read_text().replace('"letter"', '"leter"'))
-    sentence = f"{tmp_path / f'answers.{kind}'} has no column 'leter'; did you mean 'letter'?"
-    assert refused(gather_mapped, mapping) == sentence
-
-
 def test_a_column_that_only_the_template_or_where_names_must_be_there_too(tmp_path: Path) -> None:
     mapping = write_tables(tmp_path, "parquet", "{boddy}")
     assert "has no column 'boddy'; did you mean 'body'?" in refused(gather_mapped, mapping)
     mapping = write_tables(tmp_path, "parquet")
     mapping.write_text(mapping.read_text().replace("{ level", "{ levle"))
     assert "has no column 'levle'; did you mean 'level'?" in refused(gather_mapped, mapping)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "part"),
-    [
-        ("answers.jsonl", b"not JSON\n", "answers.jsonl, line 1: it is not JSON: "),
-        (
-            "answers.jsonl",
-            b'{"q": "\xff"}\n',
-            "answers.jsonl, line 1: it is not UTF-8 text; correct that line.",
-        ),
-        ("answers.jsonl", b"[1, 2]\n", "answers.jsonl, line 1: it is not an object; correct that line."),
-        ("answers.parquet", b"PAR1", "answers.parquet cannot be read as parquet: "),
-        ("answers.csv", b"\xff\xfe", "answers.csv cannot be read as csv: "),
-    ],
-)
-def test_a_table_that_is_not_of_its_kind_is_refused(
-    tmp_path: Path, name: str, content: bytes, part: str
-) -> None:
-    mapping = write_tables(tmp_path, name.partition(".")[2], "body")
-    (tmp_path / name).write_bytes(content)
-    assert part in refused(gather_mapped, mapping)
 
 
 def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: Path) -> None:
@@ -355,28 +325,6 @@ def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: 
     mapping.write_text(mapping.read_text().replace("worker =", "wroker ="))
     with pytest.raises(ConfigError, match=r"unknown key 'responses.wroker'; did you mean 'worker'\?"):
         read_mapping(mapping)
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("ok", "right"),
-        ("ok", 85),
-        ("ok", -1),
-        ("s", "fast"),
-        ("out", [3]),
-        ("out", 2**31),
-        ("out", -1),
-        ("n", 2**64),
-        ("n", float("inf")),
-    ],
-)
-def test_a_value_that_is_not_what_its_column_should_hold_is_refused(
-    tmp_path: Path, column: str, value: Any
-) -> None:
-    mapping = write_tables(tmp_path, "jsonl")
-    write_table(tmp_path / "answers.jsonl", [ANSWERS[0] | {column: value}])
-    assert "answers.jsonl" in refused(gather_mapped, mapping)
 
 
 def test_half_a_letter_that_was_cut_off_is_no_reason_to_stop(tmp_path: Path) -> None:

@@ -207,15 +207,6 @@ def test_whole_numbers_may_be_written_as_floats_and_as_text(tmp_path: Path) -> N
     assert (one.input_tokens, one.output_tokens, one.seconds, one.score) == (9, 3, 1.5, 1.0)
 
 
-@pytest.mark.parametrize(
-    ("said", "split"),
-    [("training", "train"), ("val", "validation"), ("Dev", "validation"), (" TEST ", "test")],
-)
-def test_splits_may_be_called_as_in_task_files(tmp_path: Path, said: str, split: str) -> None:
-    (question,) = of_rows(tmp_path, ROW | {"fold": said}).questions
-    assert question.split == split
-
-
 @pytest.mark.parametrize("column", ["gold", "kind", "fold", "n", "found", "ok", "tin", "tout", "secs"])
 def test_a_line_may_lack_what_another_has_and_holds_nothing_there(tmp_path: Path, column: str) -> None:
     lacking = {key: value for key, value in (ROW | {"id": "q2", "text": "Why?"}).items() if key != column}
@@ -224,8 +215,3 @@ def test_a_line_may_lack_what_another_has_and_holds_nothing_there(tmp_path: Path
     assert short.questions == whole.questions
     assert len(short.questions) == 2
     assert short.responses("Why?") == whole.responses("Why?") != {}
-
-
-def test_a_column_that_no_line_has_is_refused(tmp_path: Path) -> None:
-    rows = [{key: value for key, value in ROW.items() if key != "ok"}] * 2
-    assert "rows.jsonl has no column 'ok'; " in refused(gather, mapped(tmp_path, *rows))

@@ -31,9 +31,6 @@ from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 from scripted_team import Sums
 
-CALL_USD = 1.0
-"""The most that a call may cost: 100 tokens of output, a cent each; input is free."""
-
 
 class Meter:
     """A worker that takes a moment, and knows what it was paid and what is being paid at any moment."""
@@ -161,40 +158,16 @@ async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
     assert spend_limit.reserved_usd == 0.0
 
 
-async def test_judging_is_paid_for_too(spend_limit: SharedSpendLimit, meter: Meter) -> None:
-    judge = {
-        "kind": "judge",
-        "worker": {
-            "name": "judy",
-            "kind": "scripted",
-            "replies": {"": "RIGHT"},
-            "price": {"output": 1e6},
-            "limits": {"max_tokens": 4},
-        },
-    }
-    task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
-    runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
-    rollout = await run_rollout(runner, task, seed="0")
-    assert rollout.grade.cost_usd > 0
-    assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)
-
-
-async def test_judging_that_failed_is_paid_for_all_the_same(
-    spend_limit: SharedSpendLimit, meter: Meter
+@pytest.mark.parametrize(("verdict", "cost_usd"), [("RIGHT", None), ("Who knows.", 2 * 3.0)])
+async def test_judging_is_paid_for_also_where_it_failed(
+    spend_limit: SharedSpendLimit, meter: Meter, verdict: str, cost_usd: float | None
 ) -> None:
-    judge = {
-        "kind": "judge",
-        "worker": {
-            "name": "judy",
-            "kind": "scripted",
-            "replies": {"": "Who knows."},
-            "price": {"output": 1e6},
-            "limits": {"max_tokens": 4},
-        },
-    }
-    task = Task("t", Question(text="Why?"), "Because.", build(judge, Judge))
+    worker = {"name": "judy", "kind": "scripted", "replies": {"": verdict}}
+    worker |= {"price": {"output": 1e6}, "limits": {"max_tokens": 4}}
+    task = Task("t", Question(text="Why?"), "Because.", build({"kind": "judge", "worker": worker}, Judge))
     runner = Runner(Single("meter"), Pool([meter]), dispatcher=Dispatcher(spend_limits=[spend_limit]))
     rollout = await run_rollout(runner, task, seed="0")
-    assert rollout.infrastructure_failed
-    assert rollout.grade.cost_usd == pytest.approx(2 * 3.0)
+    assert rollout.infrastructure_failed == (cost_usd is not None)
+    assert rollout.grade.cost_usd > 0
+    assert cost_usd is None or rollout.grade.cost_usd == pytest.approx(cost_usd)
     assert spend_limit.spent_usd == pytest.approx(meter.paid + rollout.grade.cost_usd)

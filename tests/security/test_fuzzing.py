@@ -44,76 +44,17 @@ def fuzz(examples: int) -> settings:
     )
 
 
+WITHOUT_SPACES = r"""
+\boxed{ } { <answer> </answer> #### $ ** ``` \frac \text{ \begin{ ( ) [ ] 1 2 .5 - + = , ^ % / A B (C) x ≠ é ﷺ
+" ' ` \ million answer : [[ e9 ₁
+"""
+WITH_SPACES = (
+    'Answer: |answer is |final answer |not |half of | squared|negative | or | and |maybe |the |{"answer": '
+)
 ANSWER_PIECES = (
-    *(
-        "Answer: ",
-        "answer is ",
-        "\\boxed{",
-        "}",
-        "{",
-        "<answer>",
-        "</answer>",
-        "####",
-        "final answer ",
-        "\n",
-        " ",
-        "$",
-    ),
-    *(
-        "**",
-        "```",
-        "\\frac",
-        "\\text{",
-        "\\begin{",
-        "(",
-        ")",
-        "[",
-        "]",
-        "1",
-        "2",
-        ".5",
-        "-",
-        "+",
-        "=",
-        ",",
-        "^",
-        "%",
-        "/",
-    ),
-    *(
-        "A",
-        "B",
-        "(C)",
-        "x",
-        "not ",
-        "half of ",
-        " squared",
-        "negative ",
-        " or ",
-        " and ",
-        "maybe ",
-        "the ",
-        "≠",
-        "é",
-        "ﷺ",
-    ),
-    *(
-        '"',
-        "'",
-        "`",
-        "\\",
-        "\u0338",
-        "\ud800",
-        "\x00",
-        "\u2028",
-        "million",
-        "answer",
-        ":",
-        '{"answer": ',
-        "[[",
-        "e9",
-        "₁",
-    ),
+    *WITHOUT_SPACES.split(),
+    *WITH_SPACES.split("|"),
+    *(" ", "\n", "\u0338", "\ud800", "\x00", "\u2028"),
 )
 answers = st.lists(st.sampled_from(ANSWER_PIECES) | st.text(max_size=3), max_size=40).map("".join)
 values = st.recursive(

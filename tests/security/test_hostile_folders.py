@@ -41,9 +41,6 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
     "conductor_gets_a_key": {
         "team.toml": 'pool = "vllm"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OPENAI_API_KEY"\n'
     },
-    "conductor_gets_another_secret": {
-        "team.toml": 'pool = "vllm"\n[conductor]\nbase_url = "{url}"\nmodel = "m"\napi_key_env = "OTHER_SECRET"\n'
-    },
     "worker_gets_a_key": {
         "team.toml": f'pool = "pool.toml"\n{SINGLE}',
         "pool.toml": ENDPOINT + 'api_key_env = "OPENAI_API_KEY"\n',
@@ -80,7 +77,6 @@ FOLDERS: Mapping[str, Mapping[str, str]] = {
     "pool_behind_a_link": {"team.toml": f'pool = "link.toml"\n{SINGLE}', **TOOL},
     "pool_in_a_linked_folder": {"team.toml": f'pool = "linked/pool.toml"\n{SINGLE}'},
     "store": {"team.toml": f'store = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
-    "cache": {"team.toml": f'cache = "mark"\npool = "pool.toml"\n{SINGLE}', "pool.toml": SCRIPTED},
 }
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -197,20 +195,6 @@ def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
     assert first["source"].startswith("5 past answers, at $1")
     assert first["low_usd"] == first["high_usd"] < second["cost_usd"]
     assert second["source"] == assumed
-
-
-def test_a_damaged_trace_does_not_keep_a_plan_from_its_price(
-    team: tuple[ChatModel, httpx.Client], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, client = team
-    monkeypatch.setattr("podium.server.plan_prices._FRESH_S", 0.0)
-    for _ in range(6):
-        client.post("/v1/chat/completions", json={"model": "wren", "messages": ASKED})
-    damaged = client.get("/api/traces").json()["traces"][0]["id"]
-    with closing(sqlite3.connect(tmp_path / "traces.sqlite")) as file, file:
-        file.execute("UPDATE podium_documents SET document = '{}' WHERE id = ?", (damaged,))
-    first, _ = plan(client)["estimate"]["steps"]
-    assert first["source"].startswith("5 past answers")
 
 
 def test_a_plan_expires(team: tuple[ChatModel, httpx.Client], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,14 +94,12 @@ def test_a_key_is_checked_before_a_body_is_decoded(serve: Serve, tmp_path: Path)
     assert (status, reply["error"]["type"]) == (401, "authentication_error")
 
 
-@pytest.mark.parametrize(("encoding", "compress"), ENCODINGS.values(), ids=ENCODINGS)
-def test_a_body_that_grows_too_large_is_refused(
-    serve: Serve, encoding: str, compress: Callable[[bytes], bytes]
-) -> None:
+def test_a_body_that_grows_too_large_is_refused(serve: Serve) -> None:
     url = serve(body_bytes=64 * 1024)
     blank = HELLO + b" " * (64 * 1024)
-    status, reply, _ = post(url, compress(blank), encoding)
-    assert (status, reply["error"]["code"]) == (413, "body_too_large")
+    for encoding, compress in ENCODINGS.values():
+        status, reply, _ = post(url, compress(blank), encoding)
+        assert (status, reply["error"]["code"]) == (413, "body_too_large"), encoding
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate"])

@@ -69,12 +69,13 @@ def is_alive(line: str) -> bool:
 
 
 @pytest.mark.parametrize("name", BODIES)
-@pytest.mark.parametrize("asked", ["podium", "wren"])
-def test_a_model_that_thinks_leaves_no_stream_silent(url: str, pauses: Pauses, name: str, asked: str) -> None:
+def test_a_model_that_thinks_leaves_no_stream_silent(url: str, pauses: Pauses, name: str) -> None:
     path, body = BODIES[name]
     seen = 0
     text = ""
-    with httpx.stream("POST", url + path, json={"model": asked, "stream": True, **body}, timeout=20) as reply:
+    with httpx.stream(
+        "POST", url + path, json={"model": "podium", "stream": True, **body}, timeout=20
+    ) as reply:
         assert reply.status_code == 200
         for line in reply.iter_lines():
             seen += is_alive(line)

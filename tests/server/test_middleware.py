@@ -8,8 +8,6 @@ import time
 
 import httpx
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from podium.server.body_limits import JsonShape
 from podium.trace.query import TraceFilters
@@ -150,20 +148,6 @@ def test_a_texts_shape_is_that_outside_strings_in_any_pieces(text, depth, values
     assert (shape.deepest, shape.values) == (depth, values)
 
 
-JSON = st.recursive(
-    st.none() | st.text(st.sampled_from('a"\\[]{},\n')),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-def measured(value):
-    """Depth and members of a value."""
-    if not isinstance(value, list | dict):
-        return 0, 0
-    inside = [measured(one) for one in (value.values() if isinstance(value, dict) else value)]
-    return 1 + max((depth for depth, _ in inside), default=0), max(1, len(value)) + sum(n for _, n in inside)
-
-
 def test_a_text_that_closes_more_than_it_opens_is_no_json():
     shape = JsonShape()
     shape.feed(b'["]]"]')
@@ -171,15 +155,6 @@ def test_a_text_that_closes_more_than_it_opens_is_no_json():
     shape.feed(b"]")
     shape.feed(b"[[[")
     assert (shape.may_be_json, shape.deepest) == (False, 1)
-
-
-@given(JSON, st.integers(1, 9))
-def test_the_shape_of_json_is_that_of_its_value(value, size):
-    text = json.dumps(value).encode()
-    shape = JsonShape()
-    for start in range(0, len(text), size):
-        shape.feed(text[start : start + size])
-    assert (shape.deepest, shape.values) == measured(value)
 
 
 def test_headers_are_taken_up_to_a_size(serve):
@@ -194,31 +169,17 @@ def test_headers_are_taken_up_to_a_size(serve):
     "name",
     [
         "evil.example",
-        "evil.example:80",
         "127.0.0.1.evil.example",
-        "localhost.evil",
         "localhost:80@evil.example",
-        "localhost@evil.example",
         "evil.example:80@localhost",
-        "localhost:80:80",
         "localhost:99999",
-        "localhost:-1",
-        "localhost:http",
         "localhost/evil.example",
-        "localhost?evil.example",
         "localhost#evil.example",
-        "localhost\\evil.example",
         "evil.example, localhost",
-        "localhost, evil.example",
         "localhost..",
-        "[::1]evil.example",
         "[::1].evil.example:80",
-        "[::1]@evil.example",
         "[::2]",
-        "::1@evil.example",
         "[localhost]",
-        "evil.localhost@",
-        "0x7f.evil.example",
         "",
     ],
 )
@@ -230,14 +191,10 @@ def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(plain_ur
 @pytest.mark.parametrize(
     "name",
     [
-        "localhost",
         "LOCALHOST:99",
         "localhost.",
-        "localhost.:80",
         "localhost:",
-        "127.0.0.1",
         "127.8.9.1:80",
-        "[::1]:8080",
         "[::1]",
         "[0:0:0:0:0:0:0:1]",
     ],

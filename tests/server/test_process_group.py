@@ -20,7 +20,6 @@ from keys_place import Place
 from running_server import until
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 
-from command_line import run_command
 from podium.trace.query import TraceFilters
 from podium.trace.store import TraceStore
 
@@ -152,23 +151,6 @@ def test_two_processes_never_make_more_calls_at_once_than_allowed(
         finally:
             few_said.go_on.set()
         assert {one.result().status_code for one in asked} == {200}
-
-
-@pytest.mark.parametrize("limit", ["concurrency = 1", "rpm = 1"])
-def test_a_limit_that_cannot_be_divided_is_refused_before_anything_starts(
-    tmp_path: Path, limit: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pool = pool_file(tmp_path, "http://127.0.0.1:9/v1")
-    pool.write_text(re.sub("concurrency = 64", limit, pool.read_text()))
-    monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "traces.sqlite"))
-    words = ("serve", "--port", "0", "--pool", str(pool), "serve.processes=2")
-    ran = run_command(words, capsys, monkeypatch)
-    assert (ran.status, ran.out) == (2, "")
-    assert ran.err == (
-        f"podium: The limit {limit} of the worker 'ada' cannot be divided among 2 processes: raise it, or serve with "
-        "--processes 1.\n"
-    )
-    assert not (tmp_path / "traces.sqlite").exists()
 
 
 def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:

@@ -3,8 +3,6 @@
 import asyncio
 import json
 import signal
-import socket
-import sqlite3
 
 import httpx
 import pytest
@@ -13,7 +11,6 @@ from served_process import pool_file, served
 from podium.trace.store import TraceStore
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 from scripted_team import write_team
-from tiny_policy import write_policy
 
 TOGETHER = 20
 
@@ -53,22 +50,6 @@ def test_a_team_answers_and_shows_its_page(tmp_path):
     assert "no key is needed" in server.line
     (trace,) = traces(tmp_path).values()
     assert trace.id == reply.headers["x-podium-trace-id"]
-
-
-@pytest.mark.parametrize(
-    ("options", "limits"), [((), (2, 3)), (("--rounds", "3", "--max-steps", "4"), (3, 4))]
-)
-def test_questions_have_the_rounds_and_steps_of_the_conductors_training(tmp_path, options, limits):
-    about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
-    write_policy(tmp_path / "trained", podium=about)
-    write_team(tmp_path / "team.toml")
-    with served(tmp_path, "--team", "team.toml", "--conductor", "trained", *options) as server:
-        httpx.post(
-            f"{server.url}/v1/chat/completions", json=asked("What is 2 + 3?", model="podium"), timeout=60
-        )
-        assert server.end()[0] == 0
-    (trace,) = traces(tmp_path).values()
-    assert (trace.budget.rounds, trace.max_steps) == limits
 
 
 async def test_what_is_in_flight_is_answered_or_recorded_as_cancelled(tmp_path):
@@ -145,56 +126,6 @@ async def test_a_stream_that_is_cut_ends_with_the_reason(tmp_path):
             status, _ = await asyncio.to_thread(server.ended)
     assert (status, told[-1]["error"]["code"]) == (0, "server_ending")
     assert traces(tmp_path)["slow"].status == "cancelled"
-
-
-async def test_a_killed_server_leaves_its_store_whole(tmp_path):
-    slow = Rule(contains="slow", fault=SlowFirstByte(seconds=80))
-    async with FaultServer("Done.", rules=[slow]) as worker:
-        pool = pool_file(tmp_path, worker.url)
-        with served(tmp_path, "--pool", str(pool), "--planner", "single:ada") as server:
-            async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
-                for number in range(5):
-                    reply = await client.post("/v1/chat/completions", json=asked(f"soon {number}"))
-                    assert reply.status_code == 200
-                # What a page shows is written.
-                assert len((await client.get("/api/traces")).json()["traces"]) == 5
-                asking = [
-                    asyncio.create_task(client.post("/v1/chat/completions", json=asked(f"slow {number}")))
-                    for number in range(5)
-                ]
-                await worker.arrived(10)
-                server.tell(signal.SIGKILL)
-                lost = await asyncio.gather(*asking, return_exceptions=True)
-            status, _ = await asyncio.to_thread(server.ended)
-        assert status == -signal.SIGKILL
-        assert all(isinstance(one, httpx.TransportError) for one in lost)
-        assert set(traces(tmp_path)) == {f"soon {number}" for number in range(5)}
-        with sqlite3.connect(tmp_path / "traces.sqlite") as file:
-            assert file.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        file.close()
-        with served(tmp_path, "--pool", str(pool), "--planner", "single:ada") as server:
-            async with httpx.AsyncClient(base_url=server.url) as client:
-                assert len((await client.get("/api/traces")).json()["traces"]) == 5
-            assert server.end() == (0, "")
-
-
-def test_a_head_that_never_ends_is_cut_off(tmp_path):
-    team = write_team(tmp_path / "team.toml")
-    with served(tmp_path, "--team", str(team), "--planner", "single:ada") as server:
-        host, port = server.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nX-Long: ".encode())
-            said, sent = b"", 0
-            try:
-                while sent < 2**24:
-                    sent += connection.send(b"a" * 4096)
-                said = connection.recv(65536)
-            except OSError:
-                pass
-        assert sent < 2**24
-        assert said == b"" or b" 400 " in said
-        assert httpx.get(f"{server.url}/healthz").status_code == 200
-        assert server.end() == (0, "")
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

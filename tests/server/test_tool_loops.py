@@ -11,7 +11,7 @@ import openai_client
 import pytest
 from running_server import Serve
 
-from podium_testing import Answer, FaultServer, capable
+from podium_testing import FaultServer, capable
 
 POOL = """
 [conductor]
@@ -40,16 +40,9 @@ Turn = Callable[[str], Any]
 """Asks one more question in a conversation, runs the tool that is called, and returns the last reply."""
 
 
-def as_text(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
-    """What `capable` answers, with its calls in the text, as small models write them."""
-    answer = capable(messages, body)
-    calls = [f'{{"name": "{call.name}", "arguments": {call.arguments}}}' for call in answer.tool_calls]
-    return Answer("".join(f"<tool_call>\n{call}\n</tool_call>\n" for call in calls)) if calls else answer
-
-
-@pytest.fixture(params=[capable, as_text])
-def endpoint(request: pytest.FixtureRequest) -> Iterator[FaultServer]:
-    models = {"plans": PLAN, "lark-1": capable, "quill-1": request.param}
+@pytest.fixture
+def endpoint() -> Iterator[FaultServer]:
+    models = {"plans": PLAN, "lark-1": capable, "quill-1": capable}
     with FaultServer(models=models).in_thread() as running:
         yield running
 

@@ -126,13 +126,6 @@ async def test_a_rated_pool_whose_file_names_nobody_is_routed_by_its_ratings(tmp
         opening(path, "plan.cost_sensitivity=2")
 
 
-async def test_the_pool_file_names_a_worker_that_conducts(tmp_path: Path) -> None:
-    async with FaultServer(model) as server:
-        trace = await answer(write_pool(tmp_path / "pool.toml", server.url, '[conductor]\nworker = "small"'))
-    assert [request.body["model"] for request in server.requests] == ["small-1", "small-1"]
-    assert trace.planner == "conductor:small"
-
-
 @pytest.mark.parametrize(("price", "unpriced"), [("price = { input = 3, output = 3 }", False), ("", True)])
 async def test_the_pool_file_names_an_endpoint_that_conducts(
     tmp_path: Path, price: str, unpriced: bool
@@ -219,18 +212,6 @@ async def test_a_plan_that_could_break_the_budget_is_not_paid_for(tmp_path: Path
         both = await answer(path, budget=Budget(usd=0.2))
     assert (both.status, both.answer) == ("ok", "Goethe, says small-1.")
     assert both.cost_usd < 0.02
-
-
-async def test_without_a_fallback_a_question_without_a_plan_fails(
-    tmp_path: Path,
-) -> None:
-    async with FaultServer("I would rather not.") as server:
-        team = TeamFile(str(write_pool(tmp_path / "pool.toml", server.url))).read()
-        pool = open_pool(team)
-        opened = open_planner(team, pool, seed="t")
-        trace = await Runner(opened.planner, pool).answer(QUESTION)
-        await pool.close()
-    assert (trace.status, trace.spans) == ("failed", ())
 
 
 async def test_a_planner_is_checked_by_asking_it_for_a_plan(tmp_path: Path) -> None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from podium.calls import Dispatcher
 from podium.errors import ConfigError, WorkerError
 from podium.executor import ExecutionSettings, StepText
 from podium.planner import PlanRequest
@@ -22,8 +19,6 @@ from podium.trace import Plan
 from podium.types import Budget, Limits, Message, Price, Profile, Question, Spent, ToolCall, Usage
 from podium.workers import Pool, Reply, Request, ScriptedWorker, Worker, load_pool
 from podium.workers.build import UnreadyWorker
-from podium.workers.openai import OpenAIWorker
-from podium.workers.response_cache import ResponseCache
 from podium.workflow import Access, Step, Workflow
 from podium_testing import FaultServer
 from tiny_policy import BRIEF, write_policy
@@ -237,18 +232,6 @@ async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> Non
     assert "$0.0001" in (trace.error or "")
 
 
-async def test_an_answer_that_is_kept_costs_nothing_the_second_time(place: Path) -> None:
-    (place / "outer.toml").write_text(team('plan.planner = "single:ada"\ncache = true'))
-    pool = open_pool(str(place / "outer.toml"))
-    with ResponseCache(place / "responses.sqlite") as cache:
-        runner = Runner(Planner(Step(0, "Solve it.")), pool, dispatcher=Dispatcher(cache=cache))
-        first, second = [await runner.answer(QUESTION, seed=seed) for seed in ("1", "2")]
-    assert second.answer == first.answer
-    assert first.cost_usd > 0
-    assert (second.cost_usd, second.uncached_usd) == (0.0, first.cost_usd)
-    assert second.spans[0].nested == first.spans[0].nested
-
-
 async def test_a_budget_holds_back_as_much_as_a_team_may_cost() -> None:
     worker = led([Priced("ada", {"": "5"})], limits=Limits(retries=0, max_usd=0.3))
     planner = Planner(*(Step(0, "Solve it.") for _ in range(3)))
@@ -272,17 +255,6 @@ async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
     outer = Runner(Planner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
     await outer.answer(QUESTION, on_event=heard.append, streams=True)
     assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
-
-
-async def test_teams_may_stand_in_teams(place: Path) -> None:
-    (place / "middle.toml").write_text(team('plan.planner = "random"', name="inside"))
-    (place / "outer.toml").write_text(team('plan.planner = "single:inside"', pool="middle.toml"))
-    pool = open_pool(str(place / "outer.toml"))
-    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
-    middle = trace.spans[0].nested
-    assert middle is not None
-    assert middle.spans[0].nested is not None
-    assert [profile.name for profile in middle.spans[0].nested.pool] == ["ada", "bob"]
 
 
 def test_a_shipped_pool_named_by_a_team_is_found_from_any_folder(place: Path) -> None:
@@ -312,24 +284,12 @@ async def test_a_served_conductor_may_lead_and_is_paid_for(place: Path) -> None:
         pool = open_pool(str(place / "outer.toml"))
         (worker,) = pool
         reply = await worker.answer(ASKED)
-        assert isinstance(worker, TeamWorker)
-        assert worker.opened_planner is not None
-        policy = worker.opened_planner.planner._policy
-        session = await policy._worker._client._connections.session()
         await pool.close()
         await pool.close()
-        assert session.closed
     assert len(server.requests) == 7  # Six probes of a server that obeys no format, and the plan.
     assert reply.nested is not None
     assert [span.worker for span in reply.nested.spans] == ["ada", "bob"]
     assert reply.cost_usd == reply.nested.cost_usd > reply.nested.rounds[0].plan.spent.cost_usd > 0
-
-
-def test_a_pool_of_teams_lives_through_several_event_loops(place: Path) -> None:
-    (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"'))
-    pool = open_pool(str(place / "outer.toml"))
-    for _ in range(3):
-        assert asyncio.run(pool[0].answer(ASKED)).text.endswith("Answer: 5")
 
 
 async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: Path) -> None:
@@ -338,14 +298,12 @@ async def test_closing_a_team_gives_back_the_connections_of_its_workers(place: P
             f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{server.url}"\n'
         )
         pool = open_pool(str(place / "outer.toml"))
-        (worker,) = pool
-        assert isinstance(worker, TeamWorker)
-        inner = worker.runner.pool[0]
-        assert isinstance(inner, OpenAIWorker)
         assert (await pool[0].answer(ASKED)).text == "Answer: 5"
-        session = await inner._client._connections.session()
+        assert server.connections == 1
         await pool.close()
-        assert session.closed
+        async with asyncio.timeout(20):
+            while server.connections:  # noqa: ASYNC110 - a socket tells nobody that it is closed
+                await asyncio.sleep(0.005)
 
 
 def test_a_teams_answers_are_cached_by_team_and_only_if_the_file_says_so(
@@ -484,14 +442,6 @@ def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> Non
     (place / "inner.toml").unlink()
     (worker,) = open_pool(str(place / "outer.toml"), ready=False)
     assert isinstance(worker, UnreadyWorker)
-
-
-def test_no_arithmetic_is_loaded_for_a_pool_without_teams(place: Path) -> None:
-    program = (
-        "import sys; from podium.team.team_file import open_pool;"
-        f"open_pool({str(place / 'inner.toml')!r}); sys.exit('numpy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 0
 
 
 async def test_what_a_team_has_paid_is_booked_also_when_its_call_is_cancelled(place: Path) -> None:

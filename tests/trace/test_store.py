@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import pytest
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
 from podium.trace import Trace
-from podium.trace.query import TraceFilters
 from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
@@ -43,43 +41,6 @@ def writer(path, name, trace, mode):
 def store(tmp_path):
     with TraceStore(tmp_path / "deep" / "traces.sqlite") as opened:
         yield opened
-
-
-def test_what_was_added_comes_back_equal(store, make_trace):
-    trace = make_trace()
-    store.add(trace)
-    assert store.get("t1") == trace
-
-
-def test_traces_outlive_the_store_that_wrote_them(tmp_path, make_trace):
-    with TraceStore(tmp_path / "t.sqlite") as store:
-        store.add(make_trace())
-    with TraceStore(tmp_path / "t.sqlite", create=False) as again:
-        assert again.get("t1") == make_trace()
-
-
-def test_a_trace_with_the_same_id_replaces_the_one_there(store, make_trace):
-    store.add(make_trace())
-    store.add(make_trace(answer="6"))
-    assert [s.id for s in store.list()] == ["t1"]
-    assert store.get("t1").answer == "6"
-
-
-def test_a_summary_holds_the_totals_of_its_trace(store, make_trace):
-    store.add(make_trace(text="x" * 500))
-    (summary,) = store.list()
-    assert summary.question == "x" * 200
-    assert (summary.calls, summary.cost_usd, summary.seconds) == (2, 0.5, 1.5)
-    assert (summary.planner, summary.status) == ("conductor", "ok")
-    assert summary.started == datetime(2026, 3, 1, 10, tzinfo=UTC)
-
-
-def test_an_id_is_found_by_its_beginning_and_an_exact_one_wins(store, make_trace):
-    for id_ in ("ab", "abc1", "abd2", "x%", "x_y"):
-        store.add(make_trace(id_))
-    assert store.get("abc").id == "abc1"
-    assert store.get("ab").id == "ab"
-    assert store.get("x_").id == "x_y"
 
 
 @pytest.mark.parametrize(
@@ -112,22 +73,6 @@ def test_the_list_is_newest_first_whatever_the_zone_it_was_written_in(store, mak
     assert [t.id for t in store.iterate()] == ["early", "middle", "late"]
 
 
-def test_filters_narrow_the_list_and_the_iteration(store, make_trace):
-    store.add(make_trace("1"))
-    store.add(make_trace("2", status="failed", started_at="2026-03-02T00:00:00Z"))
-    store.add(make_trace("3", planner="random", started_at="2026-03-03T00:00:00Z"))
-    since = datetime(2026, 3, 2, tzinfo=UTC)
-    for filters, expected in [
-        ({"status": "failed"}, ["2"]),
-        ({"planner": "conductor"}, ["2", "1"]),
-        ({"since": since}, ["3", "2"]),
-        ({"since": since, "planner": "random", "status": "ok"}, ["3"]),
-        ({"status": "cancelled"}, []),
-    ]:
-        assert [s.id for s in store.list(TraceFilters(**filters))] == expected
-        assert [t.id for t in store.iterate(TraceFilters(**filters))] == expected[::-1]
-
-
 def test_a_batch_whose_source_breaks_is_not_kept_at_all(store, make_trace):
     def broken():
         yield make_trace("one")
@@ -137,19 +82,6 @@ def test_a_batch_whose_source_breaks_is_not_kept_at_all(store, make_trace):
         store.add_all(broken())
     assert store.list() == ()
     assert store.add_all([make_trace("two")]) == 1
-
-
-def test_many_threads_may_add_to_one_store(store, make_trace):
-    def add(name):
-        for number in range(50):
-            store.add(make_trace(f"{name}{number}"))
-
-    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(store.list()) == 200
 
 
 def test_a_store_that_another_process_is_just_making_is_waited_for(tmp_path):
@@ -186,12 +118,6 @@ def test_a_killed_writer_loses_nothing_that_was_flushed(tmp_path, make_trace):
         assert store.get("after") == make_trace("after")
     assert set(kept) >= {f"w-{number:06}" for number in range(flushed + 1)}
     assert sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_half_a_surrogate_pair_does_not_stop_the_store(store, make_trace):
-    store.add(make_trace(text="what is \ud800?", answer="\udfff"))
-    assert store.get("t1").answer == "?"
-    assert store.list()[0].question == "what is ??"
 
 
 def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
@@ -279,25 +205,6 @@ def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path
     store.flush()
     assert {trace.id for trace in store.iterate()} == {"a" * 32, "c" * 32}
     store.close()
-
-
-def test_a_failed_write_is_raised_by_flush_and_close(tmp_path, make_trace):
-    store = TraceStore(tmp_path / "t.sqlite")
-    with sqlite3.connect(tmp_path / "t.sqlite") as other:
-        other.execute("DROP TABLE traces")
-    store.add(make_trace())
-    with pytest.raises(StoreError, match="cannot be written"):
-        store.flush()
-    with pytest.raises(StoreError):
-        store.close()
-    store.close()
-
-
-def test_adding_to_a_closed_store_is_a_bug(tmp_path, make_trace):
-    store = TraceStore(tmp_path / "t.sqlite")
-    store.close()
-    with pytest.raises(RuntimeError, match="is closed"):
-        store.add(make_trace())
 
 
 @pytest.mark.parametrize(

@@ -406,9 +406,3 @@ async def test_many_programs_run_side_by_side_and_leave_nothing(tmp_path: Path) 
     )  # Nothing hangs; two cores start them one after the other.
     assert (children(), descriptors()) == (before, open_before)
     assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-def test_a_pool_of_programs_lives_through_several_event_loops(tmp_path: Path) -> None:
-    worker = worker_of(tmp_path, "print('Four.')")
-    for _ in range(2):
-        assert asyncio.run(worker.answer(HELLO)).text == "Four."

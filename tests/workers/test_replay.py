@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import run
 from typing import Any
 
 import pytest
@@ -26,7 +24,6 @@ from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, lo
 from podium.workers.replay import ReplayWorker, unknown_length_warning, with_answer
 from podium.workers.view import EarlierStep
 from podium.workflow import Access, Step, Workflow
-from scripted_team import write_team
 
 MakeRecording = Callable[..., Recording]
 FOUR, FIVE = "What is 2 + 2?", "What is\n2 + 3?\n"
@@ -392,16 +389,6 @@ async def test_every_request_has_the_questions_seed_and_its_workers_call_number(
     assert {asked.question_seed for asked in (*ada.requests, *bob.requests)} == {"s"}
 
 
-async def test_what_was_not_recorded_is_a_failed_step_that_a_fallback_may_take(recording: Recording) -> None:
-    pool = Pool([replay(recording, "bob", fallback="ada"), replay(recording)])
-    trace = await Runner(Rounds(Step(0, "Do.")), pool).answer(Question(text=FIVE), seed="1")
-    (span,) = trace.spans
-    assert (span.answered_by, span.recorded) == ("ada", "small#q1/ada/0")
-    assert [attempt.error_kind for attempt in span.attempts] == ["unrecorded", None]
-    alone = await Runner(Rounds(Step(0, "Do.")), pool.subset([0])).answer(Question(text=FIVE), seed="1")
-    assert (alone.status, alone.spans[0].status, alone.spans[0].recorded) == ("failed", "failed", None)
-
-
 # --- in pool files -----------------------------------------------------------------------------------------
 
 FILE = """
@@ -461,13 +448,3 @@ def test_a_pool_file_that_cannot_be_used_is_one_sentence_that_names_it(
         load_pool(path)
     assert str(caught.value).startswith(f"{path}, line ")
     assert "\n" not in str(caught.value)
-
-
-def test_pools_without_recorded_models_do_not_load_what_reads_recordings(tmp_path: Path) -> None:
-    team = write_team(tmp_path / "team.toml")
-    program = (
-        "import sys; import podium.workers.pool; from podium.cli import run;"
-        f"status = run(['pool', 'list', '--json', '--team', {str(team)!r}]);"
-        "sys.exit(status or 'pyarrow' in sys.modules)"
-    )
-    assert run([sys.executable, "-c", program], check=False, timeout=60, capture_output=True).returncode == 0

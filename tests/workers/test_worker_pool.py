@@ -1,9 +1,7 @@
 """The pool: its order and names, what it refuses, and how it is read from a file."""
 
 import asyncio
-import sys
 from pathlib import Path
-from subprocess import run
 
 import pytest
 from hypothesis import given
@@ -140,12 +138,6 @@ def test_a_subset_of_none_or_with_repeats_is_refused() -> None:
 def test_an_unknown_name_is_answered_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match=r"no worker named 'clark'; did you mean 'clerk'\?"):
         _pool("clerk", "poet").named("clark")
-
-
-async def test_closing_twice_is_fine() -> None:
-    pool = _pool("a", "b")
-    await pool.close()
-    await pool.close()
 
 
 def test_a_file_becomes_a_pool_of_all_kinds(tmp_path: Path) -> None:
@@ -318,15 +310,6 @@ def test_a_key_that_no_header_can_hold_is_refused_unseen(
     with pytest.raises(ConfigError, match="PODIUM_TEST_KEY does not hold a usable key") as caught:
         load_pool(path)
     assert key not in str(caught.value)
-
-
-def test_workers_without_endpoints_load_no_http_client(tmp_path: Path) -> None:
-    path = _write(tmp_path, "[[worker]]\nname = 'count'\nkind = 'vote'")
-    program = (
-        "import sys; from pathlib import Path; from podium.workers import load_pool;"
-        f"load_pool(Path({str(path)!r})); sys.exit('aiohttp' in sys.modules)"
-    )
-    assert run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
 
 
 async def test_a_script_in_order_runs_out_loudly() -> None:

@@ -5,7 +5,7 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from workflow_cases import ONE, TWO, Accepted, lists
+from workflow_cases import ONE, Accepted, lists
 
 ACCEPTED_DRAFTS = [
     # -- thoughts
@@ -13,7 +13,6 @@ ACCEPTED_DRAFTS = [
         "a thought before it",
         '<think>Worker 2 finds things.</think>\nmodel_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\n'
         'access_list = [[], ["all"]]',
-        TWO,
     ),
     Accepted(
         "a draft in the thought",
@@ -23,37 +22,27 @@ subtasks = ["Do all."]
 access_list = [[]]
 No, better in two steps.
 </think>
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
+"""
+        + lists(),
     ),
     Accepted(
         "a broken draft in a thought that only closes, its opening being part of the prompt",
         """Maybe model_id = [1, and subtasks = ["Do all
 </think>
 
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
+"""
+        + lists(),
     ),
-    Accepted(
-        "a thought that nobody closes",
-        "<think>\nI split it in two.\n" + lists(),
-        TWO,
-    ),
+    Accepted("a thought that nobody closes", "<think>\nI split it in two.\n" + lists()),
     Accepted(
         "a long tag in capitals",
         '<THINKING>model_id = [9]</THINKING>model_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\n'
         'access_list = [[], ["all"]]',
-        TWO,
     ),
     Accepted(
         "two thoughts, one between the lists",
         "<think>first</think>model_id = [2, 0]\n<think>model_id = [1]?</think>\n"
         'subtasks = ["Find it.", "Write it."]\naccess_list = [[], ["all"]]',
-        TWO,
     ),
     # -- several triples
     Accepted(
@@ -64,10 +53,8 @@ access_list = [[]]
 
 On reflection, two steps are better:
 
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
+"""
+        + lists(),
     ),
     Accepted(
         "a second plan that was cut off",
@@ -93,10 +80,8 @@ access_list = [[]]
         """model_id = [1]
 access_list = [[]]
 Wait, I forgot the subtasks. Again:
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        TWO,
+"""
+        + lists(),
     ),
     Accepted(
         "a list corrected at once",

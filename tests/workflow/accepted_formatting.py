@@ -5,20 +5,12 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from workflow_cases import TWO, Accepted, lists
+from workflow_cases import Accepted, lists, written
 
 ACCEPTED_FORMATTING = [
     # -- canonical, and around it
-    Accepted(
-        "canonical",
-        lists(),
-        TWO,
-    ),
-    Accepted(
-        "a thought line before it, as the tiny policy writes",
-        "dates 2, sums 0\n" + lists(),
-        TWO,
-    ),
+    Accepted("canonical", lists()),
+    Accepted("a thought line before it, as the tiny policy writes", "dates 2, sums 0\n" + lists()),
     Accepted(
         "prose before and after",
         """Sure! The pool has a strong finder, so the subtasks are split like this:
@@ -28,12 +20,10 @@ subtasks = ["Find it.", "Write it."]
 access_list = [[], ["all"]]
 
 This way worker 0 sees everything. Let me know if the access list should differ!""",
-        TWO,
     ),
     Accepted(
         "no spaces and semicolons, on one line",
         'model_id=[2,0];subtasks=["Find it.","Write it."];access_list=[[],["all"]]',
-        TWO,
     ),
     Accepted(
         "spaces everywhere",
@@ -44,27 +34,18 @@ This way worker 0 sees everything. Let me know if the access list should differ!
 
  access_list\t=\t[ [ ] , [ "all" ] ]
  """,
-        TWO,
     ),
     Accepted(
         "Windows line breaks",
         'model_id = [2, 0]\r\nsubtasks = ["Find it.",\r\n  "Write it."]\r\naccess_list = [[], ["all"]]\r\n',
-        TWO,
     ),
     Accepted(
         "another order",
         'access_list = [[], ["all"]]\nmodel_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]',
-        TWO,
-    ),
-    Accepted(
-        "reverse order",
-        'subtasks = ["Find it.", "Write it."]\naccess_list = [[], "all"]\nmodel_id = [2, 0]',
-        TWO,
     ),
     Accepted(
         "trailing commas",
         'model_id = [2, 0,]\nsubtasks = ["Find it.", "Write it.",]\naccess_list = [[], ["all",],]',
-        TWO,
     ),
     Accepted(
         "line breaks inside lists",
@@ -82,7 +63,6 @@ access_list = [
         "all"
     ]
 ]""",
-        TWO,
     ),
     Accepted(
         "Python comments",
@@ -93,104 +73,42 @@ subtasks = [
     "Write it.",
 ]
 access_list = [[], ["all"]]  # step 1 sees step 0""",
-        TWO,
     ),
     Accepted(
         "comments with slashes",
         lists(model_id="[2, // the finder's\n 0]", subtasks='["Find it.", "Write it."] // two'),
-        TWO,
     ),
     # -- separators and labels
-    Accepted(
-        "colons for equals signs",
-        'model_id: [2, 0]\nsubtasks: ["Find it.", "Write it."]\naccess_list: [[], ["all"]]',
-        TWO,
-    ),
+    Accepted("colons for equals signs", written("{}: {}")),
     Accepted(
         "walrus and double equals",
         'model_id := [2, 0]\nsubtasks == ["Find it.", "Write it."]\naccess_list :  [[], ["all"]]',
-        TWO,
     ),
     Accepted(
         "full-width punctuation",
         'model_id：[2，0]\nsubtasks＝["Find it."，"Write it."]\naccess_list：[[]，["all"]]',
-        TWO,
     ),
     Accepted(
         "type annotations",
         """model_id: list[int] = [2, 0]
 subtasks: List[str] = ["Find it.", "Write it."]
 access_list: list[list[int | str]] = [[], ["all"]]""",
-        TWO,
     ),
+    Accepted("bold labels, colon outside", written("**{}**: {}")),
+    Accepted("bold labels, colon inside", written("**{}:** {}")),
+    Accepted("labels as words in title case", written("**{}:** {}", "Model ID", "Subtasks", "Access list")),
+    Accepted("labels in capitals", written("{} = {}", "MODEL_ID", "SUBTASKS", "ACCESS_LIST")),
+    Accepted("labels with hyphens", written("{}: {}", "model-id", "subtasks", "access-list")),
     Accepted(
-        "bold labels, colon outside",
-        '**model_id**: [2, 0]\n**subtasks**: ["Find it.", "Write it."]\n**access_list**: [[], ["all"]]',
-        TWO,
+        "underscores escaped for Markdown", written("{} = {}", r"model\_id", "subtasks", r"access\_list")
     ),
-    Accepted(
-        "bold labels, colon inside",
-        '**model_id:** [2, 0]\n**subtasks:** ["Find it.", "Write it."]\n**access_list:** [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "labels as words in title case",
-        '**Model ID:** [2, 0]\n**Subtasks:** ["Find it.", "Write it."]\n**Access list:** [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "labels in capitals",
-        'MODEL_ID = [2, 0]\nSUBTASKS = ["Find it.", "Write it."]\nACCESS_LIST = [[], ["ALL"]]',
-        TWO,
-    ),
-    Accepted(
-        "labels with hyphens",
-        'model-id: [2, 0]\nsubtasks: ["Find it.", "Write it."]\naccess-list: [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "underscores escaped for Markdown",
-        'model\\_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\naccess\\_list = [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "labels in backticks",
-        '`model_id` = [2, 0]\n`subtasks` = ["Find it.", "Write it."]\n`access_list` = [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "whole lines in backticks",
-        '`model_id = [2, 0]`\n`subtasks = ["Find it.", "Write it."]`\n`access_list = [[], ["all"]]`',
-        TWO,
-    ),
-    Accepted(
-        "values in backticks",
-        'model_id: `[2, 0]`\nsubtasks: `["Find it.", "Write it."]`\naccess_list: `[[], ["all"]]`',
-        TWO,
-    ),
-    Accepted(
-        "values in bold",
-        'model_id = **[2, 0]**\nsubtasks = **["Find it.", "Write it."]**\naccess_list = **[[], ["all"]]**',
-        TWO,
-    ),
-    Accepted(
-        "dashes as bullets",
-        '- model_id = [2, 0]\n- subtasks = ["Find it.", "Write it."]\n- access_list = [[], ["all"]]',
-        TWO,
-    ),
-    Accepted(
-        "stars as bullets, bold and backticks",
-        """
-* **`model_id`**: [2, 0]
-* **`subtasks`**: ["Find it.", "Write it."]
-* **`access_list`**: [[], ["all"]]
-""",
-        TWO,
-    ),
+    Accepted("labels in backticks", written("`{}` = {}")),
+    Accepted("values in backticks", written("{}: `{}`")),
+    Accepted("values in bold", written("{} = **{}**")),
+    Accepted("stars as bullets, bold and backticks", written("* **`{}`**: {}")),
     Accepted(
         "numbered",
         '1. model_id = [2, 0]\n2. subtasks = ["Find it.", "Write it."]\n3. access_list = [[], ["all"]]',
-        TWO,
     ),
     Accepted(
         "bullets inside the lists",
@@ -206,7 +124,6 @@ access_list = [
   * [],
   * ["all"],
 ]""",
-        TWO,
     ),
     Accepted(
         "quoted as a reply",
@@ -218,13 +135,11 @@ access_list = [
 > ]
 > access_list = [[], ["all"]]
 """,
-        TWO,
     ),
     Accepted(
         "remarks in parentheses",
         'model_id (finder, writer): [2, 0]\nsubtasks (in order) = ["Find it.", "Write it."]\n'
         'access_list (who sees what): [[], ["all"]]',
-        TWO,
     ),
     Accepted(
         "headings with the value below",
@@ -236,7 +151,6 @@ access_list = [
 
 ### access_list
 [[], ["all"]]""",
-        TWO,
     ),
     Accepted(
         "bold headings with a fence for each value",
@@ -252,19 +166,9 @@ access_list = [
 ```json
 [[], ["all"]]
 ```""",
-        TWO,
     ),
-    Accepted(
-        "attributes of an object",
-        'plan.model_id = [2, 0]\nplan.subtasks = ["Find it.", "Write it."]\nplan.access_list = [[], ["all"]]',
-        TWO,
-    ),
+    Accepted("attributes of an object", written("plan.{} = {}")),
     # -- fences
-    Accepted(
-        "a fence",
-        '```\nmodel_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\naccess_list = [[], ["all"]]\n```',
-        TWO,
-    ),
     Accepted(
         "a Python fence between prose",
         """Here is my plan:
@@ -276,36 +180,18 @@ access_list = [[], ["all"]]
 ```
 
 Worker 2 goes first.""",
-        TWO,
     ),
     Accepted(
         "a fence that nobody closes",
         '```python\nmodel_id = [2, 0]\nsubtasks = ["Find it.", "Write it."]\naccess_list = [[], ["all"]]',
-        TWO,
     ),
     # -- JSON
     Accepted(
         "a JSON object",
         '{"model_id": [2, 0], "subtasks": ["Find it.", "Write it."], "access_list": [[], ["all"]]}',
-        TWO,
-    ),
-    Accepted(
-        "a JSON object over lines in a fence",
-        """```json
-{
-  "model_id": [2, 0],
-  "subtasks": [
-    "Find it.",
-    "Write it."
-  ],
-  "access_list": [[], ["all"]]
-}
-```""",
-        TWO,
     ),
     Accepted(
         "a Python dict in single quotes",
         "{'model_id': [2, 0], 'subtasks': ['Find it.', 'Write it.'], 'access_list': [[], ['all']]}",
-        TWO,
     ),
 ]

@@ -5,7 +5,7 @@ Read with three workers and five steps at most.
 
 from __future__ import annotations
 
-from workflow_cases import ALL, ONE, PREVIOUS, TWO, Accepted, lists, plan
+from workflow_cases import ALL, ONE, PREVIOUS, Accepted, lists, plan
 
 from podium.workflow import Acceptance, Access
 
@@ -14,53 +14,27 @@ ACCEPTED_VALUES = [
     Accepted(
         "one more bracket around every list",
         lists(model_id="[[2, 0]]", subtasks='[["Find it.", "Write it."]]', access_list='[[[], ["all"]]]'),
-        TWO,
     ),
-    Accepted(
-        "one more bracket around bare words",
-        lists(access_list='[["none", "all"]]'),
-        TWO,
-    ),
+    Accepted("one more bracket around bare words", lists(access_list='[["none", "all"]]')),
     Accepted(
         "one more bracket around a single step",
         lists(model_id="[[1]]", subtasks='[["Answer."]]', access_list="[[[]]]"),
         ONE,
     ),
     # -- quotation marks
-    Accepted(
-        "single quotes",
-        lists(subtasks="['Find it.', 'Write it.']", access_list="[[], ['all']]"),
-        TWO,
-    ),
-    Accepted(
-        "curly quotes",
-        lists(subtasks="[“Find it.”, “Write it.”]", access_list="[[], [“all”]]"),
-        TWO,
-    ),
+    Accepted("single quotes", lists(subtasks="['Find it.', 'Write it.']", access_list="[[], ['all']]")),
+    Accepted("curly quotes", lists(subtasks="[“Find it.”, “Write it.”]", access_list="[[], [“all”]]")),
     Accepted(
         "single curly quotes with an apostrophe",
         lists(model_id="[1]", subtasks="[‘Find the city’s age.’]", access_list="[[]]"),
         plan((1, "Find the city’s age.")),
     ),
-    Accepted(
-        "German quotes",
-        lists(subtasks="[„Find it.“, „Write it.“]", access_list="[[], [„all“]]"),
-        TWO,
-    ),
-    Accepted(
-        "triple quotes over lines",
-        lists(subtasks='[\n"""\nFind it.\n""",' + "'''Write it.'''\n]"),
-        TWO,
-    ),
-    Accepted(
-        "backticks as quotes",
-        lists(subtasks="[`Find it.`, `Write it.`]", access_list="[[], [`all`]]"),
-        TWO,
-    ),
+    Accepted("German quotes", lists(subtasks="[„Find it.“, „Write it.“]", access_list="[[], [„all“]]")),
+    Accepted("triple quotes over lines", lists(subtasks='[\n"""\nFind it.\n""",' + "'''Write it.'''\n]")),
+    Accepted("backticks as quotes", lists(subtasks="[`Find it.`, `Write it.`]", access_list="[[], [`all`]]")),
     Accepted(
         "quotes of all kinds mixed",
         "model_id = [\"2\", '0']\nsubtasks = ['Find it.', “Write it.”]\naccess_list = [[], [all]]",
-        TWO,
     ),
     Accepted(
         "an apostrophe in single quotes",
@@ -97,9 +71,7 @@ ACCEPTED_VALUES = [
         plan((1, "Do this:\n- first\n- second")),
     ),
     Accepted(
-        "spaces around a subtask",
-        'model_id = [1]\nsubtasks = ["  Answer.\\n "]\naccess_list = [[]]',
-        ONE,
+        "spaces around a subtask", 'model_id = [1]\nsubtasks = ["  Answer.\\n "]\naccess_list = [[]]', ONE
     ),
     Accepted(
         "brackets, commas, comments and labels in a string",
@@ -121,7 +93,6 @@ ACCEPTED_VALUES = [
     Accepted(
         "invisible characters",
         "\ufeff" + lists(model_id="[\u200b2,\u00a00]", subtasks='\u00a0["Find it.", \u2003"Write it."]'),
-        TWO,
     ),
     # -- access lists
     Accepted(
@@ -145,11 +116,7 @@ ACCEPTED_VALUES = [
         lists(model_id="[1]", subtasks='["Answer."]', access_list='["all"]'),
         plan((1, "Answer.", ALL)),
     ),
-    Accepted(
-        "numbers beside all",
-        lists(access_list='[[], [0, "all"]]'),
-        TWO,
-    ),
+    Accepted("numbers beside all", lists(access_list='[[], [0, "all"]]')),
     Accepted(
         "five steps, the same worker often",
         'model_id = [1, 1, 1, 1, 1]\nsubtasks = ["A", "B", "C", "D", "E"]\n'

@@ -5,41 +5,23 @@ Read with three workers and five steps at most. Each with its whole error text.
 
 from __future__ import annotations
 
-from workflow_cases import Refused, lists
+from workflow_cases import lists, refused
 
 REFUSED_FORMS = [
     # -- nothing, or not a plan
-    Refused(
+    refused(
         "nothing at all",
         "",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list, found none of them.",
     ),
-    Refused(
-        "blanks",
-        "  \n\n\t ",
-        "missing_list",
-        "Expected the lists model_id, subtasks and access_list, found none of them.",
-    ),
-    Refused(
-        "an answer and no plan",
-        "The answer is 42.",
-        "missing_list",
-        "Expected the lists model_id, subtasks and access_list, found none of them.",
-    ),
-    Refused(
-        "a refusal",
-        "I am sorry, but I cannot help with that.",
-        "missing_list",
-        "Expected the lists model_id, subtasks and access_list, found none of them.",
-    ),
-    Refused(
+    refused(
         "only the names",
         "I would fill in model_id, subtasks and access_list, but all workers look alike.",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list, found none of them.",
     ),
-    Refused(
+    refused(
         "a plan in the thought alone",
         """\
 <think>
@@ -51,7 +33,7 @@ The plan is above.""",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list after the <think> block, found none of them.",
     ),
-    Refused(
+    refused(
         "a plan before a lone end of thought",
         """\
 model_id = [2, 0]
@@ -63,7 +45,7 @@ Done.""",
         "Expected the lists model_id, subtasks and access_list after the <think> block, found none of them.",
     ),
     # -- lists missing
-    Refused(
+    refused(
         "no access list",
         """\
 model_id = [2, 0]
@@ -71,21 +53,13 @@ subtasks = ["Find it.", "Write it."]""",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list, found no access_list.",
     ),
-    Refused(
-        "no worker numbers",
-        """\
-subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]]""",
-        "missing_list",
-        "Expected the lists model_id, subtasks and access_list, found no model_id.",
-    ),
-    Refused(
+    refused(
         "subtasks alone",
         'subtasks = ["Find it.", "Write it."]',
         "missing_list",
         "Expected the lists model_id, subtasks and access_list, found no model_id and no access_list.",
     ),
-    Refused(
+    refused(
         "lists before and after the thought",
         """\
 model_id = [2, 0]
@@ -95,7 +69,7 @@ access_list = [[], ["all"]]""",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list after the <think> block, found no model_id.",
     ),
-    Refused(
+    refused(
         "three lists of two plans",
         """\
 model_id = [2, 0]
@@ -105,198 +79,94 @@ access_list = [[], ["all"]]""",
         "missing_list",
         "Expected the lists model_id, subtasks and access_list, found no subtasks.",
     ),
-    Refused(
+    refused(
         "a name in the plural",
         """\
-model_ids = [2, 0]
+¦model_ids = [2, 0]
 subtasks = ["Find it.", "Write it."]
 access_list = [[], ["all"]]""",
         "misnamed_list",
-        """\
-Expected a list called model_id, found 'model_ids'.
-    model_ids = [2, 0]
-    ^""",
+        "Expected a list called model_id, found 'model_ids'.",
     ),
-    Refused(
+    refused(
         "other names in JSON",
         '{"model_id": [2, 0], "tasks": ["Find it.", "Write it."], "access": [[], ["all"]]}',
         "misnamed_list",
-        """\
-Expected a list called subtasks, found 'tasks'.
-    {"model_id": [2, 0], "tasks": ["Find it.", "Write it."], "access": [[],…
-                          ^""",
-    ),
-    Refused(
-        "another name for the access list",
-        """\
-model_id = [2, 0]
-subtasks = ["Find it.", "Write it."]
-access_lists = [[], ["all"]]""",
-        "misnamed_list",
-        """\
-Expected a list called access_list, found 'access_lists'.
-    access_lists = [[], ["all"]]
-    ^""",
+        "Expected a list called subtasks, found 'tasks'.",
+        shown='{"model_id": [2, 0], "¦tasks": ["Find it.", "Write it."], "access": [[],…',
     ),
     # -- not lists
-    Refused(
+    refused(
         "a number for a list",
-        lists(model_id="1", subtasks='["Answer."]', access_list="[[]]"),
+        lists(model_id="¦1", subtasks='["Answer."]', access_list="[[]]"),
         "not_a_list",
-        """\
-Expected a list in square brackets for model_id, found '1'.
-    model_id = 1
-               ^""",
+        "Expected a list in square brackets for model_id, found '1'.",
     ),
-    Refused(
-        "a string for a list",
-        lists(model_id="[1]", subtasks='"Answer the question."', access_list="[[]]"),
-        "not_a_list",
-        """\
-Expected a list in square brackets for subtasks, found '"Answer the question."'.
-    subtasks = "Answer the question."
-               ^""",
-    ),
-    Refused(
+    refused(
         "a word for a list",
         """\
 model_id = [1]
 subtasks = ["Answer."]
-access_list: none""",
+access_list: ¦none""",
         "not_a_list",
-        """\
-Expected a list in square brackets for access_list, found 'none'.
-    access_list: none
-                 ^""",
+        "Expected a list in square brackets for access_list, found 'none'.",
     ),
-    Refused(
-        "a tuple",
-        lists(model_id="(2, 0)"),
-        "not_a_list",
-        """\
-Expected a list in square brackets for model_id, found '(2, 0)'.
-    model_id = (2, 0)
-               ^""",
-    ),
-    Refused(
-        "a call",
-        lists(model_id="list(range(2))"),
-        "not_a_list",
-        """\
-Expected a list in square brackets for model_id, found 'list(range(2))'.
-    model_id = list(range(2))
-               ^""",
-    ),
-    Refused(
-        "prose after each label",
-        """\
-model_id: worker 2, then worker 0
-subtasks: find it, then write it
-access_list: the second sees the first""",
-        "not_a_list",
-        """\
-Expected a list in square brackets for model_id, found 'worker 2, then worker 0'.
-    model_id: worker 2, then worker 0
-              ^""",
-    ),
-    Refused(
+    refused(
         "a list of steps in Markdown",
         """\
 **model_id:** [2, 0]
 **subtasks:**
-1. Find it.
+¦1. Find it.
 2. Write it.
 **access_list:** [[], ["all"]]""",
         "not_a_list",
-        """\
-Expected a list in square brackets for subtasks, found '1. Find it.'.
-    1. Find it.
-    ^""",
+        "Expected a list in square brackets for subtasks, found '1. Find it.'.",
     ),
-    Refused(
+    refused(
         "a label at the very end",
         """\
 model_id = [2, 0]
 subtasks = ["Find it.", "Write it."]
-access_list =""",
+access_list =¦""",
         "not_a_list",
-        """\
-Expected a list in square brackets for access_list, found the end of the text.
-    access_list =
-                 ^""",
+        "Expected a list in square brackets for access_list, found the end of the text.",
     ),
     # -- cut off
-    Refused(
+    refused(
         "cut off in the numbers",
-        "model_id = [2,",
+        "model_id = [2,¦",
         "unclosed_list",
-        """\
-Expected ']' at the end of model_id, found the end of the text.
-    model_id = [2,
-                  ^""",
+        "Expected ']' at the end of model_id, found the end of the text.",
     ),
-    Refused(
+    refused(
         "cut off in a subtask",
         """\
 model_id = [2, 0]
-subtasks = ["Find it.", "Write the an""",
+subtasks = ["Find it.", ¦"Write the an""",
         "unclosed_text",
-        """\
-Expected a closing " for a text of subtasks, found the end of the text.
-    subtasks = ["Find it.", "Write the an
-                            ^""",
+        'Expected a closing " for a text of subtasks, found the end of the text.',
     ),
-    Refused(
-        "cut off between subtasks",
-        """\
-model_id = [2, 0]
-subtasks = ["Find it.",
-    """,
-        "unclosed_list",
-        """\
-Expected ']' at the end of subtasks, found the end of the text.
-    subtasks = ["Find it.",
-                           ^""",
-    ),
-    Refused(
+    refused(
         "cut off in the access list",
-        lists(access_list='[[], ["all"'),
+        lists(access_list='[[], ["all"¦'),
         "unclosed_list",
-        """\
-Expected ']' at the end of access_list, found the end of the text.
-    access_list = [[], ["all"
-                             ^""",
+        "Expected ']' at the end of access_list, found the end of the text.",
     ),
-    Refused(
-        "cut off before the last bracket",
-        lists(access_list='[[], ["all"]'),
-        "unclosed_list",
-        """\
-Expected ']' at the end of access_list, found the end of the text.
-    access_list = [[], ["all"]
-                              ^""",
-    ),
-    Refused(
+    refused(
         "the end of a fence for a bracket",
         """\
 ```
 model_id = [2, 0]
 subtasks = ["Find it.", "Write it."]
-access_list = [[], ["all"]
+access_list = [[], ["all"]¦
 ```""",
         "unclosed_list",
-        """\
-Expected ']' at the end of access_list, found the end of the fence.
-    access_list = [[], ["all"]
-                              ^""",
+        "Expected ']' at the end of access_list, found the end of the fence.",
     ),
-    Refused(
+    refused(
         "a brace for a bracket",
-        lists(access_list='[[], ["all"]}'),
+        lists(access_list='[[], ["all"]¦}'),
         "missing_comma",
-        """\
-Expected ',' or ']' after an entry of access_list, found '}'.
-    access_list = [[], ["all"]}
-                              ^""",
+        "Expected ',' or ']' after an entry of access_list, found '}'.",
     ),
 ]

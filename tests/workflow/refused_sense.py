@@ -5,239 +5,119 @@ Read with three workers and five steps at most. Each with its whole error text.
 
 from __future__ import annotations
 
-from workflow_cases import Refused, lists
+from workflow_cases import lists, refused
 
 REFUSED_SENSE = [
     # -- lengths
-    Refused(
+    refused(
         "a subtask too many",
-        lists(model_id="[1]", access_list="[[]]"),
+        lists(model_id="[1]", subtasks='¦["Find it.", "Write it."]', access_list="[[]]"),
         "unequal_lists",
-        """\
-Expected three lists of one length, found 1 in model_id, 2 in subtasks and 1 in access_list.
-    subtasks = ["Find it.", "Write it."]
-               ^""",
+        "Expected three lists of one length, found 1 in model_id, 2 in subtasks and 1 in access_list.",
     ),
-    Refused(
+    refused(
         "a worker too few",
-        lists(model_id="[2]"),
+        lists(model_id="¦[2]"),
         "unequal_lists",
-        """\
-Expected three lists of one length, found 1 in model_id, 2 in subtasks and 2 in access_list.
-    model_id = [2]
-               ^""",
+        "Expected three lists of one length, found 1 in model_id, 2 in subtasks and 2 in access_list.",
     ),
-    Refused(
+    refused(
         "an access list too few",
-        lists(access_list='[["all"]]'),
+        lists(access_list='¦[["all"]]'),
         "unequal_lists",
-        """\
-Expected three lists of one length, found 2 in model_id, 2 in subtasks and 1 in access_list.
-    access_list = [["all"]]
-                  ^""",
+        "Expected three lists of one length, found 2 in model_id, 2 in subtasks and 1 in access_list.",
     ),
-    Refused(
-        "no access list for a single step",
-        lists(model_id="[1]", subtasks='["Answer."]', access_list="[]"),
-        "unequal_lists",
-        """\
-Expected three lists of one length, found 1 in model_id, 1 in subtasks and 0 in access_list.
-    access_list = []
-                  ^""",
-    ),
-    Refused(
+    refused(
         "three lengths",
-        lists(model_id="[1]", access_list="[[], [], []]"),
+        lists(model_id="[1]", subtasks='¦["Find it.", "Write it."]', access_list="[[], [], []]"),
         "unequal_lists",
-        """\
-Expected three lists of one length, found 1 in model_id, 2 in subtasks and 3 in access_list.
-    subtasks = ["Find it.", "Write it."]
-               ^""",
+        "Expected three lists of one length, found 1 in model_id, 2 in subtasks and 3 in access_list.",
     ),
-    Refused(
+    refused(
         "six steps",
         lists(
-            model_id="[0, 1, 2, 0, 1, 2]",
+            model_id="[0, 1, 2, 0, 1, ¦2]",
             subtasks='["A", "B", "C", "D", "E", "F"]',
             access_list='[[], [], [], [], [], ["all"]]',
         ),
         "too_many_steps",
-        """\
-Expected at most 5 steps, found 6.
-    model_id = [0, 1, 2, 0, 1, 2]
-                               ^""",
+        "Expected at most 5 steps, found 6.",
     ),
-    Refused(
+    refused(
         "two steps where one is allowed",
-        lists(),
+        lists(model_id="[2, ¦0]"),
         "too_many_steps",
-        """\
-Expected at most 1 step, found 2.
-    model_id = [2, 0]
-                   ^""",
+        "Expected at most 1 step, found 2.",
         max_steps=1,
     ),
-    Refused(
+    refused(
         "acceptance in the first round",
         lists(model_id="[]", subtasks="[]", access_list="[]"),
         "empty_plan",
         "Expected at least one step, found none: three empty lists accept an answer, and there is none.",
     ),
-    Refused(
+    refused(
         "half an acceptance",
-        lists(model_id="[]", subtasks="[]", access_list="[[], []]"),
+        lists(model_id="[]", subtasks="[]", access_list="¦[[], []]"),
         "unequal_lists",
-        """\
-Expected three lists of one length, found 0 in model_id, 0 in subtasks and 2 in access_list.
-    access_list = [[], []]
-                  ^""",
+        "Expected three lists of one length, found 0 in model_id, 0 in subtasks and 2 in access_list.",
         later_round=True,
     ),
     # -- workers
-    Refused(
+    refused(
         "a worker that does not exist",
-        lists(model_id="[2, 3]"),
+        lists(model_id="[2, ¦3]"),
         "unknown_worker",
-        """\
-Expected a worker of the pool (0 to 2) for step 1, found 3.
-    model_id = [2, 3]
-                   ^""",
+        "Expected a worker of the pool (0 to 2) for step 1, found 3.",
     ),
-    Refused(
-        "workers counted from one",
-        lists(model_id="[3, 1]"),
-        "unknown_worker",
-        """\
-Expected a worker of the pool (0 to 2) for step 0, found 3.
-    model_id = [3, 1]
-                ^""",
-    ),
-    Refused(
+    refused(
         "a negative number",
-        lists(model_id="[-1, 0]"),
+        lists(model_id="[¦-1, 0]"),
         "unknown_worker",
-        """\
-Expected a worker of the pool (0 to 2) for step 0, found -1.
-    model_id = [-1, 0]
-                ^""",
+        "Expected a worker of the pool (0 to 2) for step 0, found -1.",
     ),
-    Refused(
+    refused(
         "a pool of one",
-        lists(model_id="[0, 1]"),
+        lists(model_id="[0, ¦1]"),
         "unknown_worker",
-        """\
-Expected a worker of the pool (0 alone) for step 1, found 1.
-    model_id = [0, 1]
-                   ^""",
+        "Expected a worker of the pool (0 alone) for step 1, found 1.",
         workers=1,
     ),
-    Refused(
+    refused(
         "a worker's name",
-        lists(model_id='["gpt-5", "qwen3"]'),
+        lists(model_id='[¦"gpt-5", "qwen3"]'),
         "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found 'gpt-5'.
-    model_id = ["gpt-5", "qwen3"]
-                ^""",
+        "Expected a worker's number (0 to 2) for step 0, found 'gpt-5'.",
     ),
-    Refused(
-        "a fraction",
-        lists(model_id="[2.0, 0]"),
-        "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found '2.0'.
-    model_id = [2.0, 0]
-                ^""",
-    ),
-    Refused(
-        "true and false",
-        lists(model_id="[True, False]"),
-        "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found 'True'.
-    model_id = [True, False]
-                ^""",
-    ),
-    Refused(
+    refused(
         "a number of many digits",
-        lists(model_id="[99999999999999999999999999999999, 0]"),
+        lists(model_id="[¦99999999999999999999999999999999, 0]"),
         "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found '99999999999999999999999…'.
-    model_id = [99999999999999999999999999999999, 0]
-                ^""",
-    ),
-    Refused(
-        "placeholders of the format",
-        lists(model_id="[...]", subtasks='["..."]', access_list="[[]]"),
-        "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found '...'.
-    model_id = [...]
-                ^""",
-    ),
-    Refused(
-        "an expression",
-        lists(model_id="[1+1, 0]"),
-        "bad_worker",
-        """\
-Expected a worker's number (0 to 2) for step 0, found '1+1'.
-    model_id = [1+1, 0]
-                ^""",
-    ),
-    Refused(
-        "code",
-        lists(model_id='[__import__("os").getpid(), 0]'),
-        "unquoted_text",
-        """\
-Expected ',' or ']' after '__import__(' in model_id, found '"': put text in quotation marks.
-    model_id = [__import__("os").getpid(), 0]
-                ^""",
+        "Expected a worker's number (0 to 2) for step 0, found '99999999999999999999999…'.",
     ),
     # -- subtasks
-    Refused(
+    refused(
         "an empty subtask",
-        lists(subtasks='["Find it.", ""]'),
+        lists(subtasks='["Find it.", ¦""]'),
         "empty_subtask",
-        """\
-Expected a subtask for step 1, found an empty text.
-    subtasks = ["Find it.", ""]
-                            ^""",
+        "Expected a subtask for step 1, found an empty text.",
     ),
-    Refused(
+    refused(
         "a blank subtask",
-        lists(subtasks='[" \\n\\t", "Write it."]'),
+        lists(subtasks='[¦" \\n\\t", "Write it."]'),
         "empty_subtask",
-        """\
-Expected a subtask for step 0, found an empty text.
-    subtasks = [" \\n\\t", "Write it."]
-                ^""",
+        "Expected a subtask for step 0, found an empty text.",
     ),
-    Refused(
+    refused(
         "a number as subtask",
-        lists(subtasks='["Find it.", 2]'),
+        lists(subtasks='["Find it.", ¦2]'),
         "bad_subtask",
-        """\
-Expected text in quotation marks as subtask of step 1, found '2'.
-    subtasks = ["Find it.", 2]
-                            ^""",
+        "Expected text in quotation marks as subtask of step 1, found '2'.",
     ),
-    Refused(
-        "none as subtask",
-        lists(subtasks='["Find it.", None]'),
-        "bad_subtask",
-        """\
-Expected text in quotation marks as subtask of step 1, found 'None'.
-    subtasks = ["Find it.", None]
-                            ^""",
-    ),
-    Refused(
+    refused(
         "half a surrogate pair",
-        lists(subtasks='["Find it \\ud83d.", "Write it."]'),
+        lists(subtasks='[¦"Find it \\ud83d.", "Write it."]'),
         "broken_text",
-        """\
-Expected whole characters in the subtask of step 0, found half a surrogate pair, U+D83D.
-    subtasks = ["Find it \\ud83d.", "Write it."]
-                ^""",
+        "Expected whole characters in the subtask of step 0, found half a surrogate pair, U+D83D.",
     ),
 ]

@@ -88,11 +88,6 @@ def test_a_text_that_is_no_plan_is_refused_with_one_sentence_and_the_place(case:
     assert (plan.kind, str(plan)) == (case.kind, case.error)
 
 
-def test_the_tables_have_many_different_cases() -> None:
-    assert len({case.text for case in ACCEPTED}) == len(ACCEPTED) >= 60
-    assert len({(case.text, case.max_steps) for case in REFUSED}) == len(REFUSED) >= 60
-
-
 NAMES = ("coder", "Vote", "7", "mini, the second")
 FORMS = [("lists", ()), ("structured", ()), ("structured", NAMES)]
 
@@ -154,9 +149,7 @@ def assert_is_showable(error: PlanError) -> None:
 
 
 @pytest.mark.parametrize("unit", [*"[]\"'`\\ \n#*", *UNITS], ids=repr)
-@pytest.mark.parametrize(
-    "head", ["", "model_id = [", 'subtasks = ["', "access_list = [['", '{"steps": [', '{"thought": "']
-)
+@pytest.mark.parametrize("head", ["", "model_id = [", 'subtasks = ["', '{"steps": ['])
 def test_the_longest_text_of_any_kind_is_done_with_at_once(unit: str, head: str) -> None:
     # Quadratic work shows in a quarter too: what a head opens costs no other kind of text, so one head has them whole.
     room = (LONGEST // 4 if head else LONGEST) - len(head.encode())

@@ -28,10 +28,17 @@ def lists(
     return f"model_id = {model_id}\nsubtasks = {subtasks}\naccess_list = {access_list}"
 
 
+def written(form: str, *names: str) -> str:
+    """The text of `TWO`, each list in this form of its name and its value, with other names if they are given."""
+    values = ("[2, 0]", '["Find it.", "Write it."]', '[[], ["all"]]')
+    named = zip(names or ("model_id", "subtasks", "access_list"), values, strict=True)
+    return "\n".join(form.format(name, value) for name, value in named)
+
+
 class Accepted(NamedTuple):
     dress: str
     text: str
-    expected: Workflow | Acceptance
+    expected: Workflow | Acceptance = TWO
     later_round: bool = False
 
 
@@ -44,3 +51,28 @@ class Refused(NamedTuple):
     workers: int = 3
     max_steps: int = 5
     later_round: bool = False
+
+
+CARET = "¦"
+
+
+def refused(
+    fault: str,
+    marked: str,
+    kind: str,
+    message: str,
+    *,
+    shown: str | None = None,
+    workers: int = 3,
+    max_steps: int = 5,
+    later_round: bool = False,
+) -> Refused:
+    """The case of a text that has `CARET` before the place that its error shows.
+
+    Args:
+        shown: the line of that place as the error shows it, with `CARET`, where it is not the text's own.
+    """
+    line = shown or next((line for line in marked.split("\n") if CARET in line), None)
+    place = "" if line is None else f"\n    {line.replace(CARET, '')}\n    {' ' * line.index(CARET)}^"
+    text = marked.replace(CARET, "")
+    return Refused(fault, text, kind, message + place, workers, max_steps, later_round)

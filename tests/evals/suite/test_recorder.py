@@ -213,17 +213,16 @@ def test_questions_with_a_past_or_images_are_left_out_and_counted() -> None:
     )
 
 
-@pytest.mark.parametrize("dollars", [0.0, 99.0, 350.0, 1700.0])
+@pytest.mark.parametrize("dollars", [0.0, 150.0])
 async def test_with_16_at_once_spending_never_passes_the_budget(tmp_path: Path, dollars: float) -> None:
     worker = dear("Answer: 4, at some length")
     with closing(SharedSpendLimit(None, "run", dollars)) as limit:
-        table = table_of(tmp_path, Pool([worker]), Sums("test", 60))
+        table = table_of(tmp_path, Pool([worker]), Sums("test", 30))
         progress = await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
         spent = limit.spent_usd
-    cost = spent / max(len(worker.requests), 1)
     assert spent <= dollars
-    assert progress.kept == len(worker.requests) < 60 or dollars > 60 * cost
-    assert (progress.refusal is None) == (progress.kept == 60)
+    assert progress.kept == len(worker.requests) < 30
+    assert (progress.refusal is None) == (progress.kept == 30)
 
 
 async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget(tmp_path: Path) -> None:

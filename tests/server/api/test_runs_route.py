@@ -153,26 +153,3 @@ def test_a_run_that_resumes_from_an_earlier_row_is_streamed_again(serve, tmp_pat
             ("rewound", {"rows": 0}),
             ("row", {"number": 0, "row": ROW}),
         ]
-
-
-def test_a_comparison_is_streamed_when_it_is_written(serve, tmp_path: Path) -> None:
-    make_run(tmp_path, "run", 1)
-    with (
-        httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client,
-        client.stream("GET", "/api/runs/run/events?after=0") as stream,
-    ):
-        lines = stream.iter_lines()
-        while "data" not in next(lines):
-            pass
-        (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
-        assert "event: comparison" in (line for line in lines)
-
-
-def test_a_stream_sends_a_comparison_that_was_written_before_it_began(serve, tmp_path: Path) -> None:
-    make_run(tmp_path, "run", 1)
-    (tmp_path / "run" / "comparison.json").write_text(compared(0.5))
-    with (
-        httpx.Client(base_url=serve(runs=tmp_path), timeout=30) as client,
-        client.stream("GET", "/api/runs/run/events?after=1") as stream,
-    ):
-        assert "event: comparison" in stream.iter_lines()

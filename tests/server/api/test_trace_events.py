@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -165,17 +164,6 @@ def test_an_ended_question_gives_the_same_events_without_the_text(
         assert [kind for _, kind, _ in events(reply)] == ["ended"]
 
 
-def test_a_question_that_is_cancelled_ends_its_stream(url: str, model: ChatModel) -> None:
-    trace_id = asked(url)
-    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
-        told = events(reply)
-        while next(told)[1] != "step_started":
-            pass
-        assert httpx.delete(f"{url}/api/ask/{trace_id}").status_code == 204
-        *_, last = told
-    assert (last[1], last[2]["trace"]["status"]) == ("ended", "cancelled")
-
-
 def test_a_client_that_does_not_read_slows_no_question_and_is_dropped(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,21 +183,3 @@ def test_a_client_that_does_not_read_slows_no_question_and_is_dropped(
             until(lambda: not log._readers)
             with pytest.raises(httpx.RemoteProtocolError):
                 lazy.read()
-
-
-def test_many_watch_one_question(url: str, writer: Writer) -> None:
-    trace_id = asked(url)
-    found: list[list[str]] = []
-
-    def watch() -> None:
-        with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=60) as reply:
-            told = list(events(reply))
-        found.append(["".join(data["text"] for _, kind, data in told if kind == "text"), told[-1][1]])
-
-    threads = [threading.Thread(target=watch) for _ in range(20)]
-    for thread in threads:
-        thread.start()
-    writer.allowed = 4
-    for thread in threads:
-        thread.join()
-    assert found == [["Six sevens are 42.", "ended"]] * 20

@@ -28,20 +28,13 @@ price = {{ input = 1.0, output = 10.0 }}
 limits = {{ max_tokens = 20, retries = 0, concurrency = 64 }}
 """
 EMOJI = "".join(map(chr, range(0x1F600, 0x1F640)))
-BINARY = bytes(range(1, 256)).decode("latin-1")
 TEXTS = {  # By worker: a text, and so many tokens for so many characters.
     "prose": ("Where does the old river meet the sea? ", 1, 4),
     "control": ("\0\x01\x02\x7f", 1, 1),
-    **{
-        f"{name}-{tokens}": (text, tokens, 1)
-        for name, text in (
-            ("ascii", "xQ7#"),
-            ("chinese", "河流在哪里入海"),
-            ("emoji", EMOJI),
-            ("binary", BINARY),
-        )
-        for tokens in (1, 2, 3, 4)
-    },
+    "ascii-1": ("xQ7#", 1, 1),
+    "ascii-4": ("xQ7#", 4, 1),
+    "emoji-1": (EMOJI, 1, 1),
+    "emoji-4": (EMOJI, 4, 1),
 }
 
 
@@ -80,7 +73,7 @@ async def refusals(url: str, key: str, worker: str) -> int:
 
 def test_questions_at_once_stay_within_the_budget_of_any_text(place: Place, tmp_path: Path) -> None:
     # What a text costs is no matter of the store: the second has the extremes alone.
-    texts = TEXTS if place.store.endswith(".sqlite") else ("prose", "emoji-4")
+    texts = TEXTS if place.store.endswith(".sqlite") else ("prose",)
     keys = {worker: asyncio.run(place.added(worker, budget=str(LIMIT_USD))) for worker in texts}
     provider, refused = Provider(), {}
     with FaultServer(provider.answer).in_thread() as server:

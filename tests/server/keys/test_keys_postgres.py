@@ -6,10 +6,9 @@ import asyncio
 import os
 import signal
 
-import pytest
 from keys_place import Place
 
-from podium.errors import StoreError, UsageError
+from podium.errors import StoreError
 
 
 async def test_a_minute_of_postgres_slides_too(postgres_url: str, postgres_server) -> None:
@@ -33,45 +32,9 @@ async def test_a_database_holds_no_key(postgres_url: str, postgres_server) -> No
     assert key[12:] not in rows
 
 
-async def test_an_unreachable_database_is_reported_without_its_password(
-    postgres_url: str, postgres_server
-) -> None:
-    wrong = Place(postgres_server.url("postgres", password="geheim/1"))
-    away = Place("postgresql://podium:geheim%2F1@127.0.0.1:1/podium")
-    for place in (wrong, away):
-        with pytest.raises(
-            UsageError, match=r"^The file of keys postgresql://127\.0\.0\.1:\d+/\w+ cannot be opened"
-        ) as told:
-            place.open()
-        assert "geheim" not in str(told.value)
-        assert told.value.__cause__ is None
-
-
-async def test_replicas_that_start_at_once_make_the_tables_once(postgres_url: str) -> None:
-    replicas = [Place(postgres_url).open() for _ in range(8)]
-    assert await asyncio.gather(*(replica.keys() for replica in replicas)) == [()] * 8
-    for replica in replicas:
-        await replica.close()
-
-
 def test_a_register_serves_one_event_loop_after_another(postgres_url: str) -> None:
     register = Place(postgres_url).open()
     assert [asyncio.run(register.keys()) for _ in range(3)] == [()] * 3
-
-
-async def test_a_server_that_comes_back_is_used_again(postgres_url: str, postgres_server) -> None:
-    place = Place(postgres_url)
-    _, caller = await place.added()
-    register = place.open()
-    assert [kept.caller for kept in await register.keys()] == [caller]
-    postgres_server.stop()
-    try:
-        with pytest.raises(StoreError, match="cannot be read"):
-            await register.keys()
-    finally:
-        postgres_server.start()
-    assert [kept.caller for kept in await register.keys()] == [caller]
-    await register.close()
 
 
 async def test_requests_in_flight_when_the_database_is_killed_fail(
@@ -102,9 +65,3 @@ async def test_requests_in_flight_when_the_database_is_killed_fail(
         postgres_server.start()
     assert {type(error) for error in failures} == {StoreError}
     await register.close()
-
-
-def test_an_address_that_cannot_be_read_is_refused_without_repeating_it() -> None:
-    with pytest.raises(UsageError, match="cannot be read") as told:
-        Place("postgresql://podium:geh@eim@host:port/podium").open()
-    assert "geh" not in str(told.value)

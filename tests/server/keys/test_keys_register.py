@@ -74,18 +74,6 @@ async def test_a_sum_is_reserved_spent_and_given_back_within_the_limit(place: Pl
     await register.close()
 
 
-async def test_replicas_that_reserve_at_once_never_reserve_more_than_the_limit(place: Place) -> None:
-    _, caller = await place.added(budget="1")
-    replicas = [place.open() for _ in range(3)]
-    taken = await asyncio.gather(
-        *(replica.reserve(caller.id, "x", 100, 7) for _ in range(20) for replica in replicas)
-    )
-    assert sum(spending is not None for spending in taken) == 100 // 7
-    assert await replicas[0].spending(caller.id, "x") == KeySpending(0, 98)
-    for replica in replicas:
-        await replica.close()
-
-
 async def test_replicas_together_let_in_as_many_requests_as_a_minute_may_have(place: Place) -> None:
     _, caller = await place.added(rpm=30)
     _, other = await place.added("other", rpm=3)

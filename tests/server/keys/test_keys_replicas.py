@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -150,32 +149,6 @@ async def test_many_questions_at_each_of_two_replicas_never_pass_the_budget(
     assert 1.5 - 3 * MOST_USD <= at_end.spent / NANO_PER_USD <= 1.5
     assert {(error.status_code, error.type) for error in asking.refused} == {(402, "budget_exceeded")}
     assert asking.answered + len(asking.refused) == 128
-
-
-@pytest.mark.parametrize("place", ["sqlite"], indirect=True)  # Of both kinds: test_keys_register.
-async def test_a_rate_holds_across_two_replicas(place: Place, running: Running) -> None:
-    key, _ = await place.added(rpm=40)
-    urls = await asyncio.to_thread(running.start)
-    began = time.monotonic()
-    asking = WorkerCall(urls, key)
-    await asking.ask(60, in_flight=20)
-    assert time.monotonic() - began < 55, "all within one minute"
-    assert asking.answered == 40
-    assert {error.status_code for error in asking.refused} == {429}
-    assert all(1 <= int(error.response.headers["retry-after"]) <= 60 for error in asking.refused)
-
-
-async def test_what_killed_replicas_had_reserved_stays_counted(place: Place, running: Running) -> None:
-    key, caller = await place.added(budget="100")
-    asking = WorkerCall(await asyncio.to_thread(running.start, delay=3.0), key)
-    questions = asyncio.create_task(asking.ask(8, in_flight=8))
-    await until_reserved(place, caller.id or "", 16 * MOST_USD)
-    await asyncio.to_thread(running.end, signal.SIGKILL)
-    with pytest.raises(BaseExceptionGroup):
-        await questions
-    counted = await spending(place, caller.id or "")
-    assert asking.answered == 0
-    assert counted == KeySpending(0, 16 * round(MOST_USD * NANO_PER_USD)), "what was in flight may be billed"
 
 
 async def test_replicas_that_shut_down_settle_what_their_last_questions_paid(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from podium.errors import UsageError
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
-from podium.server.keys.register import NO_DIGEST, Secret, bearer_token, matches_digest, public_part
+from podium.server.keys.register import Secret, matches_digest, public_part
 
 
 def test_a_key_has_256_random_bits_behind_a_public_beginning() -> None:
@@ -29,12 +29,6 @@ def test_a_key_is_not_shown_by_printing_it() -> None:
     secret = Secret.new()
     assert secret.text not in repr(secret)
     assert secret.text[12:] not in repr(secret)
-
-
-@given(st.text())
-def test_no_text_is_the_key_of_a_digest_that_is_not_its_own(text: str) -> None:
-    assert not matches_digest(text, NO_DIGEST)
-    assert not matches_digest(text, Secret.new().digest)
 
 
 def test_one_letter_more_less_or_other_is_another_key() -> None:
@@ -55,22 +49,6 @@ def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pyt
     monkeypatch.setattr(hmac, "compare_digest", compare)
     assert matches_digest(secret.text, secret.digest)
     assert compared == [(secret.digest, secret.digest)]
-
-
-@pytest.mark.parametrize(
-    ("header", "text"),
-    [
-        (None, ""),
-        ("", ""),
-        ("Bearer pk-1", "pk-1"),
-        ("bearer  pk-1 ", "pk-1"),
-        ("Basic pk-1", ""),
-        ("pk-1", ""),
-        ("Bearer", ""),
-    ],
-)
-def test_the_key_is_what_stands_behind_bearer(header: str | None, text: str) -> None:
-    assert bearer_token(header) == text
 
 
 @pytest.mark.parametrize(

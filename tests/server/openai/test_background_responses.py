@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -177,10 +176,3 @@ def test_what_cannot_run_in_the_background_is_refused_with_the_way_out(asking: O
         given: Any = {"model": "podium", "input": QUESTION, "background": True} | more
         with pytest.raises((openai.BadRequestError, openai.NotFoundError), match=said):
             asking.responses.create(**given)
-
-
-def test_a_worker_that_is_named_answers_in_the_background_too(asking: OpenAI) -> None:
-    made = asking.responses.create(model="ada", input="Say alpha.", background=True)
-    done = ended(asking, made.id)
-    assert (done.status, done.model, done.output_text) == ("completed", "ada", "ALPHA")
-    assert json.loads(done.to_json())["podium"]["planner"] == "single:ada"

@@ -64,24 +64,6 @@ def test_a_response_of_a_killed_server_fails_and_its_costs_stay_booked(
     spend_limit.close()
 
 
-def test_a_question_in_the_background_of_a_killed_server_fails_too(
-    tmp_path: Path, answers: Answers, model: ChatModel
-) -> None:
-    answers.waits = {"alpha"}
-    given = ("--pool", str(pool_file(tmp_path, model.url)), "--planner", "single:ada")
-    with served(tmp_path, *given) as server:
-        id_ = httpx.post(f"{server.url}/api/ask", json={"question": "Say alpha."}).json()["id"]
-        until(lambda: calls(model)["alpha"])
-        server.tell(signal.SIGKILL)
-        server.ended()
-    pronounce_dead(tmp_path / "traces.sqlite")
-    with served(tmp_path, *given) as server:
-        until(lambda: httpx.get(f"{server.url}/api/traces/{id_}").status_code == 200)
-        assert server.end() == (0, "")
-    assert trace_of(tmp_path, id_).status == "failed"
-    assert calls(model) == {"alpha": 1}
-
-
 def test_a_server_that_ends_waits_for_its_responses(
     tmp_path: Path, answers: Answers, model: ChatModel
 ) -> None:

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import Any
 
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI
 from openai_client import client
 from running_server import Serve, until
 
 from podium.types import Budget
 from podium.workers.pool import Pool
-from podium.workers.vote import VoteWorker
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]
 
@@ -29,14 +26,6 @@ def test_the_official_client_gets_an_answer_and_its_details(serve) -> None:
     assert float(made.headers["x-podium-cost-usd"]) == pytest.approx(told["cost_usd"], abs=1e-6)
     assert [step["worker"] for step in told["plan"]] == [step["worker"] for step in told["steps"]]
     assert {step["status"] for step in told["steps"]} == {"done"}
-
-
-async def test_the_asynchronous_client_is_answered_too(serve) -> None:
-    async with AsyncOpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0) as asking:
-        replies = await asyncio.gather(
-            *(asking.chat.completions.create(model="podium", messages=ASKED) for _ in range(5))
-        )
-    assert len({reply.id for reply in replies}) == 5
 
 
 def test_usage_counts_the_planner_and_every_worker(serve) -> None:
@@ -74,21 +63,6 @@ def test_a_workers_own_name_is_one_call_with_the_messages_as_they_are(serve) -> 
         {"role": "assistant", "content": "Hi."},
         {"role": "user", "content": "What is 6 x 7?"},
     ]
-
-
-def test_the_team_sees_the_history_first_and_then_the_question(serve) -> None:
-    messages: list[Any] = [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Hello."},
-        {"role": "assistant", "content": "Hi."},
-        *ASKED,
-    ]
-    with chat_model("42.") as model:
-        url = serve(Pool([model.worker()]), planner="single:wren")
-        client(url).chat.completions.create(model="podium", messages=messages)
-    sent = model.bodies[0]["messages"]
-    assert [message["role"] for message in sent] == ["system", "user", "assistant", "user"]
-    assert sent[-1]["content"] == "What is 6 x 7?"
 
 
 def test_what_is_wanted_of_the_answer_reaches_its_worker(serve) -> None:
@@ -231,17 +205,6 @@ def test_the_servers_own_budget_is_the_most_that_a_request_gets(serve) -> None:
             model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 10}}}
         )
     assert refused.value.status_code == 402
-
-
-def test_a_vote_on_workers_that_are_down_is_no_answer(serve) -> None:
-    with chat_model(lambda body: Say(status=400)) as model:
-        url = serve(Pool([model.worker("wren"), VoteWorker("vote")]), planner="self-consistency:wren:2")
-        with pytest.raises(openai.APIStatusError) as refused:
-            client(url).chat.completions.create(model="podium", messages=ASKED)
-    assert (refused.value.status_code, refused.value.type) == (502, "workers_failed")
-    assert "Step 0: wren: " in refused.value.message
-    assert "Step 1: wren: " in refused.value.message
-    assert refused.value.body["workers"] == "wren"
 
 
 def test_where_no_worker_can_answer_those_that_failed_are_named(serve) -> None:

@@ -11,7 +11,6 @@ import httpx
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI
 from openai_client import client
 from running_server import Serve
 
@@ -42,13 +41,6 @@ def test_the_pieces_of_a_stream_are_the_whole_answer(serve: Serve) -> None:
     assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices[0].finish_reason] == ["stop"]
     assert chunks[-1].podium["plan"] == whole.podium["plan"]
     assert len({chunk.id for chunk in chunks}) == 1
-
-
-async def test_the_asynchronous_client_reads_a_stream(serve: Serve) -> None:
-    async with AsyncOpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0) as asking:
-        stream = await asking.chat.completions.create(model="podium", messages=ASKED, stream=True)
-        text = "".join([chunk.choices[0].delta.content or "" async for chunk in stream])
-    assert text
 
 
 def test_the_clients_own_accumulation_of_a_stream_works(serve: Serve) -> None:
@@ -156,22 +148,6 @@ def test_a_question_without_an_answer_is_an_error_that_names_workers(serve: Serv
     assert len(broken.value.body["trace_id"]) == 32  # type: ignore[index]
 
 
-def test_several_answers_are_streamed_side_by_side(serve: Serve) -> None:
-    with chat_model(lambda body: Say("4|2.")) as model:
-        told = list(events(serve(Pool([model.worker()])), model="wren", n=3))
-    texts = {
-        number: "".join(
-            choice["delta"].get("content") or ""
-            for event in told
-            for choice in event["choices"]
-            if choice["index"] == number
-        )
-        for number in range(3)
-    }
-    assert texts == {0: "42.", 1: "42.", 2: "42."}
-    assert len(told[-1]["podium"]["answers"]) == 3
-
-
 @pytest.mark.parametrize("usage", [False, True])
 @pytest.mark.parametrize("failure_is_last", [False, True])
 def test_an_answer_that_fails_ends_neither_the_stream_nor_the_others(
@@ -222,9 +198,3 @@ def test_a_reader_who_goes_away_cancels_the_question_and_its_trace_is_kept(
         trace = store.get(trace_id)
     assert trace.status == "cancelled"
     assert trace.spans[0].status == "cancelled"
-
-
-def test_a_dry_run_can_be_streamed(serve: Serve) -> None:
-    told = list(events(serve(planner="single:ada"), model="podium", podium={"dry_run": True}))
-    assert "".join(event["choices"][0]["delta"].get("content") or "" for event in told).startswith("model_id")
-    assert told[-1]["podium"]["status"] == "dry_run"

@@ -150,21 +150,6 @@ def test_the_next_turn_after_tools_stays_with_their_worker(serve: Serve) -> None
     assert third.podium["planner"] == "single:lark"
 
 
-def test_a_worker_called_directly_gets_tool_calls_and_results_unchanged(serve: Serve) -> None:
-    with chat_model(forecaster) as model:
-        asking = client(serve(Pool([model.worker(calls_tools=True)])))
-        called = asking.chat.completions.create(model="wren", messages=ASKED, tools=TOOLS)
-        messages = [*ASKED, *results(called.choices[0].message)]
-        reply = asking.chat.completions.create(model="wren", messages=messages, tools=TOOLS)
-    assert reply.choices[0].message.content == "snow and sun"
-    assert [message["role"] for message in model.bodies[-1]["messages"]] == [
-        "user",
-        "assistant",
-        "tool",
-        "tool",
-    ]
-
-
 def test_calls_are_streamed_too(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         url = serve(Pool([model.worker(calls_tools=True)]))

@@ -9,7 +9,6 @@ from chat_model import Say, chat_model
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from pydantic import BaseModel
 from running_server import Serve
 
 from podium.workers.pool import Pool
@@ -63,14 +62,3 @@ def test_tools_are_bound_called_and_answered(serve: Serve, tmp_path: Any, respon
         result = ToolMessage(weather.invoke(call["args"]), tool_call_id=call["id"])
         assert asking.invoke([asked, called, result]).text == "snow"
     assert model.bodies[1]["messages"][-1]["tool_call_id"] == "w1"
-
-
-def test_a_structured_answer_is_read(serve: Serve) -> None:
-    class Sum(BaseModel):
-        total: int
-
-    with chat_model('{"total": 42}') as model:
-        asking = chat(serve(Pool([model.worker()])), model="wren")
-        answer = asking.with_structured_output(Sum, method="json_schema").invoke("What is 6 x 7?")
-    assert answer == Sum(total=42)
-    assert model.bodies[0]["response_format"]["json_schema"]["name"] == "Sum"

@@ -6,7 +6,6 @@ from typing import Any
 import openai
 import pytest
 from chat_model import Say, chat_model
-from openai import AsyncOpenAI
 from openai_client import client
 from running_server import Serve
 
@@ -33,19 +32,6 @@ def test_the_official_client_gets_a_response(serve: Serve) -> None:
     assert response.usage.total_tokens == response.usage.input_tokens + response.usage.output_tokens > 0
     assert response.id == f"resp_{response.podium['trace_id']}"
     assert made.headers["x-podium-trace-id"] == response.podium["trace_id"]
-
-
-async def test_the_asynchronous_client_reads_a_streamed_response(serve: Serve) -> None:
-    async with (
-        AsyncOpenAI(base_url=f"{serve()}/v1", api_key="none", max_retries=0) as asking,
-        asking.responses.stream(model="podium", input=ASKED) as stream,
-    ):
-        kinds = [event.type async for event in stream]
-        response = await stream.get_final_response()
-    assert response.output_text
-    assert kinds[:2] == ["response.created", "response.in_progress"]
-    assert kinds[-1] == "response.completed"
-    assert kinds.index("response.reasoning_summary_text.delta") < kinds.index("response.output_text.delta")
 
 
 def test_the_events_of_a_stream_are_numbered_and_make_up_the_response(serve: Serve) -> None:
@@ -198,14 +184,6 @@ def test_a_stream_without_an_answer_ends_in_a_failed_response(serve: Serve) -> N
     assert events[-1].type == "response.failed"
     assert events[-1].response.error.code == "workers_failed"
     assert refused.value.status_code == 502
-
-
-def test_a_dry_run_is_a_response_with_the_plan(serve: Serve) -> None:
-    response = client(serve(planner="single:ada")).responses.create(
-        model="podium", input=ASKED, extra_body={"podium": {"dry_run": True}}
-    )
-    assert response.output_text.startswith("model_id")
-    assert response.podium["status"] == "dry_run"
 
 
 @pytest.mark.parametrize(

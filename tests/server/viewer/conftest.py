@@ -14,6 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_traces import keep
+from running_server import Serve
+
+from podium.trace import Trace
 
 NAMES = (
     "chromium-headless-shell",
@@ -42,6 +46,9 @@ class Opened:
 
     def go(self, url: str, path: str, wait: str) -> Any:
         """Open `#path` of the viewer at `url` and wait for what `wait` selects; gives the page."""
+        if self.page.url.startswith(url):  # So that nothing is left of what it showed before.
+            self.page.goto(f"{url}/#/nowhere")
+            self.page.wait_for_selector("text=There is no such page.")
         self.page.goto(f"{url}/#/{path}")
         self.page.wait_for_selector(wait)
         return self.page
@@ -120,7 +127,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
 
 @pytest.fixture(scope="module")
 def opened_once(browser: Browser) -> Iterator[Opened]:
-    """The same for all tests of a file that ask for it; each looks at its faults itself."""
+    """The same for all tests of a file that leave nothing in it: to load the viewer costs as much as a test."""
     yield from _open(browser.context(WIDE))
 
 
@@ -160,6 +167,39 @@ def _is_fault(said: Any) -> bool:
 
 def _is_foreign(url: str) -> bool:
     return not url.startswith(("http://127.0.0.1:", "blob:", "data:"))
+
+
+@dataclass
+class TraceServer:
+    """A server of one file's traces, which they are put into one after the other."""
+
+    url: str
+    kept: Path
+
+    def show(self, opened: Opened, trace: Trace) -> Any:
+        """The page of a trace that it did not have yet."""
+        return opened.go(self.url, f"traces/{self.add(trace)}", ".trace")
+
+    def add(self, trace: Trace) -> str:
+        """Its id."""
+        keep(self.kept, trace)
+        return trace.id
+
+
+@pytest.fixture(scope="module")
+def shared_serve() -> Iterator[Serve]:
+    """Starts servers that the tests of a file share."""
+    serve = Serve()
+    try:
+        yield serve
+    finally:
+        serve.stop_all()
+
+
+@pytest.fixture(scope="module")
+def trace_server(shared_serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> TraceServer:
+    kept = tmp_path_factory.mktemp("shown") / "traces.sqlite"
+    return TraceServer(shared_serve(store=kept), kept)
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import httpx
+import pytest
+from running_server import Serve
 
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -21,12 +23,17 @@ SHIFT = """() => {
 }"""
 
 
+@pytest.fixture(scope="module")
+def url(shared_serve: Serve) -> str:
+    return shared_serve(planner="self-consistency:gus:3")
+
+
 def slow_pool(*replies: str, seconds: float = 1.5) -> Pool:
     return Pool([ScriptedWorker("ada", list(replies) or ["42"] * 9, delay=seconds)])
 
 
-def test_a_team_is_seen_at_work(kept_server, opened) -> None:
-    page = opened.go(kept_server(planner="self-consistency:gus:3"), "ask", "textarea")
+def test_a_team_is_seen_at_work(url, opened_once) -> None:
+    page = opened_once.go(url, "ask", "textarea")
     page.keyboard.type(QUESTION)  # The field has the focus.
     page.keyboard.press("Enter")
     page.wait_for_selector(".step-box.done")
@@ -95,15 +102,15 @@ def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, 
     assert page.locator("form.ask button.first").is_enabled()
 
 
-def test_an_address_fills_in_the_question_of_the_page_that_is_open(kept_server, opened) -> None:
-    page = opened.go(kept_server(), "ask", "textarea")
+def test_an_address_fills_in_the_question_of_the_page_that_is_open(url, opened_once) -> None:
+    page = opened_once.go(url, "ask", "textarea")
     page.evaluate("location.hash = '#/ask?q=What+is+6+x+7%3F'")
     page.wait_for_selector("form.ask button.first:not([disabled])")
     assert page.input_value("textarea") == "What is 6 x 7?"
 
 
-def test_planner_workers_and_budget_are_sent_as_chosen(kept_server, opened) -> None:
-    page = opened.go(kept_server(), "ask", "textarea")
+def test_planner_workers_and_budget_are_sent_as_chosen(url, opened_once) -> None:
+    page = opened_once.go(url, "ask", "textarea")
     page.click("summary:has-text('Planner, workers, budget')")
     page.select_option("#planner", "single:gus")
     page.select_option("[aria-label='Use of ada']", "deny")
@@ -123,8 +130,8 @@ def test_planner_workers_and_budget_are_sent_as_chosen(kept_server, opened) -> N
     assert page.locator(".step-box .who").first.text_content() == "gus"
 
 
-def test_what_the_server_refuses_is_said_in_its_words(kept_server, opened) -> None:
-    page = opened.go(kept_server(), "ask", "textarea")
+def test_what_the_server_refuses_is_said_in_its_words(url, opened_once) -> None:
+    page = opened_once.go(url, "ask", "textarea")
     page.click("summary:has-text('Planner, workers, budget')")
     page.fill("label:has-text('rounds') input", "999")
     page.fill("textarea", "What is 6 x 7?")
@@ -134,8 +141,8 @@ def test_what_the_server_refuses_is_said_in_its_words(kept_server, opened) -> No
     assert page.locator("form.ask button.first").is_enabled()
 
 
-def test_the_page_fits_a_phone_and_the_graph_runs_down(kept_server, phone) -> None:
-    page = phone.go(kept_server(planner="self-consistency:gus:3"), "ask", "textarea")
+def test_the_page_fits_a_phone_and_the_graph_runs_down(url, phone) -> None:
+    page = phone.go(url, "ask", "textarea")
     page.fill("textarea", QUESTION)
     page.click("form.ask button.first")
     page.wait_for_selector(".headline .mark.good")

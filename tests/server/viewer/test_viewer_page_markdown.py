@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
-from made_traces import keep, plain
-from running_server import Serve
+from made_traces import plain
 
 WELL_FORMED = r"""# Sum
 
@@ -69,16 +65,8 @@ EXHAUSTING = {
 }
 
 
-def shown(kept_server, opened, tmp_path: Path, answer: str):
-    trace = plain(answer)
-    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
-    return opened.go(url, f"traces/{trace.id}", ".answer")
-
-
-def test_tables_code_and_mathematics_are_formatted_on_a_phone(kept_server, phone, tmp_path: Path) -> None:
-    page = shown(
-        kept_server, phone, tmp_path, WELL_FORMED + "\n| wide |" + "column |" * 40 + "\n|-" + "|-" * 40
-    )
+def test_tables_code_and_mathematics_are_formatted_on_a_phone(trace_server, phone) -> None:
+    page = trace_server.show(phone, plain(WELL_FORMED + "\n| wide |" + "column |" * 40 + "\n|-" + "|-" * 40))
     page.wait_for_selector(".answer .hljs-keyword:has-text('def')")
     page.wait_for_selector(".answer math .boxed mtable")
     answer = page.locator(".answer")
@@ -95,18 +83,16 @@ def test_tables_code_and_mathematics_are_formatted_on_a_phone(kept_server, phone
     assert phone.overflow == 0
 
 
-def test_a_switch_shows_the_plain_text_and_the_formatted_one_again(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    page = shown(kept_server, opened, tmp_path, WELL_FORMED)
+def test_a_switch_shows_the_plain_text_and_the_formatted_one_again(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain(WELL_FORMED))
     page.click("text=plain text")
     assert page.locator(".answer pre").text_content().strip() == WELL_FORMED.strip()
     page.click("text=plain text")
     page.wait_for_selector(".answer h3")
 
 
-def test_hostile_markdown_is_shown_and_does_nothing(kept_server, opened, tmp_path: Path) -> None:
-    page = shown(kept_server, opened, tmp_path, HOSTILE)
+def test_hostile_markdown_is_shown_and_does_nothing(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain(HOSTILE))
     page.wait_for_selector(".answer math")
     answer = page.locator(".answer")
     forbidden = (
@@ -121,13 +107,11 @@ def test_hostile_markdown_is_shown_and_does_nothing(kept_server, opened, tmp_pat
     assert "turned ⟨U+202E⟩gnp.exe and ⟨U+200B⟩hidden ⟨U+202E⟩raw" in text
     assert not {"\u202e", "\u200b"} & set(text)
     assert page.title() == "Traces · Podium"
-    assert opened.overflow == 0
+    assert opened_once.overflow == 0
 
 
-def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    page = shown(kept_server, opened, tmp_path, "*Yes.*")
+def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain("*Yes.*"))
     page.wait_for_selector(".answer em")
     refused = page.evaluate(
         """() => [
@@ -137,28 +121,13 @@ def test_no_other_script_can_make_a_policy_and_no_text_becomes_html(
         ].map((attempt) => { try { attempt(); return "done"; } catch (error) { return error.name; } })"""
     )
     assert refused == ["TypeError"] * 3
-    opened.faults.clear()  # The browser reports the three attempts.
-
-
-@pytest.fixture(scope="module")
-def exhausting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """A server of all such texts; by name, the address of each."""
-    traces = {name: plain(text + f"the end of {name}") for name, text in EXHAUSTING.items()}
-    serve = Serve()
-    try:
-        url = serve(store=keep(tmp_path_factory.mktemp("texts") / "traces.sqlite", *traces.values()))
-        yield {name: f"{url}/#/traces/{trace.id}" for name, trace in traces.items()}
-    finally:
-        serve.stop_all()
+    opened_once.faults.clear()  # The browser reports the three attempts.
 
 
 @pytest.mark.parametrize("name", EXHAUSTING)
 def test_a_text_that_would_exhaust_the_parser_is_shown_all_the_same(
-    exhausting: dict[str, str], opened_once, name: str
+    trace_server, opened_once, name: str
 ) -> None:
-    page = opened_once.page
-    page.goto("about:blank")  # So that the viewer is loaded anew.
-    page.goto(exhausting[name])
-    page.wait_for_selector(".answer")
+    opened_once.page.goto("about:blank")  # So that the viewer is loaded anew.
+    page = trace_server.show(opened_once, plain(EXHAUSTING[name] + f"the end of {name}"))
     assert f"the end of {name}" in page.locator(".answer").text_content()
-    assert opened_once.faults == []

@@ -48,33 +48,26 @@ def test_workers_are_shown_with_prices_and_health(kept_server, opened) -> None:
     page.wait_for_selector(".tag:text-is('single:ada, as configured')")
 
 
-def test_the_pool_fits_a_phone(serve, phone) -> None:
-    phone.go(serve(), "pool", ".worker >> nth=5")
+def test_the_pool_fits_a_phone(plain_url, phone) -> None:
+    phone.go(plain_url, "pool", ".worker >> nth=5")
     assert phone.overflow == 0
 
 
-def test_the_theme_is_turned_and_remembered(serve, opened) -> None:
-    page = opened.go(serve(), "pool", ".worker")
+def test_the_theme_is_the_system_s_until_it_is_turned_and_then_remembered(plain_url, opened) -> None:
+    page = opened.go(plain_url, "pool", ".worker")
     paper = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(paper)
-    page.click("[aria-label='Dark colours']")
-    dark = page.evaluate(paper)
-    assert light != dark
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("[aria-label='Light colours']")
+    assert page.evaluate(paper) != light
+    page.click("[aria-label='Light colours']")
+    assert page.evaluate(paper) == light
     page.reload()
     page.wait_for_selector(".worker")
-    assert page.evaluate(paper) == dark
-    page.emulate_media(color_scheme="dark")
-    page.click("[aria-label='Light colours']")
     assert page.evaluate(paper) == light
 
 
-def test_the_system_s_dark_theme_is_taken(serve, opened) -> None:
-    opened.page.emulate_media(color_scheme="dark")
-    page = opened.go(serve(), "pool", ".worker")
-    assert page.locator("[aria-label='Light colours']").count() == 1
-
-
-def test_words_can_be_read_in_both_themes(serve, opened) -> None:
+def test_words_can_be_read_in_both_themes(plain_url, opened) -> None:
     contrast = """() => {
         const channels = (name) => {
             const paint = document.createElement("canvas").getContext("2d");
@@ -91,11 +84,11 @@ def test_words_can_be_read_in_both_themes(serve, opened) -> None:
         return Math.min(...words.flatMap((word) => ["--paper", "--sheet", "--sunk"].map((under) => ratio(word, under))),
             ratio("--on-accent", "--accent"));
     }"""
-    page = opened.go(serve(), "pool", ".worker")
+    page = opened.go(plain_url, "pool", ".worker")
     assert page.evaluate(contrast) >= 4.5
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(contrast) >= 4.5
 
 
-def test_an_unknown_address_shows_a_message(serve, opened) -> None:
-    opened.go(serve(), "nowhere", "text=There is no such page.")
+def test_an_unknown_address_shows_a_message(plain_url, opened) -> None:
+    opened.go(plain_url, "nowhere", "text=There is no such page.")

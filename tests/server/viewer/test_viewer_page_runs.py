@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
 from made_traces import keep, of_sums
+from running_server import Serve
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
@@ -59,10 +61,21 @@ def compared(folder: Path, tasks: str = "") -> None:
     comparison.save(folder / "comparison.json")
 
 
-def test_runs_are_listed_and_one_is_opened(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "first", 3)
-    compared(tmp_path / "evaluated")
-    page = opened.go(serve(runs=tmp_path), "runs", ".run-list li >> nth=1")
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of all runs of these tests, which have names of their own."""
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def url(shared_serve: Serve, runs: Path) -> str:
+    return shared_serve(runs=runs)
+
+
+def test_runs_are_listed_and_one_is_opened(url, opened_once, runs: Path) -> None:
+    training(runs, "first", 3)
+    compared(runs / "evaluated")
+    page = opened_once.go(url, "runs", ".run-list li >> nth=1")
     listed = page.inner_text(".run-list")
     assert "training, 3 rows" in listed
     assert "evaluation" in listed
@@ -71,9 +84,9 @@ def test_runs_are_listed_and_one_is_opened(serve, opened, tmp_path: Path) -> Non
     page.wait_for_selector(".curves canvas")
 
 
-def test_a_run_is_watched_while_it_trains(serve, opened, tmp_path: Path) -> None:
-    run = training(tmp_path, "deep/er", 3)
-    page = opened.go(serve(runs=tmp_path), "runs/deep/er", ".curves canvas")
+def test_a_run_is_watched_while_it_trains(url, opened_once, runs: Path) -> None:
+    run = training(runs, "deep/er", 3)
+    page = opened_once.go(url, "runs/deep/er", ".curves canvas")
     titles = page.locator(".curves b").all_inner_texts()
     assert titles[:4] == ["Reward", "Accuracy", "Valid plans", "Shares of the workers"]
     assert page.locator(".curves.wide .u-series .u-label").all_inner_texts() == ["iteration", "ada", "bram"]
@@ -88,9 +101,9 @@ def test_a_run_is_watched_while_it_trains(serve, opened, tmp_path: Path) -> None
     page.wait_for_selector("text=2 rows, the latest at")
 
 
-def test_a_curve_stays_zoomed_under_the_pointer(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "run", 9)
-    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+def test_a_curve_stays_zoomed_under_the_pointer(url, opened_once, runs: Path) -> None:
+    training(runs, "zoomed", 9)
+    page = opened_once.go(url, "runs/zoomed", ".curves canvas")
     box = page.locator(".u-over").first.bounding_box()
 
     def move(share: float) -> None:
@@ -111,11 +124,11 @@ def test_a_curve_stays_zoomed_under_the_pointer(serve, opened, tmp_path: Path) -
     assert drawn() == zoomed != whole
 
 
-def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "run", 2)
-    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+def test_a_comparison_is_drawn_with_intervals_when_it_is_written(url, opened_once, runs: Path) -> None:
+    training(runs, "compared", 2)
+    page = opened_once.go(url, "runs/compared", ".curves canvas")
     assert page.locator(".frontier").count() == 0
-    compared(tmp_path / "run")
+    compared(runs / "compared")
     page.wait_for_selector(".frontier circle >> nth=2")
     assert page.locator(".frontier title").first.text_content() == "Conductor: 80.0% (70.0% to 90.0%)"
     assert page.locator(".frontier .name").all_text_contents() == ["Conductor", "ada alone"]
@@ -124,17 +137,17 @@ def test_a_comparison_is_drawn_with_intervals_when_it_is_written(serve, opened, 
     assert cells[:3] == ["50.0%", "40.0% to 60.0%", "$1.00"]
 
 
-def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -> None:
+def test_an_iteration_opens_one_of_its_rollouts(url, opened_once, runs: Path) -> None:
     traces = of_sums(2)
     settings = {"tasks": "sums", "task_limit": 40, "pool": "sums", "stage": "grpo", "grpo": {}}
-    run = RunFolder.open(tmp_path / "deep/er", settings)
+    run = RunFolder.open(runs / "deep/est", settings)
     for iteration, trace in enumerate(traces):
         figures = {"worker_entropy": 0.0, "topology_entropy": 0.0, "commonest_plan": 1.0}
         alarms = ["100% of the readable plans name the same workers in the same topology."]
         run.rows().append(row(iteration, 0.5) | figures | {"alarms": alarms, "trace_id": trace.id})
     keep(run.path / "traces.sqlite", *traces)
 
-    page = opened.go(serve(runs=tmp_path), "runs/deep/er", ".curves canvas")
+    page = opened_once.go(url, "runs/deep/est", ".curves canvas")
 
     assert page.locator(".facts dd").all_inner_texts() == [
         "sums, at most 40 questions",
@@ -155,23 +168,23 @@ def test_an_iteration_opens_one_of_its_rollouts(serve, opened, tmp_path: Path) -
     page.click(".iterations tbody tr >> nth=1")
     page.wait_for_selector(".trace .step-box >> nth=1")
     assert page.inner_text(".answer-box .text") == traces[0].question.text
-    page.click(".trail a:has-text('deep/er')")
+    page.click(".trail a:has-text('deep/est')")
     page.wait_for_selector(".iterations")
 
 
-def test_a_rollout_that_the_run_does_not_have_is_a_sentence(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "run", 1)
-    page = opened.go(serve(runs=tmp_path), "runs/run?trace=0123", ".trouble")
-    assert page.inner_text(".trouble") == "The run 'run' keeps no traces of its rollouts."
+def test_a_rollout_that_the_run_does_not_have_is_a_sentence(url, opened_once, runs: Path) -> None:
+    training(runs, "traceless", 1)
+    page = opened_once.go(url, "runs/traceless?trace=0123", ".trouble")
+    assert page.inner_text(".trouble") == "The run 'traceless' keeps no traces of its rollouts."
 
 
-def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
-    run = RunFolder.open(tmp_path / "run", {"pool": "sums", "stage": "sft", "sft": {"examples": "random"}})
+def test_a_supervised_run_shows_its_loss(url, opened_once, runs: Path) -> None:
+    run = RunFolder.open(runs / "supervised", {"pool": "sums", "stage": "sft", "sft": {"examples": "random"}})
     for step in (1, 2):
         run.rows().append(
             {"step": step, "loss": 3.0 / step, "learning_rate": 1e-5, "mean_token_accuracy": 0.5}
         )
-    page = opened.go(serve(runs=tmp_path), "runs/run", ".curves canvas")
+    page = opened_once.go(url, "runs/supervised", ".curves canvas")
     assert page.locator(".curves b").all_inner_texts() == ["Loss", "Tokens predicted", "Learning rate"]
     assert page.locator(".facts dd").all_inner_texts() == [
         "not recorded",
@@ -183,39 +196,38 @@ def test_a_supervised_run_shows_its_loss(serve, opened, tmp_path: Path) -> None:
     assert page.locator(".iterations, .alarms").count() == 0
 
 
-def test_rows_of_another_kind_are_drawn_too(serve, opened, tmp_path: Path) -> None:
-    run = RunFolder.open(tmp_path / "starts", {"stages": [{"steps": 40}]})
+def test_rows_of_another_kind_are_drawn_too(url, opened_once, runs: Path) -> None:
+    run = RunFolder.open(runs / "starts", {"stages": [{"steps": 40}]})
     for step in (20, 40):
         run.rows().append({"step": step, "loss": 1 / step, "seconds": 1.0})
-    page = opened.go(serve(runs=tmp_path), "runs/starts", ".curves canvas")
+    page = opened_once.go(url, "runs/starts", ".curves canvas")
     assert page.locator(".curves b").all_inner_texts() == ["Loss"]
 
 
-def test_a_comparison_names_its_set_and_split_and_defines_its_columns(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "run", 1)
-    compared(tmp_path / "run", "mine/of/us/validation")
-    compared(tmp_path / "older")
-    url = serve(runs=tmp_path)
-    page = opened.go(url, "runs/run", ".frontier circle")
+def test_a_comparison_names_its_set_and_split_and_defines_its_columns(url, opened_once, runs: Path) -> None:
+    training(runs, "named", 1)
+    compared(runs / "named", "mine/of/us/validation")
+    compared(runs / "older")
+    page = opened_once.go(url, "runs/named", ".frontier circle")
     facts = page.locator("section[aria-label=Comparison] .facts dd").all_inner_texts()
     assert facts == ["mine/of/us", "validation", "60", "0"]
     headings = page.locator("section[aria-label=Comparison] thead th")
     assert headings.locator("[role=tooltip]").count() == headings.count() == 8
     headings.nth(2).locator(".term").focus()
     page.wait_for_selector("[role=tooltip]:visible:has-text('19 of 20 cases')")
-    page = opened.go(url, "runs/older", ".frontier circle")
+    page = opened_once.go(url, "runs/older", ".frontier circle")
     facts = page.locator("section[aria-label=Comparison] .facts dd").all_inner_texts()
     assert facts == ["not recorded", "not recorded", "60", "0"]
 
 
-def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
+def test_two_runs_stand_side_by_side(url, opened_once, runs: Path) -> None:
     for name, rate, rows, tasks in [("deep/one", 0.1, 3, "mine/test"), ("two", 0.2, 5, "mine/validation")]:
         settings = {"tasks": "mine", "pool": "sums", "grpo": {"learning_rate": rate, "group": 4}}
-        run = RunFolder.open(tmp_path / name, settings)
+        run = RunFolder.open(runs / name, settings)
         for iteration in range(rows):
             run.rows().append(row(iteration, 0.5))
         compared(run.path, tasks)
-    page = opened.go(serve(runs=tmp_path), "runs", ".run-list li >> nth=1")
+    page = opened_once.go(url, "runs", ".run-list li >> nth=1")
     assert page.is_disabled("text=Compare 0 of 2")
     page.check("[aria-label='Compare two']")
     page.check("[aria-label='Compare deep/one']")
@@ -243,28 +255,27 @@ def test_two_runs_stand_side_by_side(serve, opened, tmp_path: Path) -> None:
     assert page.is_visible("text=The two runs were compared on different questions")
 
 
-def test_a_cost_without_a_bound_is_not_shown_as_nothing(serve, opened, tmp_path: Path) -> None:
-    compared(tmp_path / "run")
-    file = tmp_path / "run" / "comparison.json"
+def test_a_cost_without_a_bound_is_not_shown_as_nothing(url, opened_once, runs: Path) -> None:
+    compared(runs / "unbounded")
+    file = runs / "unbounded" / "comparison.json"
     file.write_text(file.read_text().replace("0.003", "null"))
-    page = opened.go(serve(runs=tmp_path), "runs/run", "tr:has-text('gus alone')")
+    page = opened_once.go(url, "runs/unbounded", "tr:has-text('gus alone')")
     assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
 
 
-def test_two_runs_of_which_one_is_missing_are_a_sentence(serve, opened, tmp_path: Path) -> None:
-    training(tmp_path, "one", 1)
-    page = opened.go(serve(runs=tmp_path), "runs/one/vs/two", ".trouble")
-    assert page.inner_text(".trouble") == "There is no run 'two' in the server's folder of runs."
+def test_two_runs_of_which_one_is_missing_are_a_sentence(url, opened_once, runs: Path) -> None:
+    training(runs, "one", 1)
+    page = opened_once.go(url, "runs/one/vs/nobody", ".trouble")
+    assert page.inner_text(".trouble") == "There is no run 'nobody' in the server's folder of runs."
 
 
-def test_runs_fit_a_phone(serve, phone, tmp_path: Path) -> None:
-    training(tmp_path, "run", 4)
-    compared(tmp_path / "run")
-    url = serve(runs=tmp_path)
+def test_runs_fit_a_phone(url, phone, runs: Path) -> None:
+    training(runs, "small", 4)
+    compared(runs / "small")
     phone.go(url, "runs", ".run-list li")
     assert phone.overflow == 0
-    phone.go(url, "runs/run", ".frontier circle")
+    phone.go(url, "runs/small", ".frontier circle")
     assert phone.overflow == 0
     phone.page.emulate_media(color_scheme="dark")
-    phone.go(url, "runs/run/vs/run", "table[aria-label='Methods of both runs'] td")
+    phone.go(url, "runs/small/vs/small", "table[aria-label='Methods of both runs'] td")
     assert phone.overflow == 0

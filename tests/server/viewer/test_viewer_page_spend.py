@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from made_traces import keep, of_sums
+from running_server import Serve
 
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.trace import Outcome, Trace
@@ -50,12 +52,17 @@ def judged(path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def url(shared_serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return shared_serve(store=judged(tmp_path_factory.mktemp("spend") / "traces.sqlite"))
+
+
 def cells(page: Any) -> list[list[str]]:
     return [row.locator("th, td").all_inner_texts() for row in page.locator(TABLE).all()]
 
 
-def test_dollars_are_shown_by_worker_key_and_planner(serve, opened, tmp_path: Path) -> None:
-    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", f"{TABLE} >> nth=2")
+def test_dollars_are_shown_by_worker_key_and_planner(url, opened_once) -> None:
+    page = opened_once.go(url, "spend", f"{TABLE} >> nth=2")
     by_worker = cells(page)
     assert [row[:4] for row in by_worker] == [
         ["ada", "$3.00", "80.0%", "3"],
@@ -85,8 +92,8 @@ def test_dollars_are_shown_by_worker_key_and_planner(serve, opened, tmp_path: Pa
     assert "by=planner" in page.url
 
 
-def test_a_day_is_read_by_pointer_and_by_keyboard(serve, opened, tmp_path: Path) -> None:
-    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", ".bars svg .day >> nth=29")
+def test_a_day_is_read_by_pointer_and_by_keyboard(url, opened_once) -> None:
+    page = opened_once.go(url, "spend", ".bars svg .day >> nth=29")
     today = datetime.now(UTC).date()
     page.locator(".bars svg .day").last.locator(".hit").hover()
     said = f"{today}: $1.25 (planning $0.2500, ada $1.00), 1 call without a price"
@@ -99,8 +106,8 @@ def test_a_day_is_read_by_pointer_and_by_keyboard(serve, opened, tmp_path: Path)
     assert page.locator(".bars .unpriced").count() == 3
 
 
-def test_each_figure_is_defined_under_the_pointer_and_at_focus(serve, opened, tmp_path: Path) -> None:
-    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", TABLE)
+def test_each_figure_is_defined_under_the_pointer_and_at_focus(url, opened_once) -> None:
+    page = opened_once.go(url, "spend", TABLE)
     term = page.locator("table .term", has_text="unpriced")
     tip = term.locator("[role=tooltip]")
     assert not tip.is_visible()
@@ -114,10 +121,10 @@ def test_each_figure_is_defined_under_the_pointer_and_at_focus(serve, opened, tm
     tip.wait_for(state="hidden")
 
 
-def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(serve, opened, tmp_path: Path) -> None:
+def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(url, opened) -> None:
     zone = opened.page.context.new_cdp_session(opened.page)
     zone.send("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
-    page = opened.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", TABLE)
+    page = opened.go(url, "spend", TABLE)
     today = datetime.now(UTC).date()
     with page.expect_request("**/api/traces?*") as asked:
         page.click(f"{TABLE} a >> text=ada")
@@ -126,21 +133,17 @@ def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(serve, op
     assert query["until"] == [f"{today + timedelta(days=1)}T00:00:00.000Z"]
 
 
-def test_what_a_budget_leaves_is_shown(serve, opened, tmp_path: Path) -> None:
-    url = serve(store=judged(tmp_path / "traces.sqlite"))
+def test_what_a_budget_leaves_is_shown(shared_serve, url, opened_once, monkeypatch) -> None:
     spend_limit = SharedSpendLimit(None, "day", 5.0)
     spend_limit.settle(0.0, 1.5)
-    serve.service(url).dispatcher.spend_limits = (spend_limit,)
-    page = opened.go(url, "spend", "section[aria-label=Budgets] tbody tr")
+    monkeypatch.setattr(shared_serve.service(url).dispatcher, "spend_limits", (spend_limit,))
+    page = opened_once.go(url, "spend", "section[aria-label=Budgets] tbody tr")
     row = page.locator("section[aria-label=Budgets] tbody tr").locator("th, td").all_inner_texts()
     assert row[:6] == ["this server's spend limit", "today (UTC)", "$5.00", "$1.50", "$0", "$3.50"]
 
 
-def test_days_without_questions_and_servers_without_budgets_say_what_to_do(
-    serve, opened, tmp_path: Path
-) -> None:
-    url = serve(store=judged(tmp_path / "traces.sqlite"))
-    page = opened.go(url, "spend?since=2026-01-01&until=2026-01-02", ".empty")
+def test_days_without_questions_and_servers_without_budgets_say_what_to_do(url, opened_once) -> None:
+    page = opened_once.go(url, "spend?since=2026-01-01&until=2026-01-02", ".empty")
     assert "choose other days" in page.inner_text(".empty")
     assert "--day-budget-usd" in page.inner_text("section[aria-label=Budgets]")
     page.click("text='7 days'")
@@ -150,9 +153,9 @@ def test_days_without_questions_and_servers_without_budgets_say_what_to_do(
     assert "the last day is before the first" in page.inner_text(".trouble")
 
 
-def test_spend_fits_a_phone_in_the_dark(serve, phone, tmp_path: Path) -> None:
+def test_spend_fits_a_phone_in_the_dark(url, phone) -> None:
     phone.page.emulate_media(color_scheme="dark")
-    page = phone.go(serve(store=judged(tmp_path / "traces.sqlite")), "spend", ".bars svg .day")
+    page = phone.go(url, "spend", ".bars svg .day")
     assert phone.overflow == 0
     page.locator(".totals .term").last.click()
     box = page.locator(".totals .term [role=tooltip]").last.bounding_box()

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-from made_traces import WRITABLE, hundred_steps, keep, plain, poisoned, troubled, two_rounds
+import httpx
+from made_traces import WRITABLE, hundred_steps, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
 from podium.types import NO_USAGE, Spent
 
 
-def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
-    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
-    return opened.go(url, f"traces/{trace.id}", ".trace")
-
-
-def test_a_step_shows_what_its_worker_saw_word_for_word(kept_server, opened, tmp_path: Path) -> None:
+def test_a_step_shows_what_its_worker_saw_word_for_word(trace_server, opened_once) -> None:
     trace = two_rounds()
-    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page = trace_server.show(opened_once, trace)
     page.click(".step-box >> nth=2")
     page.wait_for_selector(".step-detail")
     sent = trace.rounds[0].spans[2].messages[0].content
@@ -29,8 +24,8 @@ def test_a_step_shows_what_its_worker_saw_word_for_word(kept_server, opened, tmp
     page.wait_for_selector(".step-detail", state="detached")
 
 
-def test_failed_attempts_fallbacks_and_teams_within_are_shown(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, troubled())
+def test_failed_attempts_fallbacks_and_teams_within_are_shown(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, troubled())
     page.click(".step-box >> nth=0")
     page.wait_for_selector(".step-detail[aria-label='Step 0']")
     assert "answered by the fallback bram" in page.inner_text(".step-detail .tags")
@@ -43,9 +38,7 @@ def test_failed_attempts_fallbacks_and_teams_within_are_shown(kept_server, opene
     assert page.inner_text(".nested .answer") == "42"
 
 
-def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(
-    kept_server, opened, tmp_path: Path
-) -> None:
+def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(trace_server, opened_once) -> None:
     trace = plain()
     reply = Reply(
         "42",
@@ -58,7 +51,7 @@ def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(
     )
     span = trace.rounds[0].spans[0].model_copy(update={"reply": reply})
     rounds = (trace.rounds[0].model_copy(update={"spans": (span,)}),)
-    page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
+    page = trace_server.show(opened_once, trace.model_copy(update={"rounds": rounds}))
     page.click(".step-box >> nth=0")
     page.wait_for_selector(".step-detail")
     for name, value in (("model", "m-2"), ("fingerprint", "fp_1"), ("context", "8,192 tokens")):
@@ -67,45 +60,45 @@ def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(
     assert {"its endpoint refuses: top_p, stop", "messages folded for its chat template"} <= set(tags)
 
 
-def test_the_critical_path_is_marked_in_graph_and_waterfall(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+def test_the_critical_path_is_marked_in_graph_and_waterfall(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, two_rounds())
     marked = page.locator(".bar-row.critical .bar-name").all_inner_texts()
     assert marked == ["1 bram", "2 ada"]
     assert page.locator(".step-box.critical").count() == 2
 
 
-def test_rounds_stand_side_by_side(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+def test_rounds_stand_side_by_side(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, two_rounds())
     first, second = (round_.bounding_box() for round_ in page.locator(".round").all())
     assert first["y"] == second["y"]
     assert "accepted" in page.locator(".round").nth(1).inner_text()
 
 
-def test_a_plan_that_was_changed_before_it_ran_says_why(kept_server, opened, tmp_path: Path) -> None:
+def test_a_plan_that_was_changed_before_it_ran_says_why(trace_server, opened_once) -> None:
     first, second = two_rounds().rounds
     reason = "Kept with ada: its prompt cache holds 12,400 tokens of the conversation."
     rounds = (first.model_copy(update={"plan": replace(first.plan, reason=reason)}), second)
-    page = opened_trace(kept_server, opened, tmp_path, two_rounds().model_copy(update={"rounds": rounds}))
+    page = trace_server.show(opened_once, two_rounds().model_copy(update={"rounds": rounds}))
     assert reason in page.locator(".round").nth(0).inner_text()
     assert reason not in page.locator(".round").nth(1).inner_text()
 
 
-def test_what_the_cache_saved_counts_plans_too(kept_server, opened, tmp_path: Path) -> None:
+def test_what_the_cache_saved_counts_plans_too(trace_server, opened_once) -> None:
     trace = plain()
     saved = Spent(saved_usd=0.5)
     rounds = tuple(one.model_copy(update={"plan": replace(one.plan, spent=saved)}) for one in trace.rounds)
-    page = opened_trace(kept_server, opened, tmp_path, trace.model_copy(update={"rounds": rounds}))
+    page = trace_server.show(opened_once, trace.model_copy(update={"rounds": rounds}))
     assert page.inner_text(".headline div:has-text('saved by the cache') dd") == "$0.5000"
 
 
-def test_a_time_is_rounded_to_whole_seconds_before_it_is_split(kept_server, opened, tmp_path: Path) -> None:
+def test_a_time_is_rounded_to_whole_seconds_before_it_is_split(trace_server, opened_once) -> None:
     trace = plain().model_copy(update={"seconds": 179.7})
-    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page = trace_server.show(opened_once, trace)
     assert page.inner_text(".headline dd >> nth=0") == "3 min 0 s"
 
 
-def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+def test_steps_are_reached_by_keyboard(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, two_rounds())
     page.focus(".step-box >> nth=0")
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")
@@ -118,15 +111,15 @@ def test_steps_are_reached_by_keyboard(kept_server, opened, tmp_path: Path) -> N
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_the_raw_trace_is_the_one_that_is_exported(kept_server, opened, tmp_path: Path) -> None:
+def test_the_raw_trace_is_the_one_that_is_exported(trace_server, opened_once) -> None:
     trace = plain()
-    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page = trace_server.show(opened_once, trace)
     page.click("text=raw JSON")
     assert Trace.model_validate_json(page.locator(".raw pre").text_content() or "") == trace
 
 
-def test_the_link_is_copied_and_a_refusal_is_said(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, plain())
+def test_the_link_is_copied_and_a_refusal_is_said(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain())
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.click("text=copy the link")
     page.wait_for_selector("button:text-is('copied')")
@@ -137,19 +130,14 @@ def test_the_link_is_copied_and_a_refusal_is_said(kept_server, opened, tmp_path:
     page.wait_for_selector("[role=alert]:has-text('it is in the address bar')")
 
 
-def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    trace = plain()
-    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
-    opened.go(url, f"traces/{trace.id[:8]}", ".trace")
-    opened.go(url, "traces/0123456789", "[role=alert]")
+def test_a_beginning_of_an_id_is_enough_and_an_unknown_one_is_said(trace_server, opened_once) -> None:
+    id_ = trace_server.add(plain())
+    opened_once.go(trace_server.url, f"traces/{id_[:12]}", ".trace")
+    opened_once.go(trace_server.url, "traces/0123456789", "[role=alert]")
 
 
-def test_a_question_can_be_repeated_with_another_planner_and_compared(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, plain())
+def test_a_question_can_be_repeated_with_another_planner_and_compared(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain())
     page.click("summary:has-text('ask again')")
     page.select_option("#again", "single:gus")
     page.click("text=Ask and compare")
@@ -159,15 +147,17 @@ def test_a_question_can_be_repeated_with_another_planner_and_compared(
     assert cells[:2] == ["constant", "single:gus"]
 
 
-def test_a_trace_is_deleted_after_a_second_word(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, plain())
+def test_a_trace_is_deleted_after_a_second_word(trace_server, opened_once) -> None:
+    trace = plain()
+    page = trace_server.show(opened_once, trace)
     page.click("button.danger")
     page.click("text=delete for good?")
-    page.wait_for_selector("text=No trace passes these filters.")
+    page.wait_for_selector(".list-frame, .empty")
+    assert httpx.get(f"{trace_server.url}/api/traces/{trace.id}").status_code == 404
 
 
-def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, hundred_steps())
+def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, hundred_steps())
     page.wait_for_selector(".step-box")
     assert page.locator(".step-box").count() == 100
     assert page.locator(".bar-row").count() == 100
@@ -188,8 +178,8 @@ def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(kept_server, open
     assert page.inner_text(".step-detail h3").startswith("Step 9:")
 
 
-def test_texts_that_mean_harm_are_shown_and_do_none(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, poisoned())
+def test_texts_that_mean_harm_are_shown_and_do_none(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, poisoned())
     page.wait_for_selector(".step-box")
     for number in range(len(WRITABLE)):
         page.locator(".step-box").nth(number).dispatch_event("click")
@@ -202,13 +192,11 @@ def test_texts_that_mean_harm_are_shown_and_do_none(kept_server, opened, tmp_pat
     assert not {chr(0), "\x1b", "\u202e", "\u2066", "\u200b"} & set(shown)
     assert "⟨U+202E⟩" in shown
     assert "␛" in shown
-    assert opened.overflow == 0
+    assert opened_once.overflow == 0
 
 
-def test_an_answer_is_shown_whole_and_other_long_texts_are_folded(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, plain("a" * 1_000_000))
+def test_an_answer_is_shown_whole_and_other_long_texts_are_folded(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, plain("a" * 1_000_000))
     lengths = "(box) => [...box.querySelectorAll('pre')].map((pre) => pre.textContent.length)"
     whole = [*[32768] * 30, 1_000_000 - 30 * 32768]
     assert page.locator(".answer").evaluate(lengths) == whole
@@ -219,11 +207,11 @@ def test_an_answer_is_shown_whole_and_other_long_texts_are_folded(
     page.wait_for_selector(".step-detail pre >> nth=10")
     assert response.evaluate(lengths) == whole
     response.locator("text=show less").click()
-    assert opened.overflow == 0
+    assert opened_once.overflow == 0
 
 
-def test_a_trace_fits_a_phone(kept_server, phone, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, phone, tmp_path, two_rounds())
+def test_a_trace_fits_a_phone(trace_server, phone) -> None:
+    page = trace_server.show(phone, two_rounds())
     page.click(".step-box >> nth=0")
     page.click("text=raw JSON")
     assert phone.overflow == 0

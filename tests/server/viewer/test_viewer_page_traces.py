@@ -6,16 +6,23 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from made_traces import keep, keep_rows, many, plain, two_rounds
+from running_server import Serve
 
 
 def rows(page) -> int:
     return int(page.locator(".list-row").count())
 
 
-def test_a_trace_is_found_by_its_words_and_opened(kept_server, opened, tmp_path: Path) -> None:
-    kept = keep(tmp_path / "traces.sqlite", *many(30))
-    page = opened.go(kept_server(kept=kept), "traces", ".list-row a")
+@pytest.fixture(scope="module")
+def thirty(shared_serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The address of a server of thirty traces."""
+    return shared_serve(store=keep(tmp_path_factory.mktemp("thirty") / "traces.sqlite", *many(30)))
+
+
+def test_a_trace_is_found_by_its_words_and_opened(thirty, opened_once) -> None:
+    page = opened_once.go(thirty, "traces", ".list-row a")
     page.wait_for_selector("text=30 traces")
     page.fill("[type=search]", "number 17")
     page.wait_for_selector("text=1 trace")
@@ -40,15 +47,13 @@ def test_a_damaged_trace_is_left_out_and_counted(kept_server, opened, tmp_path: 
     page.wait_for_selector("text=28 traces")
 
 
-def test_filters_are_part_of_the_address_and_can_be_shared(kept_server, opened, tmp_path: Path) -> None:
-    kept = keep(tmp_path / "traces.sqlite", *many(30))
-    url = kept_server(kept=kept)
-    page = opened.go(url, "traces", ".list-row a")
+def test_filters_are_part_of_the_address_and_can_be_shared(thirty, opened_once) -> None:
+    page = opened_once.go(thirty, "traces", ".list-row a")
     page.click("summary:has-text('Filters')")
     page.select_option("label:has-text('status') select", "failed")
     page.wait_for_selector("text=3 traces")
     shared = page.url
-    page.goto(f"{url}/#/pool")
+    page.goto(f"{thirty}/#/pool")
     page.wait_for_selector(".worker")
     page.goto(shared)
     page.wait_for_selector("text=3 traces")

@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-from made_traces import keep, rejected_first, troubled, two_rounds
-
-from podium.trace import Trace
+from made_traces import rejected_first, troubled, two_rounds
 
 
-def opened_trace(kept_server, opened, tmp_path: Path, trace: Trace):
-    url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
-    return opened.go(url, f"traces/{trace.id}", ".step-item")
-
-
-def test_the_steps_are_read_from_top_to_bottom_without_a_click(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, two_rounds())
+def test_the_steps_are_read_from_top_to_bottom_without_a_click(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, two_rounds())
     last = page.locator(".step-item").nth(2)
     assert last.locator("dt").all_inner_texts() == ["told", "saw", "said", "cost"]
     told, saw, said, cost = last.locator("dd").all_inner_texts()
@@ -25,10 +15,8 @@ def test_the_steps_are_read_from_top_to_bottom_without_a_click(kept_server, open
     assert page.locator(".step-item").first.locator("dd").nth(1).inner_text() == "the question alone"
 
 
-def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(
-    kept_server, opened, tmp_path: Path
-) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, troubled())
+def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, troubled())
     box = page.locator(".step-box").first
     assert box.locator(".state").text_content() == "↪"
     assert "↪ bram" in box.locator(".figure").text_content()
@@ -39,12 +27,10 @@ def test_a_fallback_is_shown_as_such_in_graph_waterfall_list_and_detail(
     assert "done by its fallback" in page.locator(".step-detail header").inner_text()
 
 
-def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(
-    kept_server, opened, tmp_path: Path
-) -> None:
+def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(trace_server, opened_once) -> None:
     trace = rejected_first()
     (rejected,) = trace.rounds[0].plan.rejected
-    page = opened_trace(kept_server, opened, tmp_path, trace)
+    page = trace_server.show(opened_once, trace)
     shown = page.inner_text(".rejected")
     assert "No plan at all." in shown
     assert str(rejected.decision) in shown
@@ -58,12 +44,8 @@ def test_a_rejected_plan_stands_with_error_prompt_thoughts_parameters(
     assert '"max_tokens": 64' in page.inner_text(".step-detail")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_one_worker_alone_is_priced_with_its_source_on_a_phone(
-    kept_server, phone, tmp_path: Path, theme: str
-) -> None:
-    phone.page.emulate_media(color_scheme=theme)
-    page = opened_trace(kept_server, phone, tmp_path, rejected_first())
+def test_one_worker_alone_is_priced_with_its_source_on_a_phone(trace_server, phone) -> None:
+    page = trace_server.show(phone, rejected_first())
     page.wait_for_selector(".explanation")
     said = page.inner_text(".explanation")
     for text in (
@@ -77,17 +59,19 @@ def test_one_worker_alone_is_priced_with_its_source_on_a_phone(
         assert text in said
     list_, picture = (page.locator(place).first.bounding_box() for place in (".step-list", ".picture"))
     assert list_["y"] >= picture["y"] + picture["height"]
-    assert phone.overflow == 0
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme)
+        assert phone.overflow == 0
 
 
-def test_the_list_is_beside_the_graph_where_there_is_room(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, rejected_first())
+def test_the_list_is_beside_the_graph_where_there_is_room(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, rejected_first())
     list_, graph = (page.locator(place).first.bounding_box() for place in (".step-list", ".graph"))
     assert list_["x"] >= graph["x"] + graph["width"]
 
 
-def test_a_worker_has_one_colour_of_its_own_on_every_page(kept_server, opened, tmp_path: Path) -> None:
-    page = opened_trace(kept_server, opened, tmp_path, rejected_first())
+def test_a_worker_has_one_colour_of_its_own_on_every_page(trace_server, opened_once) -> None:
+    page = trace_server.show(opened_once, rejected_first())
     page.wait_for_selector(".explanation")
     colour = "(mark) => getComputedStyle(mark).backgroundColor"
     quill, vet = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from podium.tasks.graders.latex import Expression, expression, normalise_latex
 
@@ -164,8 +162,3 @@ def test_a_hostile_statement_is_read_in_bounded_time() -> None:
 )
 def test_dress_is_taken_off(written: str, plain: str) -> None:
     assert normalise_latex(written) == plain
-
-
-@given(text=st.text(st.sampled_from("123.,+-^()[]{}\\$ abcefioqrst%°√½₁"), max_size=40))
-def test_any_text_has_a_plain_form(text: str) -> None:
-    assert normalise_latex(text) == normalise_latex(f" {text} ")

@@ -52,33 +52,33 @@ def adapt(base: Checkpoint, saved: Path, lora: dict[str, Any]) -> torch.Tensor:
     return logits(model)
 
 
+TIED = Qwen2Config(**SIZES, tie_word_embeddings=True)
+UNTIED = LlamaConfig(**SIZES, tie_word_embeddings=False)
+BOTH = {"modules_to_save": ["embed_tokens", "lm_head"]}
+
+
 @pytest.mark.parametrize(
-    "config",
+    ("config", "lora"),
     [
-        Qwen2Config(**SIZES, tie_word_embeddings=True),
-        LlamaConfig(**SIZES, tie_word_embeddings=False),
-        Gemma2Config(**SIZES, tie_word_embeddings=True, head_dim=8),
+        (TIED, {}),
+        (TIED, {"target_modules": ["q_proj", "embed_tokens"]}),
+        (TIED, {"target_modules": ["q_proj", "lm_head"]}),
+        (TIED, {"target_modules": ["embed_tokens", "lm_head"]}),
+        (TIED, {"modules_to_save": ["lm_head"]}),
+        (TIED, {"modules_to_save": ["embed_tokens"]}),
+        (TIED, BOTH),
+        (TIED, {"target_modules": ["q_proj", "lm_head"], "modules_to_save": ["embed_tokens"]}),
+        (TIED, {"target_modules": ["q_proj", "embed_tokens"], "modules_to_save": ["lm_head"]}),
+        (TIED, {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True}),
+        (TIED, {"target_modules": ["q_proj", "embed_tokens"], "ensure_weight_tying": True}),
+        (TIED, {"trainable_token_indices": [5, 6, 7]}),
+        (TIED, {"use_dora": True}),
+        (UNTIED, {}),
+        (UNTIED, {"target_modules": ["q_proj", "embed_tokens"]}),
+        (UNTIED, BOTH),
+        (Gemma2Config(**SIZES, tie_word_embeddings=True, head_dim=8), {}),
     ],
-    ids=["qwen2-tied", "llama-untied", "gemma2-tied"],
-)
-@pytest.mark.parametrize(
-    "lora",
-    [
-        {},
-        {"target_modules": ["q_proj", "embed_tokens"]},
-        {"target_modules": ["q_proj", "lm_head"]},
-        {"target_modules": ["embed_tokens", "lm_head"]},
-        {"modules_to_save": ["lm_head"]},
-        {"modules_to_save": ["embed_tokens"]},
-        {"modules_to_save": ["embed_tokens", "lm_head"]},
-        {"target_modules": ["q_proj", "lm_head"], "modules_to_save": ["embed_tokens"]},
-        {"target_modules": ["q_proj", "embed_tokens"], "modules_to_save": ["lm_head"]},
-        {"modules_to_save": ["embed_tokens"], "ensure_weight_tying": True},
-        {"target_modules": ["q_proj", "embed_tokens"], "ensure_weight_tying": True},
-        {"trainable_token_indices": [5, 6, 7]},
-        {"use_dora": True},
-    ],
-    ids=str,
+    ids=lambda value: getattr(value, "model_type", str(value)),
 )
 def test_the_published_policy_has_the_logits_of_the_trained_one(
     config: Any, lora: Any, tmp_path: Path

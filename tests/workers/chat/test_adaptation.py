@@ -74,14 +74,6 @@ async def test_what_is_refused_is_left_out_once_and_from_then_on(
     assert plain.dropped == (dropped if settings else ())
 
 
-async def test_a_stream_that_is_refused_comes_whole() -> None:
-    async with FaultServer("4", rules=rules(RefusedParameters(names=("stream",)))) as server:
-        asked = worker(server)
-        reply = await ask(asked, streamed=True)
-        await asked.close()
-    assert (reply.text, reply.dropped) == ("4", ("stream", "stream_options"))
-
-
 @pytest.mark.parametrize(
     "keys", [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")]
 )
@@ -289,15 +281,6 @@ async def test_parameters_and_messages_may_both_be_refused() -> None:
         await asked.close()
         assert len(server.requests) == 3
     assert (reply.dropped, reply.folded) == (("temperature",), True)
-
-
-async def test_messages_longer_than_the_context_are_not_sent() -> None:
-    async with FaultServer("4") as server:
-        asked = worker(server, context_tokens=1000)
-        with pytest.raises(WorkerError, match="about 1,025 tokens, and context_tokens is 1,000") as caught:
-            await ask(asked, (Message(role="user", content="word" * 1025),))
-        await asked.close()
-        assert (caught.value.kind, caught.value.retryable, len(server.requests)) == ("context", False, 0)
 
 
 @pytest.mark.parametrize(("written", "limit"), [(10, 400), (900, 100), (950, 50)])

@@ -138,17 +138,6 @@ async def test_a_conversation_with_tools_and_images_is_sent_in_openais_form():
     assert (assistant["content"], tool) == (None, {"role": "tool", "content": "rain", "tool_call_id": id_})
 
 
-async def test_the_text_is_streamed_as_it_arrives_and_the_reply_is_whole():
-    text = "It will rain in the morning, and the sun will shine in the afternoon. " * 5
-    async with FaultServer(text) as server:
-        asked, told = worker(server), []
-        reply = await asked.answer(Request(ASKED, seed="", on_text=told.append))
-        await asked.close()
-        assert server.requests[0].body["stream"] is True
-    assert len(told) > 3
-    assert "".join(told) == reply.text == text
-
-
 async def test_a_key_that_an_endpoint_repeats_is_in_no_piece():
     async with FaultServer(f"You sent {KEY}, did you not? {KEY[:-1]}!") as server:
         asked, told = worker(server, KEY), []

@@ -135,20 +135,6 @@ async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
     assert (reply.text, reply.finish, reply.model) == ("You sent Bearer ***.", "***", "for-***")
 
 
-async def test_a_cancelled_call_closes_its_connection_and_the_client_goes_on(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.delay = 60.0
-    call = asyncio.create_task(ask(client))
-    await endpoint.asked.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await asyncio.wait_for(endpoint.gone.wait(), 5)
-    endpoint.delay = 0.0
-    assert (await ask(client)).text == "4"
-
-
 @pytest.mark.filterwarnings("error")
 def test_a_client_lives_through_several_event_loops_and_leaves_none_open() -> None:
     endpoint = Endpoint()

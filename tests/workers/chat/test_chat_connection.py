@@ -12,16 +12,6 @@ from podium.workers.chat.client import ChatClient
 from podium_testing.port import self_signed
 
 
-async def test_an_endpoint_that_hangs_is_a_timeout_that_names_the_limit(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.delay = 60.0
-    error = await failure(client, timeout=0.05)
-    assert (error.kind, error.retryable) == ("timeout", True)
-    assert str(error) == f"{endpoint.url}: no whole reply within 0.05 s (timeout)."
-    await asyncio.wait_for(endpoint.gone.wait(), 5)
-
-
 async def test_a_body_that_never_ends_is_a_timeout_too() -> None:
     async with wire(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{", then_hang=True) as port:
         client = ChatClient(f"http://127.0.0.1:{port}", KEY)
@@ -57,25 +47,6 @@ async def test_a_connection_that_breaks_may_pass_and_another_protocol_does_not(
             error = await failure(client, stream=stream)
             assert (error.kind, error.retryable) == (kind, retryable)
         await client.close()
-
-
-async def test_a_refused_connection_may_pass() -> None:
-    async with wire(b"") as port:
-        pass
-    client = ChatClient(f"http://127.0.0.1:{port}/v1", KEY)
-    error = await failure(client)
-    await client.close()
-    assert (error.kind, error.retryable) == ("connection", True)
-    assert f"http://127.0.0.1:{port}/v1: the connection failed" in str(error)
-
-
-async def test_a_server_without_tls_is_reported_and_not_retried(endpoint: Endpoint) -> None:
-    client = ChatClient(endpoint.url.replace("http:", "https:"), KEY)
-    error = await failure(client)
-    await client.close()
-    assert (error.kind, error.retryable) == ("connection", False)
-    assert "TLS failed" in str(error)
-    assert "for a server without TLS, use http://" in str(error)
 
 
 async def test_an_untrusted_certificate_is_reported_and_not_retried() -> None:

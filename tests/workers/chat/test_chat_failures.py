@@ -1,25 +1,23 @@
 """Replies that refuse, or are none: of what kind each failure is, whether it may pass, and what is told."""
 
-import gzip
-import json
-
 import pytest
 from chat_endpoint import KEY, Endpoint, failure, wire
 
 from podium.workers.chat.client import ChatClient
 
 
+def refusal(message: str, **more: object) -> dict[str, object]:
+    """The body of an error, as OpenAI writes it."""
+    return {"error": {"message": message, **more}}
+
+
 @pytest.mark.parametrize(
     ("status", "body", "told"),
     [
-        (
-            400,
-            {"error": {"message": "No such parameter."}},
-            ("status", False, "status 400: No such parameter."),
-        ),
+        (400, refusal("No such parameter."), ("status", False, "status 400: No such parameter.")),
         (
             401,
-            {"error": {"message": f"Wrong key {KEY}."}},
+            refusal(f"Wrong key {KEY}."),
             ("status", False, "status 401: Wrong key *** (is the key right?)."),
         ),
         (
@@ -34,22 +32,22 @@ from podium.workers.chat.client import ChatClient
         ),
         (
             404,
-            {"error": {"message": "The model `m` does not exist.", "code": "model_not_found"}},
+            refusal("The model `m` does not exist.", code="model_not_found"),
             ("status", False, "status 404: The model `m` does not exist (is model right?)."),
         ),
         (
             400,
-            {"error": {"message": "m is not a valid model ID", "code": 400}},
+            refusal("m is not a valid model ID", code=400),
             ("status", False, "status 400: m is not a valid model ID (is model right?)."),
         ),
         (
             400,
-            {"error": {"message": "Over 512 tokens.", "type": "exceed_context_size_error", "n_ctx": 512}},
+            refusal("Over 512 tokens.", type="exceed_context_size_error", n_ctx=512),
             ("context", False, "status 400: Over 512 tokens (the messages are too long for it)."),
         ),
         (
             400,
-            {"error": {"message": "Too long.", "code": "context_length_exceeded"}},
+            refusal("Too long.", code="context_length_exceeded"),
             ("context", False, "status 400: Too long (the messages are too long for it)."),
         ),
         (408, "", ("status", True, "status 408: (an empty body).")),
@@ -57,11 +55,11 @@ from podium.workers.chat.client import ChatClient
         (429, {"error": "slow down"}, ("limited", True, "status 429: slow down.")),
         (
             429,
-            {"error": {"message": "Out of credit.", "type": "insufficient_quota"}},
+            refusal("Out of credit.", type="insufficient_quota"),
             ("limited", False, "status 429: Out of credit (pay the provider, or take another worker)."),
         ),
         (500, "<html>\n<b>oops</b>\n</html>", ("status", True, "status 500: <html> <b>oops</b> </html>.")),
-        (502, [{"error": {"message": "No.", "code": 502}}], ("status", True, "status 502: No.")),
+        (502, [refusal("No.", code=502)], ("status", True, "status 502: No.")),
         (503, [1], ("status", True, "status 503: [1].")),
         (529, "x" * 1000, ("status", True, f"status 529: {'x' * 300}….")),
         (
@@ -69,11 +67,7 @@ from podium.workers.chat.client import ChatClient
             {"error": {"message": "Provider returned error", "metadata": {"raw": "Too hot."}}},
             ("status", True, "status 502: Provider returned error: Too hot."),
         ),
-        (
-            400,
-            {"error": {"message": "Filtered.", "code": "content_filter"}},
-            ("refused", False, "it refused: Filtered."),
-        ),
+        (400, refusal("Filtered.", code="content_filter"), ("refused", False, "it refused: Filtered.")),
     ],
 )
 async def test_a_status_is_mapped_and_its_message_is_repeated(
@@ -199,31 +193,8 @@ async def test_a_reply_without_a_text_is_an_error_that_says_why(  # noqa: PLR091
 async def test_an_error_cannot_write_to_a_terminal_and_can_be_kept(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
-    endpoint.answer({"error": {"message": "a\x1b[2J\x07b \ud83d \u202ec\nd"}}, 500)
+    endpoint.answer(refusal("a\x1b[2J\x07b \ud83d \u202ec\nd"), 500)
     assert str(await failure(client)) == f"{endpoint.url}: status 500: a [2J b c d."
-
-
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("stream", [False, True])
-async def test_a_giant_reply_is_not_read_to_its_end(
-    endpoint: Endpoint, client: ChatClient, packed: bool, stream: bool
-) -> None:
-    content = json.dumps({"choices": [{"message": {"content": "x" * (40 << 20)}}]}).encode()
-    if packed:
-        endpoint.answer(gzip.compress(content, 1), Content_Encoding="gzip")
-    else:
-        endpoint.answer(content)
-    error = await failure(client, 30.0, stream=stream)
-    assert (error.kind, error.retryable) == ("protocol", False)
-    assert "over 8 MiB" in str(error)
-
-
-async def test_what_says_that_it_is_packed_and_is_not_is_garbled(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.answer(b"not packed at all", Content_Encoding="gzip")
-    error = await failure(client)
-    assert (error.kind, error.retryable) == ("protocol", True)
 
 
 async def test_the_body_of_a_refusal_that_never_ends_does_not_hide_the_status(endpoint: Endpoint) -> None:

@@ -28,17 +28,6 @@ async def test_a_stream_is_put_together(endpoint: Endpoint, client: ChatClient) 
     assert 0 < reply.first_token_s < 5
 
 
-@pytest.mark.parametrize("size", [1, 7, 10_000])
-@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
-async def test_pieces_and_line_ends_do_not_matter(
-    endpoint: Endpoint, client: ChatClient, size: int, line_end: bytes
-) -> None:
-    chunk = json.dumps(delta("Größe: 4 \U0001f600"), ensure_ascii=False).encode()
-    content = b": waiting\n\n" + b"".join([WHOLE[0], event(chunk), *END]).replace(b"\n", line_end)
-    endpoint.stream(*(content[i : i + size] for i in range(0, len(content), size)))
-    assert (await _reply(client)).text == "Größe: 4 \U0001f600"
-
-
 @pytest.mark.parametrize(
     "pieces",
     [
@@ -93,13 +82,6 @@ async def test_reasoning_is_a_first_token_without_text_and_counted_anyway(
     assert reply.first_token_s is not None
 
 
-async def test_two_halves_of_a_character_in_two_events_are_one(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.stream(event(delta("\ud83d")), event(delta("\ude00", "stop")), DONE)
-    assert (await _reply(client)).text == "\U0001f600"
-
-
 async def test_a_secret_in_two_events_is_taken_out(endpoint: Endpoint, client: ChatClient) -> None:
     endpoint.stream(event(delta(f"It is {KEY[:9]}")), event(delta(f"{KEY[9:]}!", "stop")), DONE)
     assert (await _reply(client)).text == "It is ***!"
@@ -140,14 +122,6 @@ async def test_a_stream_without_an_answer_is_an_error_that_says_why(  # noqa: PL
     assert said in str(error)
 
 
-async def test_a_connection_that_breaks_in_mid_stream_may_pass(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.stream(*WHOLE, cut=True)
-    error = await failure(client, stream=True)
-    assert (error.kind, error.retryable) == ("connection", True)
-
-
 @pytest.mark.parametrize("pieces", [[], [event(b'{"usage": {"prom')]])
 async def test_what_breaks_after_the_end_of_the_answer_costs_only_the_counts(
     endpoint: Endpoint, client: ChatClient, pieces: list[bytes]
@@ -179,22 +153,3 @@ async def test_after_the_first_token_only_the_whole_time_counts(
     error = await failure(client, 2.0, stream=True, first_token_timeout=1.5)
     assert error.kind == "timeout"
     assert str(error) == f"{endpoint.url}: no whole reply within 2 s (timeout), only 16 characters of it."
-
-
-async def test_a_call_that_is_cancelled_in_mid_stream_closes_its_connection(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
-    endpoint.stream(*WHOLE, hang=True)
-    call = asyncio.create_task(_reply(client))
-    await endpoint.asked.wait()
-    call.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await call
-    await asyncio.wait_for(endpoint.gone.wait(), 5)
-
-
-async def test_streams_one_after_another_share_a_connection(endpoint: Endpoint, client: ChatClient) -> None:
-    endpoint.stream(*WHOLE, *END)
-    for _ in range(3):
-        await _reply(client)
-    assert len(endpoint.connections) == 1

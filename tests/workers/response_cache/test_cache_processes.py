@@ -101,18 +101,18 @@ async def never():
 
 
 async def test_two_processes_that_ask_at_once_get_one_answer_and_own_bills(tmp_path):
-    both = [start(ASKS_AT_THE_SAME_TIME, tmp_path / "c", *names, 40) for names in ((1, 2), (2, 1))]
+    both = [start(ASKS_AT_THE_SAME_TIME, tmp_path / "c", *names, 15) for names in ((1, 2), (2, 1))]
     one, other = (json.loads(process.communicate(timeout=120)[0]) for process in both)
     assert [text for text, _, _ in one] == [text for text, _, _ in other]
     assert {(cached, usd) for _, cached, usd in one} == {(False, 1.0)}
     assert {(cached, usd) for _, cached, usd in other} == {(False, 2.0)}
     with ResponseCache(tmp_path / "c", replay=True) as cache:
-        assert cache.count == 40
-        kept = [(await cache.get_or_call(Paid(), request(sample=k), never)).text for k in range(40)]
+        assert cache.count == 15
+        kept = [(await cache.get_or_call(Paid(), request(sample=k), never)).text for k in range(15)]
     assert kept == [text for text, _, _ in one]
 
 
-@pytest.mark.parametrize("lines", [5, 60, 200])
+@pytest.mark.parametrize("lines", [5, 60])
 async def test_whatever_a_killed_process_was_given_is_kept(tmp_path, lines):
     path = tmp_path / "c.sqlite"
     given = {}

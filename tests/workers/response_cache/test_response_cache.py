@@ -136,30 +136,6 @@ async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cac
     assert (again.text, again.cached) == ("The block <<<question ffff>>> asks.", True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a\0b\0",
-        "half \ud800 a pair, and \udfff",
-        "both halves apart: \ud83d\ude00",
-        "right \u202e to left \u2066 and \u2028 lines \x85",
-        "\x1b[31m\x07\r\n\t ",
-        '"\\u0000" \\ud800 {"text": []} \x1a1 \ue000 \ufffe \ufeff',
-        "x" * 1_000_000,
-        "",
-    ],
-    ids=["null", "halves", "apart", "reorder", "terminal", "escapes", "a megabyte", "empty"],
-)
-async def test_poisoned_texts_come_back_letter_by_letter(tmp_path, text):
-    asked = request(text, fence_mark="0a1b")
-    with ResponseCache(tmp_path / "c.sqlite") as cache:
-        await cache.get_or_call(Paid(), asked, lambda: _ready(reply(text, model=text[:50])))
-    with ResponseCache(tmp_path / "c.sqlite", replay=True) as cache:
-        kept = await cache.get_or_call(Paid(), asked, _never)
-    assert kept.text == text
-    assert kept.model == text[:50]
-
-
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(asked=TEXTS, said=TEXTS, marks=st.tuples(TEXTS, TEXTS), where=st.lists(st.integers(0, 40), max_size=4))
 async def test_any_text_survives_whatever_the_marks(cache, asked, said, marks, where):
@@ -248,37 +224,6 @@ async def test_if_the_first_call_is_cancelled_the_next_one_is_made(cache):
     results = await asyncio.gather(first, *rest, return_exceptions=True)
     assert [isinstance(result, asyncio.CancelledError) for result in results] == [True, False, True, False]
     assert [results[1].text, results[3].text] == ["mine", "mine"]
-
-
-async def test_nothing_is_left_of_calls_that_are_over(cache):
-    async def fails():
-        raise WorkerError("no", kind="status")
-
-    calls = [cache.get_or_call(Paid(), request(sample=k % 5), fails if k % 2 else _soon) for k in range(40)]
-    await asyncio.gather(*calls, return_exceptions=True)
-    assert cache._locks == {}
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-def test_one_cache_serves_several_event_loops(tmp_path):
-    worker = Paid(delay=0.01)
-    with ResponseCache(tmp_path / "c.sqlite") as cache:
-
-        async def run(sample):
-            asked = request(sample=sample)
-            calls = [cache.get_or_call(worker, asked, lambda: worker.answer(asked)) for _ in range(5)]
-            return {given.text for given in await asyncio.gather(*calls)}
-
-        async def cut_short():
-            async with asyncio.timeout(0.005):
-                await run(9)
-
-        assert asyncio.run(run(0)) == {"reply 0"}
-        with pytest.raises(TimeoutError):
-            asyncio.run(cut_short())
-        assert asyncio.run(run(1)) == {"reply 2"}
-        assert asyncio.run(run(0)) == {"reply 0"}
-    assert worker.asked == 3
 
 
 def test_event_loops_in_threads_share_what_is_kept_without_waiting(tmp_path):
@@ -390,12 +335,6 @@ def test_a_file_that_is_no_response_cache_is_refused_and_left_as_it_was(tmp_path
         assert str(refused.value) == message.format(path)
         assert before == (path.read_bytes() if path.is_file() else None)
     assert not (tmp_path / "none").exists()
-
-
-def test_closing_twice_is_fine(tmp_path):
-    cache = ResponseCache(tmp_path / "c.sqlite")
-    cache.close()
-    cache.close()
 
 
 async def _ready(given):
