@@ -11,10 +11,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from known_answers import known_answers
 from podium.errors import WorkerError
 from podium.planner import rounds_of
 from podium.planners import BaselineSpec, find_baseline, open_baseline
-from podium.planners.scored import ScoredAnswers
+from podium.planners.answers import Answers
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool
@@ -60,11 +61,11 @@ def workers(count: int, random: Random) -> list[ScriptedWorker]:
     ]
 
 
-def scored(names: list[str], random: Random) -> ScoredAnswers:
+def scored(names: list[str], random: Random) -> Answers:
     """Answers to other questions, from which planners learn."""
     score_QW = np.asarray([[float(random.random() < 0.6) for _ in names] for _ in range(12)])
     texts = tuple(f"What is {k} plus {random.randint(1, 99)}?" for k in range(12))
-    return ScoredAnswers(tuple(names), texts, score_QW, 0.01 + score_QW)
+    return known_answers(names, texts, score_QW, 0.01 + score_QW)
 
 
 WriteFile = Callable[[list[str], int], Path]

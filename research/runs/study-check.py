@@ -28,16 +28,16 @@ sys.path.insert(0, str(ROOT.parent / "tests" / "evals" / "study"))
 from simulated_answers import nothing_helps  # noqa: E402
 
 from podium.evals.comparison_table import format_interval, percent, points  # noqa: E402
-from podium.evals.ratings.answers import Answers, select  # noqa: E402
 from podium.evals.stats import Interval, accuracy_interval, paired_difference  # noqa: E402
-from podium.evals.study.answering import StudyAnswers, WorkerAnswers  # noqa: E402
+from podium.evals.study.answering import StudyAnswers  # noqa: E402
 from podium.evals.study.crossfit import crossfit  # noqa: E402
 from podium.evals.study.decision import StudyRow, decide  # noqa: E402
-from podium.evals.study.methods import TrainingAnswers, fitted_method, methods_for  # noqa: E402
+from podium.evals.study.methods import fitted_method, methods_for  # noqa: E402
 from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
+from podium.planners.answers import Answers, select  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
@@ -128,7 +128,7 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     pool_name, recording = study_files(name)
     pool = open_pool(pool_name, rated=False)
     questions = load_study_questions(recording, split="train", pool=pool)
-    return WorkerAnswers(questions.table(folder, TeamSettings(pool=pool_name), pool)).read()
+    return StudyAnswers.read(questions.table(folder, TeamSettings(pool=pool_name), pool))
 
 
 def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
@@ -151,7 +151,7 @@ def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
     assert elsewhere is not None
     compared = compared_row(full)
     row = row_of(found, compared.label)
-    chosen = next(m for m in methods_for(own) if m.name == compared.label).choose(TrainingAnswers(own))
+    chosen = next(m for m in methods_for(own) if m.name == compared.label).choose(own)
     assert chosen is not None
     beside = rest.score_QW[:, rest.workers.index(found.reference.label.removesuffix(" alone"))]
     return Tenth(

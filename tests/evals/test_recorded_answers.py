@@ -13,11 +13,11 @@ import pytest
 from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
-from podium.evals.ratings.answers import Answers, committee_cost
-from podium.evals.ratings.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable, read_answers
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
+from podium.planners.answers import Answers, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording
 from podium.rollout import Rollout, run_rollout
 from podium.tasks.task import Task

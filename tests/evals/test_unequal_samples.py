@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
-from podium.evals.ratings.answers import Answers, committee_accuracy, committee_cost
-from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.recorded_answers import read_answers
+from podium.planners.answers import Answers, committee_accuracy, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 
 Given = Sequence[Mapping[str, str]]
@@ -139,5 +139,5 @@ async def test_who_stands_again_agrees_only_if_its_next_sample_says_the_same(tmp
 async def test_turns_that_are_not_kept_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
     kept = [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
-    monkeypatch.setattr("podium.evals.ratings.answers._KEPT", 0)
+    monkeypatch.setattr("podium.planners.answers._KEPT", 0)
     assert [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))] == kept

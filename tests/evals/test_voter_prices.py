@@ -9,10 +9,10 @@ import pytest
 from recorded_world import TOKENS, replayed, tasks_of, write_recording
 
 from podium.evals.plan_selection import VoterPrices
-from podium.evals.ratings.answers import committee_cost
-from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.recorded_answers import read_answers
 from podium.executor import ExecutionSettings
 from podium.planners import Committee
+from podium.planners.answers import committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 from podium.team import Runner
 from podium.types import Price, Profile, Rating

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from planned_execution import planned
 from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings
-from podium.executor.early_stopping import cheapest_first, next_turn
+from podium.executor.early_stopping import cheapest_first
 from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
+from podium.workers.traits import next_turn
 from podium.workers.vote import VoteWorker, is_certain
 from podium.workflow import Acceptance, Access, Step, Workflow
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from teams import answered, called, team
 
+from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planners import open_baseline
 from podium.planners.cascade import Escalation
 from podium.planners.judged import BEST, MOST_CONSISTENT, JudgedPlanner, read_verdict
-from podium.planners.scored import ScoredAnswers
 from podium.planners.voting import vote_weight
 from podium.types import Profile
 
@@ -82,7 +82,7 @@ def test_the_weights_of_a_vote_give_the_likeliest_answer(wrong):
     score_QW = np.zeros((8, 3))
     for worker, right in enumerate((8, 5, 3)):
         score_QW[:right, worker] = 1
-    scored = ScoredAnswers(("a", "b", "c"), ("?",) * 8, score_QW, score_QW)
+    scored = known_answers(("a", "b", "c"), ("?",) * 8, score_QW, score_QW)
     weights = [vote_weight(scored, name, wrong_answers=wrong) for name in "abc"]
     shares = (0.9, 0.6, 0.4)
     for votes in product(range(min(wrong + 1, 3)), repeat=3):
@@ -101,6 +101,6 @@ def test_the_weights_of_a_vote_give_the_likeliest_answer(wrong):
 
 
 def test_a_vote_has_no_weight_for_a_worker_without_scored_answers():
-    scored = ScoredAnswers(("a",), ("?",), np.ones((1, 1)), np.ones((1, 1)))
+    scored = known_answers(("a",), ("?",), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(ConfigError, match=r"no scored answers of 'b'.*there are answers of a"):
         open_baseline("weighted-vote:a+b", [Profile(name="a"), Profile(name="b")], scored=scored)

@@ -7,10 +7,11 @@ from random import Random
 import numpy as np
 import pytest
 
+from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
 from podium.planners import open_baseline
-from podium.planners.scored import ScoredAnswers
+from podium.planners.answers import Answers, MeasuredAnswer
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes
@@ -31,7 +32,7 @@ def texts_of(random: Random, count: int) -> tuple[list[str], np.ndarray]:
     ], sums
 
 
-def learned(name: str, scored: ScoredAnswers) -> PricedRouter:
+def learned(name: str, scored: Answers) -> PricedRouter:
     router = open_baseline(name, POOL, scored=scored)
     assert isinstance(router, PricedRouter)
     return router
@@ -43,7 +44,7 @@ def learned(name: str, scored: ScoredAnswers) -> PricedRouter:
 async def test_each_method_learns_who_is_right_on_which_questions(method: str, kind: str) -> None:
     texts, sums = texts_of(Random("learned-routers/known"), 48)
     score_QW = np.stack([sums, ~sums], axis=1).astype(float)
-    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, np.full((48, 2), 0.01))
+    scored = known_answers(NAMES[:2], tuple(texts), score_QW, np.full((48, 2), 0.01))
     router = learned(f"{kind}:{method}:5", scored)
     unseen, are_sums = texts_of(Random("learned-routers/unseen"), 30)
     chosen = [committee.workers for committee in router.choose(unseen)]
@@ -65,10 +66,10 @@ async def test_questions_read_ahead_get_the_plans_they_get_one_by_one(name: str)
     score_QW, cost_QW = np.stack([sums, ~sums], axis=1).astype(float), np.tile([0.01, 0.03], (60, 1))
     unseen, _ = texts_of(Random("learned-routers/unseen"), 20)
     requests = [PlanRequest(Question(text=text), POOL) for text in unseen]
-    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, cost_QW)
+    scored = known_answers(NAMES[:2], tuple(texts), score_QW, cost_QW)
     alone = open_baseline(name.format(5), POOL, scored=scored)
     expected = [await alone.plan(request) for request in requests]
-    ahead = open_baseline(name.format(5), POOL, scored=replace(scored, memo={}))
+    ahead = open_baseline(name.format(5), POOL, scored=replace(scored))
     assert isinstance(ahead, BatchPlanner)
     ahead.read_ahead(unseen)
     assert [await ahead.plan(request) for request in requests] == expected
@@ -82,7 +83,7 @@ def test_the_choice_changes_where_a_dollar_buys_enough_accuracy(method: str) -> 
     """ada is right 40 points more often and costs a cent more: worth it up to 40 for a dollar."""
     texts, _ = texts_of(Random("learned-routers/price"), 40)
     score_QW, cost_QW = np.tile([0.9, 0.5], (40, 1)), np.tile([0.02, 0.01], (40, 1))
-    scored = ScoredAnswers(NAMES[:2], tuple(texts), score_QW, cost_QW)
+    scored = known_answers(NAMES[:2], tuple(texts), score_QW, cost_QW)
     for per_usd, best in ((0, "ada"), (39.9, "ada"), (40.1, "bob"), (1000, "bob")):
         router = learned(f"router:{method}:{per_usd}", scored)
         assert {committee.workers for committee in router.choose(["Where?", texts[0]])} == {(best,)}
@@ -92,7 +93,7 @@ def test_three_that_err_apart_are_asked_together_until_too_dear() -> None:
     """Each is right on two questions of three, and two are always right: a vote gains a third for two more cents."""
     texts, _ = texts_of(Random("learned-routers/votes"), 45)
     score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
-    scored = ScoredAnswers(NAMES, tuple(texts), score_QW, np.full((45, 3), 0.01))
+    scored = known_answers(NAMES, tuple(texts), score_QW, np.full((45, 3), 0.01))
     chosen = {
         per_usd: learned(f"committee-router:neighbours:{per_usd}", scored).choose(["Which is it?"])[0].workers
         for per_usd in (0, 100)
@@ -101,14 +102,13 @@ def test_three_that_err_apart_are_asked_together_until_too_dear() -> None:
     assert len(chosen[100]) == 1
 
 
-def test_a_vote_known_to_fail_is_not_chosen() -> None:
+def test_two_that_err_alike_do_not_outvote_a_better_one() -> None:
     texts, _ = texts_of(Random("learned-routers/joint"), 45)
-    score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
-    best = score_QW[:, 0]
-    scored = ScoredAnswers(
-        NAMES, tuple(texts), score_QW, np.full((45, 3), 0.01), lambda members: (0.5 * best, np.full(45, 0.02))
-    )
-    assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) == 1
+    errs = [MeasuredAnswer("wrong", 0.0, 0.01)]
+    alone = [[MeasuredAnswer("right", 1.0, 0.01)] if q % 3 else errs for q in range(45)]
+    together = [errs if q % 2 else [MeasuredAnswer("right", 1.0, 0.01)] for q in range(45)]
+    scored = Answers.of(texts, dict(zip(NAMES, (alone, together, together), strict=True)))
+    assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) < 3
 
 
 def test_the_number_of_right_answers_is_distributed_as_all_cases_count() -> None:
@@ -174,13 +174,13 @@ def test_calibration_fits_confident_predictions_to_coin_tosses() -> None:
     ],
 )
 def test_a_name_that_cannot_be_used_gets_a_sentence(name: str, sentence: str) -> None:
-    scored = ScoredAnswers(("ada",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
+    scored = known_answers(("ada",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(ConfigError) as refused:
         open_baseline(name, POOL, scored=scored)
     assert str(refused.value) == sentence
 
 
 def test_answers_of_other_workers_than_the_pools_are_refused_in_a_sentence() -> None:
-    scored = ScoredAnswers(("zoe",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
+    scored = known_answers(("zoe",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(ConfigError, match="'router:ridge:0' learns from answers of the pool's workers"):
         open_baseline("router:ridge:0", POOL, scored=scored)

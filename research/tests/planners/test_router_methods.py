@@ -7,10 +7,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners import open_baseline
-from podium.planners.scored import ScoredAnswers
 from podium.team import Runner
 from podium.types import Budget, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
@@ -50,7 +50,7 @@ async def test_a_threshold_sends_its_share_to_the_strong_worker_where_needed(
         for k in range(100)
     ]
     score_QW = np.array([[float(k % 10 >= 3), 1.0] for k in range(100)])
-    scored = ScoredAnswers(("ada", "bob"), tuple(texts), score_QW, np.ones((100, 2)))
+    scored = known_answers(("ada", "bob"), tuple(texts), score_QW, np.ones((100, 2)))
     router = open_baseline(f"threshold:ada>bob:ridge:{share}", POOL, scored=scored)
     sent = []
     for text in texts:
@@ -63,7 +63,7 @@ async def test_a_threshold_sends_its_share_to_the_strong_worker_where_needed(
 
 
 def test_a_threshold_whose_share_is_none_gets_a_sentence() -> None:
-    scored = ScoredAnswers(("ada", "bob"), ("One?",), np.ones((1, 2)), np.ones((1, 2)))
+    scored = known_answers(("ada", "bob"), ("One?",), np.ones((1, 2)), np.ones((1, 2)))
     with pytest.raises(
         ConfigError, match=r"needs the share of questions that go to bob, a number from 0 to 1"
     ):

@@ -7,9 +7,9 @@ import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
-from podium.evals.ratings.answers import committee_accuracy, committee_cost, scored_answers
-from podium.evals.ratings.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable, read_answers
 from podium.planners import open_baseline
+from podium.planners.answers import committee_accuracy, committee_cost
 from podium.team import Runner
 from podium_research.planners.learned_routers import PricedRouter
 
@@ -21,7 +21,7 @@ async def test_a_committee_router_scores_and_costs_what_its_arrays_say(
     pool = pool_of(recording)
     tuning, tasks = tasks_of(recording, "train"), tasks_of(recording, "test")
     workers = measurable(pool, tuning)
-    scored = scored_answers(await read_answers(tuning, workers))
+    scored = await read_answers(tuning, workers)
     router = open_baseline("committee-router:ridge:0", pool.profiles, scored=scored)
     assert isinstance(router, PricedRouter)
     answers = await read_answers(tasks, workers)

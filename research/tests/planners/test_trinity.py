@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from cmaes import SepCMA
 
+from known_answers import known_answers
 from planners.teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
-from podium.planners.scored import ScoredAnswers
 from podium.types import Profile
 from podium.workers.view import read_view
 from podium_research.planners.trinity import Trinity
@@ -35,7 +35,7 @@ async def test_there_are_at_most_five_turns_and_the_last_gives_an_answer():
 def test_the_head_learns_which_worker_is_right_on_which_questions():
     texts = tuple(f"{'sum of' if k % 2 else 'capital of'} {k}" for k in range(40))
     score_QW = np.array([[float(k % 2), float(1 - k % 2)] for k in range(40)])
-    head = train_head(ScoredAnswers(("ada", "bob"), texts, score_QW, np.ones((40, 2))))
+    head = train_head(known_answers(("ada", "bob"), texts, score_QW, np.ones((40, 2))))
     unseen = {"sum of 99": "ada", "capital of 98": "bob"}
     assert {text: head.choose(text, None)[0] for text in unseen} == unseen
     assert head.choose("sum of 99", None)[1] == "worker"

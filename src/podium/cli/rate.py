@@ -16,7 +16,7 @@ from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import ConfigError, UsageError
-from podium.evals.ratings.rating import find_clusters, rate_pool, with_gold
+from podium.evals.rating import find_clusters, rate_pool, with_gold
 from podium.files import replace_file
 from podium.tasks import ALL_TASKS, Task
 from podium.team.team_file import open_pool

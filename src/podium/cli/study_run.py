@@ -22,7 +22,7 @@ from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
 from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.errors import UsageError
-from podium.evals.ratings.rating import require_sklearn
+from podium.evals.rating import require_sklearn
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary

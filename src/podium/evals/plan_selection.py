@@ -1,6 +1,6 @@
 """Selects baseline plans on training questions: votes, fixed plans, cascades.
 
-It runs no plan: it computes how thousands of them would do from known answers (`podium.evals.ratings.answers`).
+It runs no plan: it computes how thousands of them would do from known answers (`podium.planners.answers`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from itertools import combinations, product
 import numpy as np
 
 from podium.evals.comparison import PlannerKind
-from podium.evals.ratings.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members
 from podium.executor.early_stopping import known_costs
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
+from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members
 from podium.types import Profile
 from podium.workers.pool import Pool
 

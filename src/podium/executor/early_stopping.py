@@ -13,11 +13,9 @@ from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.traits import IsCertain, traits_of
+from podium.workers.traits import IsCertain, next_turn, traits_of
 from podium.workflow import Workflow
 
-_SOMETHING = "Answer: something"
-"""An answer that no response has given yet."""
 _OUTPUT_SHARE = 4
 """Output tokens assumed for each input token, to compare the prices of workers that were not measured."""
 
@@ -120,26 +118,6 @@ def find_early_stops(
     return early_stops
 
 
-def next_turn(
-    is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
-) -> tuple[int, ...]:
-    """Indices of the responses to get next; none if the result is certain.
-
-    Args:
-        responses: what the vote will see; None: not there yet; "": its step failed.
-        order: indices of responses, the cheapest first.
-    """
-    if is_certain(subtask, responses):
-        return ()
-    waiting = [place for place in order if responses[place] is None]
-    hoped_for = {_SOMETHING, *(text for text in responses if text)}
-    for count in range(1, len(waiting)):
-        turn = waiting[:count]
-        if any(is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
-            return tuple(turn)
-    return tuple(waiting)
-
-
 def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
     """Numbers of profiles, ordered by the cost of an answer."""
     costs = known_costs(profiles)
@@ -151,7 +129,3 @@ def known_costs(profiles: Sequence[Profile]) -> list[float]:
     if all(profile.rating is not None for profile in profiles):
         return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
     return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]
-
-
-def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:
-    return [text if place in places else response for place, response in enumerate(responses)]

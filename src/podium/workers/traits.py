@@ -3,7 +3,7 @@ its calls cost anything."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,6 +13,9 @@ IsCertain = Callable[[str, Sequence[str | None]], bool]
 """Whether the responses that are still to come cannot change a tool's result.
 
 It is given the subtask, and the responses that the tool reads, in order; None: still to come; "": its step failed."""
+
+_SOMETHING = "Answer: something"
+"""An answer that no response has given yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +67,27 @@ def has_costly_workers(workers: Iterable[Worker]) -> bool:
 def has_paid_workers(workers: Iterable[Worker]) -> bool:
     """Whether a call of any of them may cost money."""
     return any(traits_of(worker).cost == "money" for worker in workers)
+
+
+def next_turn(
+    is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
+) -> tuple[int, ...]:
+    """Indices of the responses to get next; none if the result is certain.
+
+    Args:
+        responses: what the vote will see; None: not there yet; "": its step failed.
+        order: indices of responses, the cheapest first.
+    """
+    if is_certain(subtask, responses):
+        return ()
+    waiting = [place for place in order if responses[place] is None]
+    hoped_for = {_SOMETHING, *(text for text in responses if text)}
+    for count in range(1, len(waiting)):
+        turn = waiting[:count]
+        if any(is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
+            return tuple(turn)
+    return tuple(waiting)
+
+
+def _filled(responses: Sequence[str | None], places: Collection[int], text: str) -> list[str | None]:
+    return [text if place in places else response for place, response in enumerate(responses)]

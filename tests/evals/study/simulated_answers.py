@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.evals.ratings.answers import Answers
+from podium.planners.answers import Answers
 
 RIGHT, WRONG = 0, 1
 

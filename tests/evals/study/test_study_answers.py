@@ -13,11 +13,12 @@ import pytest
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import UsageError
-from podium.evals.ratings.recorded_answers import read_answers
-from podium.evals.study.answering import WorkerAnswers
+from podium.evals.recorded_answers import read_answers
+from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.evals.suite.asking import AskingProgress
+from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import AnswerFiles
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.tasks.graders.text_graders import Exact, Normalised
@@ -35,15 +36,16 @@ def team() -> Pool:
     return Pool([ScriptedWorker(name, {"": "Answer: 3"}) for name in ("ada", "bob")])
 
 
-def answers_of(folder: Path, pool: Pool, tasks: tuple[Task, ...], concurrency: int = 16) -> WorkerAnswers:
+def table_of(folder: Path, pool: Pool, tasks: tuple[Task, ...], concurrency: int = 16) -> QuestionTable:
     questions = StudyQuestions("mine", tasks, "golds")
-    return WorkerAnswers(questions.table(folder, TeamSettings(pool="mine"), pool, concurrency))
+    return questions.table(folder, TeamSettings(pool="mine"), pool, concurrency)
 
 
 async def ask(
     folder: Path, pool: Pool, tasks: tuple[Task, ...], *, samples: int = 1, reached: int = 0
 ) -> AskingProgress:
-    return await answers_of(folder, pool, tasks).ask(
+    return await ask_workers(
+        table_of(folder, pool, tasks),
         samples=samples,
         reached=reached,
         budget_usd=None,
@@ -66,7 +68,7 @@ async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> No
     )
     assert (await ask(tmp_path, again, changed)).kept == 10
     assert (calls(first), calls(again)) == ([5, 5], [2, 2])
-    found = answers_of(tmp_path, again, changed).read()
+    found = StudyAnswers.read(table_of(tmp_path, again, changed))
     assert found.answers.score_QW.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
     assert (await ask(tmp_path, more, changed, samples=2)).kept == 20
     assert calls(more) == [5, 5]
@@ -79,7 +81,7 @@ async def test_wrong_answers_with_the_words_of_the_right_one_are_counted(tmp_pat
     )
     pool = Pool([ScriptedWorker("ada", {"": "It is Paris."}), ScriptedWorker("bob", {"": "Paris"})])
     await ask(tmp_path, pool, capitals)
-    found = answers_of(tmp_path, pool, capitals).read()
+    found = StudyAnswers.read(table_of(tmp_path, pool, capitals))
     assert found.answers.score_QW.tolist() == [[0, 1], [0, 0], [0, 1]]
     assert (found.misjudged.wrong, found.misjudged.with_words) == (4, 2)
 
@@ -88,7 +90,7 @@ async def test_a_short_right_answer_in_a_wrong_one_says_nothing_of_the_grader(tm
     tasks = tuple(replace(task, gold=gold) for task, gold in zip(TASKS, ("no", "none"), strict=False))
     pool = Pool([ScriptedWorker(name, {"": "There is no answer, none."}) for name in ("ada", "bob")])
     await ask(tmp_path, pool, tasks)
-    misjudged = answers_of(tmp_path, pool, tasks).read().misjudged
+    misjudged = StudyAnswers.read(table_of(tmp_path, pool, tasks)).misjudged
     assert (misjudged.wrong, misjudged.with_words) == (4, 2)
 
 
@@ -107,7 +109,8 @@ async def test_models_of_one_machine_alternate_only_for_a_budget(
 
         return FunctionWorker(Profile(name=name), answer, limits=Limits(host=host))
 
-    await answers_of(tmp_path, Pool([worker("ada"), worker("bob")]), TASKS, concurrency=1).ask(
+    await ask_workers(
+        table_of(tmp_path, Pool([worker("ada"), worker("bob")]), TASKS, concurrency=1),
         samples=1,
         reached=0,
         budget_usd=budget_usd,
@@ -122,7 +125,8 @@ async def test_the_progress_shows_the_dollars_that_were_paid(tmp_path: Path) -> 
     shown: list[str] = []
     with closing(SharedSpendLimit(None, "run", 1.0)) as limit:
         limit.settle(0.0, 0.25)  # Such as a judge's call.
-        await answers_of(tmp_path, team(), TASKS).ask(
+        await ask_workers(
+            table_of(tmp_path, team(), TASKS),
             samples=1,
             reached=0,
             budget_usd=None,
@@ -138,9 +142,9 @@ async def test_another_grader_judges_the_kept_answers_anew(tmp_path: Path) -> No
     await ask(tmp_path, pool, TASKS)
     lenient = tuple(replace(task, grader=Normalised()) for task in TASKS)
     with pytest.raises(UsageError, match="Too few questions"):
-        answers_of(tmp_path, pool, lenient).read()
+        StudyAnswers.read(table_of(tmp_path, pool, lenient))
     await ask(tmp_path, pool, lenient)
-    assert len(answers_of(tmp_path, pool, lenient).read().tasks) == 5
+    assert len(StudyAnswers.read(table_of(tmp_path, pool, lenient)).tasks) == 5
 
 
 async def test_one_row_with_another_grader_asks_that_question_alone(tmp_path: Path) -> None:
@@ -189,7 +193,7 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
 
     monkeypatch.setattr(AnswerFiles, "lines", counted)
     pool = team()
-    table = answers_of(tmp_path, pool, TASKS).table
+    table = table_of(tmp_path, pool, TASKS)
     planners = dict(map(table.single_worker_entry, pool.names))
     await table.with_questions(TASKS[:3]).answer(planners, Dispatcher())
     assert sorted(reads) == sorted(planners)
@@ -201,7 +205,7 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
 async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:
     pool = team()
     assert (await ask(tmp_path, pool, TASKS, reached=5)).wanted == 12
-    found = answers_of(tmp_path, pool, TASKS).read()
+    found = StudyAnswers.read(table_of(tmp_path, pool, TASKS))
     assert found.answers.samples == 1
     assert found.repeated.own_samples_QW is not None
     assert found.repeated.own_samples_QW.tolist() == [[2, 2], *[[1, 1]] * 4]
@@ -211,7 +215,7 @@ async def test_a_worker_that_hardly_answers_is_left_out(tmp_path: Path) -> None:
     moody = ScriptedWorker("cy", {TASKS[3].question.text: "Answer: 3"})
     pool = Pool([*team(), moody])
     assert (await ask(tmp_path, pool, TASKS)).failed == 4
-    found = answers_of(tmp_path, pool, TASKS).read()
+    found = StudyAnswers.read(table_of(tmp_path, pool, TASKS))
     assert found.answers.workers == ("ada", "bob")
     assert len(found.tasks) == 5
     with pytest.raises(UsageError, match="No worker answered"):
@@ -234,7 +238,7 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
     questions = load_study_questions(str(tmp_path / "r.parquet"), pool=Pool(workers))
     assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
-    found = answers_of(tmp_path, Pool(workers), questions.tasks).read()
+    found = StudyAnswers.read(table_of(tmp_path, Pool(workers), questions.tasks))
     expected = await read_answers(list(found.tasks), workers)
     for name in ("answer_QWR", "alone_QWR", "voted_QWR"):
         assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :2]), name

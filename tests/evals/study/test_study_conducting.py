@@ -6,7 +6,7 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.conductor.settings import ConductorSettings
-from podium.evals.study.answering import WorkerAnswers
+from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.conducting import PLAIN, ConductorStudy
 from podium.evals.study.questions import StudyQuestions
 from podium.tasks.graders.math_graders import Numeric
@@ -40,14 +40,15 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
     tasks = tuple(Task(f"t/{n}", Question(text=f"What is {n}?"), "7", grader) for n in range(4))
     questions = StudyQuestions("q", tasks, "golds")
     table = questions.table(folder, team, Pool([lead.worker, ada.worker]))
-    workers = WorkerAnswers(table)
 
     def show(what: str, done: int, total: int) -> None:
         pass
 
-    await workers.ask(samples=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
+    await ask_workers(table, samples=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
     before = lead.calls
-    found = await ConductorStudy(table, workers.read(), Dispatcher(), "0", show).run(count=4, checkpoint=None)
+    found = await ConductorStudy(table, StudyAnswers.read(table), Dispatcher(), "0", show).run(
+        count=4, checkpoint=None
+    )
     plain = next(row for row in found.measured if row.name == PLAIN)
     return lead.calls - before, float(plain.score_Q.mean())
 

@@ -11,11 +11,11 @@ import pytest
 from scipy.stats import multinomial
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
-from podium.evals.ratings.answers import Answers, Floats, select
 from podium.evals.study.crossfit import MethodResult, crossfit, folds_of
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
-from podium.evals.study.methods import FittedMethod, Method, TrainingAnswers, methods_for
+from podium.evals.study.methods import FittedMethod, Method, methods_for
 from podium.evals.study.result import Bounds
+from podium.planners.answers import Answers, Floats, select
 
 
 def without_routers(answers: Answers) -> Iterator[Method]:
@@ -39,7 +39,7 @@ def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
     for seed in range(20):
         answers = nothing_helps(seed, workers=6)
         method = next(method for method in methods_for(answers) if method.name == "cascade")
-        chosen = method.choose(TrainingAnswers(answers))
+        chosen = method.choose(answers)
         assert chosen is not None
         on_its_own.append(chosen.score(answers).mean())
         (measured,) = crossfit(answers, [method])
@@ -190,8 +190,8 @@ def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []
 
-    def remember(training: TrainingAnswers) -> FittedMethod:
-        own = set(training.answers.texts)
+    def remember(training: Answers) -> FittedMethod:
+        own = set(training.texts)
         seen.append(own)
         return FittedMethod(
             "spy",

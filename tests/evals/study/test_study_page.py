@@ -7,13 +7,13 @@ import dataclasses
 import numpy as np
 from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
-from podium.evals.ratings.answers import Answers
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
 from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
 from podium.evals.study.result import Bounds, Study
 from podium.evals.study.study_page import study_html, study_markdown
+from podium.planners.answers import Answers
 
 
 def study_of(answers: Answers, **known: object) -> Study:

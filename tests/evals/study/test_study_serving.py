@@ -12,9 +12,9 @@ import pytest
 
 from podium.cli import run
 from podium.evals.evaluation import evaluate
-from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.recorded_answers import read_answers
 from podium.evals.study.crossfit import MethodResult
-from podium.evals.study.methods import TrainingAnswers, methods_for
+from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.result import Study
 from podium.evals.study.serving_files import ServingFiles
 from podium.executor import ExecutionSettings
@@ -83,7 +83,7 @@ async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     tasks = list(RecordedTasks(recording, "train", pool=pool))
     answers = await read_answers(tasks, workers)
-    chosen = [method.choose(TrainingAnswers(answers)) for method in methods_for(answers)]
+    chosen = [method.choose(answers) for method in methods_for(answers)]
     names = set()
     for one in filter(None, chosen):
         rated = Pool(
@@ -110,11 +110,10 @@ def test_written_settings_open_with_all_that_the_planner_needs(
     tasks = list(RecordedTasks(recording, "train", pool=pool))
     workers = [worker for worker in pool if isinstance(worker, ReplayWorker)]
     answers = asyncio.run(read_answers(tasks, workers))
-    training = TrainingAnswers(answers)
     Path("found").mkdir()
-    files = ServingFiles(Path("found"), "./my.toml", pool, training.ratings)
+    files = ServingFiles(Path("found"), "./my.toml", pool, clustered_ratings(answers))
     for method in methods_for(answers):
-        chosen = method.choose(training)
+        chosen = method.choose(answers)
         if chosen is None:
             continue
         file = files.write("team", MethodResult(method.name, np.zeros(90), np.zeros(90), chosen))

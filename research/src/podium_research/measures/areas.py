@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from podium.evals.ratings.answers import Floats
 from podium.evals.stats import Interval
+from podium.planners.answers import Floats
 from podium.types import Value
 from podium_research.measures.fronts import Point, columns, hull, points_of, resample_weights
 

@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from podium.evals.comparison import Figure
-from podium.evals.ratings.answers import Floats
+from podium.planners.answers import Floats
 from podium.types import Value
 
 Point = tuple[float, float]

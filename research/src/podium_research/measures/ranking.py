@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.evals.ratings.answers import Floats
 from podium.evals.stats import Interval
+from podium.planners.answers import Floats
 from podium.types import Value
 
 _RESAMPLES = 500

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.evals.ratings.answers import Floats
+from podium.planners.answers import Floats
 from podium.types import Value
 from podium_research.measures.repeats import stacked
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from podium.planners.scored import Floats
+from podium.planners.answers import Floats
 
 
 class Adam:

@@ -1,7 +1,7 @@
 """Learned routers with a price: each question goes where the predicted score minus PER_USD x dollars is highest.
 
 `router:METHOD:PER_USD` chooses one worker, `committee-router:METHOD:PER_USD` a vote of up to five workers. Both learn
-from answers to other questions (`ScoredAnswers`). `podium_research.planners.predictors` has the methods.
+from answers to other questions (`Answers`). `podium_research.planners.predictors` has the methods.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
+from podium.planners.answers import Answers, Floats, Members
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import read_per_usd
-from podium.planners.scored import Floats, Members, ScoredAnswers
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.workers.vote import VOTE
@@ -55,9 +55,7 @@ class Estimates:
     """A function from N questions to [N, C] dollars."""
 
 
-def estimate_workers(
-    scored: ScoredAnswers, calibrated: Calibrated, *, vectors: Vectors | None = None
-) -> Estimates:
+def estimate_workers(scored: Answers, calibrated: Calibrated, *, vectors: Vectors | None = None) -> Estimates:
     """What each worker alone scores, as `calibrated` predicts, and what it costs on the nearest questions."""
     return Estimates(
         tuple((worker,) for worker in scored.workers),
@@ -67,7 +65,7 @@ def estimate_workers(
 
 
 def estimate_committees(
-    scored: ScoredAnswers, calibrated: Calibrated, *, vectors: Vectors | None = None
+    scored: Answers, calibrated: Calibrated, *, vectors: Vectors | None = None
 ) -> Estimates:
     """What each vote of up to five answers scores and costs.
 
@@ -76,12 +74,11 @@ def estimate_committees(
     takes from all training questions how often a vote of m answers is right when r of them are.
     """
     members = tuple(_committees(scored))
-    figures = [votes_of(scored, committee) for committee in members]
+    figures = [scored.vote(committee) for committee in members]
     score_QC = np.stack([score for score, _ in figures], axis=1)
     cost_QC = np.stack([cost for _, cost in figures], axis=1)
     near = fit("neighbours", scored.texts, np.hstack([score_QC, cost_QC]), vectors=vectors)
-    right_counts = scored.right_counts or _RightCounts(scored.score_QW).of
-    independent = independent_votes(members, right_counts, score_QC, samples=scored.samples)
+    independent = independent_votes(members, scored.right_counts, score_QC, samples=scored.fewest_samples)
 
     def score(texts: Sequence[str]) -> Floats:
         independent_NC = independent(calibrated.predict(texts), calibrated.spread_T)
@@ -135,29 +132,17 @@ def _likeness(spread_W: Floats, samples: int) -> Floats:
     return np.asarray(((samples * spread_W - 1) / (samples - 1)).clip(0.01, 0.99))
 
 
-def _committees(scored: ScoredAnswers) -> Iterator[Members]:
+def _committees(scored: Answers) -> Iterator[Members]:
     """Each worker alone, then votes of 2 to 5 answers; no more than 3 workers where one of them answers twice."""
     order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
     yield from ((worker,) for worker in order)
     for size in range(2, MAX_ANSWERS + 1):
         for members in combinations_with_replacement(order[:_MAX_WORKERS], size):
             most = max(map(members.count, members))
-            if most == 1 or (most <= scored.samples and len(set(members)) <= _MAX_WORKERS_WHEN_REPEATED):
+            if most == 1 or (
+                most <= scored.fewest_samples and len(set(members)) <= _MAX_WORKERS_WHEN_REPEATED
+            ):
                 yield members
-
-
-def votes_of(scored: ScoredAnswers, members: Members) -> tuple[Floats, Floats]:
-    """[Q], [Q]: the score and the dollars of a vote, or of one worker.
-
-    Where it is not known who gave equal answers, a vote counts as right if more than half of its answers are, and as
-    half right if half of them are.
-    """
-    if len(members) == 1:
-        return scored.score_QW[:, members[0]], scored.cost_QW[:, members[0]]
-    if scored.votes is not None:
-        return scored.votes(members)
-    majority = (1 + np.sign(2 * np.arange(len(members) + 1) - len(members))) / 2
-    return _RightCounts(scored.score_QW).of(members) @ majority, scored.cost_QW[:, members].sum(axis=1)
 
 
 class _RightCounts:
@@ -264,24 +249,24 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     name = f"{kind}:{argument}"
     method, per_usd, model = _read(argument, kind)
     assert context.scored is not None
-    scored = context.scored.of([profile.name for profile in context.pool], name)
+    scored = context.scored.of_workers([profile.name for profile in context.pool], name)
     return PricedRouter(name, _estimates(scored, kind, method, model), per_usd)
 
 
-def _estimates(scored: ScoredAnswers, kind: str, method: Method, model: str) -> Estimates:
+def _estimates(scored: Answers, kind: str, method: Method, model: str) -> Estimates:
     """Estimates that remember their predictions; routers that differ in their price alone share them."""
     learned = (scored.workers, method, model)
     vectors = sentence_vectors(model) if model else None
-    if (kind, learned) not in scored.memo:
-        if learned not in scored.memo:
-            scored.memo[learned] = fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
-        estimate = estimate_workers if kind == "router" else estimate_committees
-        fresh = estimate(scored, scored.memo[learned], vectors=vectors)
-        scored.memo[kind, learned] = replace(
-            fresh, score=CachedPredictor(fresh.score), dollars=CachedPredictor(fresh.dollars)
+
+    def estimates() -> Estimates:
+        calibrated = scored.once(
+            learned, lambda: fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
         )
-    estimates: Estimates = scored.memo[kind, learned]
-    return estimates
+        estimate = estimate_workers if kind == "router" else estimate_committees
+        fresh = estimate(scored, calibrated, vectors=vectors)
+        return replace(fresh, score=CachedPredictor(fresh.score), dollars=CachedPredictor(fresh.dollars))
+
+    return scored.once((kind, learned), estimates)
 
 
 ROUTER = BaselineSpec(

@@ -128,7 +128,7 @@ def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
     name = f"masrouter-scored:{argument}"
     per_usd = _per_usd(argument)
     assert context.scored is not None
-    scored = context.scored.of([profile.name for profile in context.pool], name)
+    scored = context.scored.of_workers([profile.name for profile in context.pool], name)
     return ScoredMasRouter(train_on_scores(scored, per_usd=per_usd), name)
 
 

@@ -20,10 +20,9 @@ from pydantic import FiniteFloat, ValidationError
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planners.scored import Floats, ScoredAnswers
+from podium.planners.answers import Answers, Floats
 from podium.types import Value
 from podium_research.planners.adam import Adam
-from podium_research.planners.learned_routers import votes_of
 from podium_research.planners.routers import text_features
 
 Mode = Literal["io", "cot", "chain", "full", "debate", "reflection"]
@@ -313,7 +312,7 @@ class ControllerTraining:
         return ControllerSample(x_F, self._kind_Q[question], point, walk(self._weights, point, pick))
 
 
-def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> Controller:
+def train_on_scores(scored: Answers, *, per_usd: float, seed: int = 0) -> Controller:
     """A controller that draws workers for a vote, trained on scored answers; its workers are the most accurate first.
 
     Single answers cannot train what workers do with the work of others, so it has one mode and one role. A worker that
@@ -330,7 +329,7 @@ def train_on_scores(scored: ScoredAnswers, *, per_usd: float, seed: int = 0) -> 
 
     @cache
     def worth_of(voters: tuple[str, ...]) -> Floats:
-        score_Q, cost_Q = votes_of(scored, tuple(map(scored.workers.index, voters)))
+        score_Q, cost_Q = scored.vote(tuple(map(scored.workers.index, voters)))
         worth_Q: Floats = score_Q - per_usd * cost_Q
         return worth_Q
 

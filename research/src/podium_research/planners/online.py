@@ -17,10 +17,10 @@ import numpy as np
 
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
+from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import plan_once
 from podium.planners.rating_router import read_per_usd
-from podium.planners.scored import Floats
 from podium.planners.voting import Single
 from podium.trace import Plan, Trace
 from podium.types import SEED_PREFIX_CHARS, Profile

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planners.scored import Floats
+from podium.planners.answers import Floats
 from podium_research.planners.router_dc import fit_router_dc
 
 Vectors = Callable[[Sequence[str]], Floats]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.planner import PlanRequest
-from podium.planners.scored import Floats
+from podium.planners.answers import Floats
 from podium.planners.voting import Committee, Single
 from podium.trace import Plan
 from podium_research.planners.predictors import Method, Vectors, fit

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from podium.planner import PlanRequest
+from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
-from podium.planners.scored import Floats
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.workers.vote import VOTE

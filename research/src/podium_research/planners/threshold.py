@@ -91,7 +91,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     name = read.name
     pair = read_worker(read.weak, context, name), read_worker(read.strong, context, name)
     assert context.scored is not None
-    scored = context.scored.of(pair, name)
+    scored = context.scored.of_workers(pair, name)
     if len(scored.workers) < len(set(pair)):
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))

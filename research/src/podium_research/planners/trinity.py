@@ -87,7 +87,7 @@ def _open_scored(argument: str, context: BaselineContext) -> Trinity:
     from podium_research.planners.trinity_head import train_head  # noqa: PLC0415 - loads NumPy
 
     assert context.scored is not None
-    scored = context.scored.of([profile.name for profile in context.pool], "trinity-scored")
+    scored = context.scored.of_workers([profile.name for profile in context.pool], "trinity-scored")
     return Trinity(train_head(scored), "trinity-scored")
 
 

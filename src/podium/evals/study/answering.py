@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Self
 
 from podium.calls import Dispatcher
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import UsageError
-from podium.evals.ratings.answers import Answers
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.evals.study.spending import REPEATED, most_samples
@@ -21,12 +21,49 @@ from podium.evals.suite.asking import AskingProgress, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answer_arrays
 from podium.evals.suite.suite_run import ShowProgress
+from podium.planners.answers import Answers
 from podium.rollout import Rollout
 from podium.tasks import Task
 
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
 study."""
+
+
+async def ask_workers(
+    table: QuestionTable,
+    *,
+    samples: int,
+    reached: int,
+    budget_usd: float | None,
+    dispatcher: Dispatcher,
+    show: ShowProgress,
+) -> AskingProgress:
+    """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
+
+    Args:
+        reached: how many questions the budget is likely to reach; a fifth of these is repeated.
+        budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's spend limits.
+
+    Raises:
+        UsageError: no worker answered anything.
+    """
+    tasks = table.questions
+    twice = round(REPEATED * reached) if samples == 1 < most_samples(table.pool) else 0
+    # The repeats come first, for the same questions: a budget that ends early then still has both.
+    parts = [
+        (table.with_questions(tasks[:twice]), 2),
+        (table.with_questions(tasks[twice:]), samples),
+    ]
+    limit_usd = UNLIMITED_USD if budget_usd is None else budget_usd
+    with closing(SharedSpendLimit(None, "run", limit_usd)) as limit:
+        progress = await ask_each_alone(parts, dispatcher.charging(limit), show)
+    if not progress.kept:
+        reasons = [f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()]
+        raise UsageError(
+            f"No worker answered. {' '.join(reasons) or progress.refusal or 'There was nothing to ask.'}"
+        )
+    return progress
 
 
 @dataclass(frozen=True)
@@ -41,60 +78,19 @@ class StudyAnswers:
     """These questions, in the same order."""
     notes: tuple[str, ...]
     misjudged: NearMisses
+    """What graders of texts may have judged wrong by mistake."""
+    cost_usd: float
+    """Dollars of all kept answers, as if nothing had been cached."""
 
-
-@dataclass(frozen=True)
-class WorkerAnswers:
-    """The answers of each worker alone."""
-
-    table: QuestionTable
-    judged_by: JudgedBy = "golds"
-
-    async def ask(
-        self,
-        *,
-        samples: int,
-        reached: int,
-        budget_usd: float | None,
-        dispatcher: Dispatcher,
-        show: ShowProgress,
-    ) -> AskingProgress:
-        """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
-
-        Args:
-            reached: how many questions the budget is likely to reach; a fifth of these is repeated.
-            budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's spend limits.
-
-        Raises:
-            UsageError: no worker answered anything.
-        """
-        tasks = self.table.questions
-        twice = round(REPEATED * reached) if samples == 1 < most_samples(self.table.pool) else 0
-        # The repeats come first, for the same questions: a budget that ends early then still has both.
-        parts = [
-            (self.table.with_questions(tasks[:twice]), 2),
-            (self.table.with_questions(tasks[twice:]), samples),
-        ]
-        limit_usd = UNLIMITED_USD if budget_usd is None else budget_usd
-        with closing(SharedSpendLimit(None, "run", limit_usd)) as limit:
-            progress = await ask_each_alone(parts, dispatcher.charging(limit), show)
-        if not progress.kept:
-            reasons = [
-                f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()
-            ]
-            raise UsageError(
-                f"No worker answered. {' '.join(reasons) or progress.refusal or 'There was nothing to ask.'}"
-            )
-        return progress
-
-    def read(self) -> StudyAnswers:
+    @classmethod
+    def read(cls, table: QuestionTable, judged_by: JudgedBy = "golds") -> Self:
         """Read what is kept.
 
         Raises:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
         """
-        by_others = self.judged_by == "agreement"
-        by_worker = self._kept()
+        by_others = judged_by == "agreement"
+        by_worker = {name: _kept(table, name) for name in table.pool.answering}
         counts = {name: len({task for task, _ in answers}) for name, answers in by_worker.items()}
         enough = _ENOUGH * max(counts.values())
         notes = [
@@ -110,7 +106,7 @@ class WorkerAnswers:
                 if by_others or answer.grade.failure is None:
                     by_task.setdefault(task, []).append(answer)
         tasks = tuple(
-            task for task in self.table.questions if all(task.id in by_task for by_task in counted.values())
+            task for task in table.questions if all(task.id in by_task for by_task in counted.values())
         )
         answered = {task for answers in by_worker.values() for task, _ in answers}
         if left_out := len(answered) - len(tasks):
@@ -119,9 +115,7 @@ class WorkerAnswers:
                 "answer has no verdict."
             )
         if len(tasks) < 2:
-            judging = ", and the judge has to end its replies with RIGHT or WRONG" * (
-                self.judged_by == "judge"
-            )
+            judging = ", and the judge has to end its replies with RIGHT or WRONG" * (judged_by == "judge")
             raise UsageError(
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
                 f"questions or a larger --run-budget-usd{judging}."
@@ -135,19 +129,11 @@ class WorkerAnswers:
         if by_others:
             answers, repeated = by_agreement(answers), by_agreement(repeated)
         misjudged = near_misses((task, by_task[task.id]) for by_task in counted.values() for task in tasks)
-        return StudyAnswers(answers, repeated, tasks, tuple(notes), misjudged)
+        cost_usd = sum(one.trace.uncached_usd for kept in by_worker.values() for one in kept.values())
+        return cls(answers, repeated, tasks, tuple(notes), misjudged, cost_usd)
 
-    def _kept(self) -> dict[str, Mapping[tuple[str, int], Rollout]]:
-        """The answers of each worker to the questions as they are now, by task and repeat."""
-        return {
-            name: {place: answer for place, answer in answers.items() if answer.trace.answer is not None}
-            for name in self.table.pool.answering
-            for answers in (self.table.kept(self.table.single_worker_entry(name)[0]),)
-        }
 
-    @property
-    def cost_usd(self) -> float:
-        """Dollars of all kept answers, as if nothing had been cached."""
-        return sum(
-            answer.trace.uncached_usd for answers in self._kept().values() for answer in answers.values()
-        )
+def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
+    """The answers of a worker to the questions as they are now, by task and repeat."""
+    answers = table.kept(table.single_worker_entry(worker)[0])
+    return {place: answer for place, answer in answers.items() if answer.trace.answer is not None}

@@ -21,7 +21,7 @@ from typing import ClassVar
 from podium.calls import Dispatcher
 from podium.errors import BudgetError
 from podium.evals.json_file import JsonFile
-from podium.evals.ratings.rating import find_clusters
+from podium.evals.rating import find_clusters
 from podium.evals.suite.asking import failure_of
 from podium.evals.suite.question_table import QuestionTable
 from podium.tasks import Task

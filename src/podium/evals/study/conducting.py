@@ -21,15 +21,15 @@ from podium.conductor.settings import ConductorSettings
 from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
-from podium.evals.ratings.answers import select
 from podium.evals.study.answering import StudyAnswers
 from podium.evals.study.crossfit import MethodResult, folds_of, others
 from podium.evals.study.decision import FEWEST
-from podium.evals.study.methods import TrainingAnswers
+from podium.evals.study.methods import clustered_ratings
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
 from podium.evals.suite.suite_settings import PlannerEntry
+from podium.planners.answers import select
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
 from podium.team.settings import PlannerSettings, TeamSettings
@@ -144,7 +144,7 @@ class ConductorStudy:
             return
         pool, known = self.table.pool, self.known
         folds = folds_of(len(known.tasks), self.seed)
-        by_fold = [TrainingAnswers(select(known.answers, others(folds, fold))).ratings for fold in folds]
+        by_fold = [clustered_ratings(select(known.answers, others(folds, fold))) for fold in folds]
 
         def rated(table: QuestionTable) -> QuestionTable:
             """The table with ratings that are made without the question's fold."""
@@ -162,7 +162,7 @@ class ConductorStudy:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
             table = rated(replace(self.table, pool=own).with_questions(known.tasks))
             # What it was trained for is checked with the ratings of all questions.
-            table = replace(table, pool=_rated(own, TrainingAnswers(known.answers).ratings))
+            table = replace(table, pool=_rated(own, clustered_ratings(known.answers)))
             entry = PlannerEntry(label=TRAINED, conductor=ConductorSettings(checkpoint=checkpoint))
             # Votes of a served team stop early, and an untrained Conductor's do not.
             yield _Conductor(entry, table, by_fold, early_stop=True)

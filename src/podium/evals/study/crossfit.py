@@ -13,8 +13,8 @@ from random import Random
 
 import numpy as np
 
-from podium.evals.ratings.answers import Answers, Floats, Ints, select
-from podium.evals.study.methods import FittedMethod, Method, TrainingAnswers
+from podium.evals.study.methods import FittedMethod, Method
+from podium.planners.answers import Answers, Floats, Ints, select
 
 FOLDS = 5
 
@@ -57,13 +57,10 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
         answers: of two questions or more.
     """
     folds = folds_of(len(answers.texts), seed)
-    everything = TrainingAnswers(answers)
-    trainings = [
-        (TrainingAnswers(select(answers, others(folds, fold))), select(answers, fold)) for fold in folds
-    ]
+    trainings = [(select(answers, others(folds, fold)), select(answers, fold)) for fold in folds]
     measured = []
     for method in methods:
-        chosen = method.choose(everything)
+        chosen = method.choose(answers)
         parts = [(method.choose(training), held_out) for training, held_out in trainings]
         if chosen is None or any(part is None for part, _ in parts):
             continue

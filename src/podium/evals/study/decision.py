@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.evals.comparison import PlannerKind
-from podium.evals.ratings.answers import Floats
 from podium.evals.stats import Interval, accuracy_interval
 from podium.evals.study.crossfit import MethodResult
+from podium.planners.answers import Floats
 from podium.types import Value
 
 Verdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.calls import CallContext, Dispatcher, Ledger
 from podium.errors import GraderError
-from podium.evals.ratings.answers import NO_ANSWER, Answers, Floats
+from podium.planners.answers import NO_ANSWER, Answers, Floats
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_figures
-from podium.evals.ratings.answers import Answers, Floats, Members, committee_accuracy, committee_cost
-from podium.evals.ratings.rating import find_clusters, fit_words, rate
+from podium.evals.rating import find_clusters, fit_words, rate
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
+from podium.planners.answers import Answers, Floats, Members, committee_accuracy, committee_cost
 from podium.planners.rating_router import RatingRouter
 from podium.planners.voting import Single
 from podium.types import Profile
@@ -52,28 +51,18 @@ class FittedMethod:
     """What its planner reads, if it reads ratings."""
 
 
-@dataclass(frozen=True)
-class TrainingAnswers:
-    """The answers that methods make their choices on."""
+def clustered_ratings(answers: Answers) -> Ratings:
+    """Every worker's figures on clusters of these questions."""
+    count = min(_MOST_CLUSTERS, len(answers.texts) // _QUESTIONS_PER_CLUSTER)
+    return answers.once("ratings", lambda: rate(answers, find_clusters(answers.texts, count)))
 
-    answers: Answers
 
-    @cached_property
-    def ratings(self) -> Ratings:
-        """Every worker's figures on clusters of these questions."""
-        texts = self.answers.texts
-        count = min(_MOST_CLUSTERS, len(texts) // _QUESTIONS_PER_CLUSTER)
-        return rate(self.answers, find_clusters(texts, count))
-
-    @cached_property
-    def ratings_by_words(self) -> Ratings:
-        """The same, with accuracies that are predicted from a question's words."""
-        return self.ratings.model_copy(update={"words": fit_words(self.answers)})
-
-    @cached_property
-    def predictions(self) -> tuple[Floats, Floats]:
-        """[Q, W] each: the accuracy and the dollars that these ratings predict."""
-        return _predictions(self.ratings_by_words, self.answers)
+def _word_ratings(answers: Answers) -> Ratings:
+    """The same, with accuracies that are predicted from a question's words."""
+    return answers.once(
+        "word ratings",
+        lambda: clustered_ratings(answers).model_copy(update={"words": fit_words(answers)}),
+    )
 
 
 @dataclass(frozen=True)
@@ -81,8 +70,8 @@ class Method:
     """One way to answer questions, before its choices are made."""
 
     name: str
-    choose: Callable[[TrainingAnswers], FittedMethod | None]
-    """Makes the choices; None: there is nothing to choose from, for example no third worker."""
+    choose: Callable[[Answers], FittedMethod | None]
+    """Makes the choices on these answers; None: there is nothing to choose from, for example no third worker."""
     is_team: bool = True
     """Whether more than one worker may be called for it."""
     is_cost_capped: bool = False
@@ -106,14 +95,14 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
         return
     half = _COST_CAP * float(answers.cost[best])
     yield Method("vote", _vote)
-    yield Method("vote at half the price", lambda training: _vote(training, half), is_cost_capped=True)
+    yield Method("vote at half the price", lambda answers: _vote(answers, half), is_cost_capped=True)
     if len(workers) > 2:
         yield Method("cascade", _cascade)
         yield Method(
-            "cascade at half the price", lambda training: _cascade(training, half), is_cost_capped=True
+            "cascade at half the price", lambda answers: _cascade(answers, half), is_cost_capped=True
         )
     yield Method("router by ratings", _router)
-    yield Method("router at half the price", lambda training: _router(training, half), is_cost_capped=True)
+    yield Method("router at half the price", lambda answers: _router(answers, half), is_cost_capped=True)
 
 
 def fitted_method(
@@ -163,8 +152,8 @@ def _routed(planner: RatingRouter, ratings: Ratings, answers: Answers, table_QW:
     return scores
 
 
-def _always(worker: int) -> Callable[[TrainingAnswers], FittedMethod]:
-    return lambda training: _single(training.answers, worker)
+def _always(worker: int) -> Callable[[Answers], FittedMethod]:
+    return lambda answers: _single(answers, worker)
 
 
 def _single(answers: Answers, worker: int) -> FittedMethod:
@@ -177,9 +166,7 @@ def _single(answers: Answers, worker: int) -> FittedMethod:
     )
 
 
-def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
-    answers = training.answers
-
+def _vote(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
     # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
     plan = best_fixed_plan(answers, max_cost=most_usd)
     if plan is None:
@@ -190,17 +177,17 @@ def _vote(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMe
     return fitted_method(plan, answers, f"a vote of {_listed(plan)}")
 
 
-def _cascade(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
-    plan = best_cascade(training.answers, max_cost=most_usd)
+def _cascade(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
+    plan = best_cascade(answers, max_cost=most_usd)
     if plan is None:
         return None
     label = f"a cascade of {' and '.join(plan.first)}, then {plan.then} where they disagree"
-    return fitted_method(plan, training.answers, label)
+    return fitted_method(plan, answers, label)
 
 
-def _router(training: TrainingAnswers, most_usd: float = float("inf")) -> FittedMethod | None:
-    answers, ratings = training.answers, training.ratings_by_words
-    predicted_QW, usd_QW = training.predictions
+def _router(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
+    ratings = _word_ratings(answers)
+    predicted_QW, usd_QW = answers.once("predictions", lambda: _predictions(ratings, answers))
     per_usd = next(
         (
             per_usd

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
-from podium.evals.study.answering import WorkerAnswers
+from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import MARGIN, decide
 from podium.evals.study.judging import PoolJudge
-from podium.evals.study.methods import TrainingAnswers, methods_for
+from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
@@ -143,8 +143,8 @@ class StudyRun:
             if settings.judge is not None:
                 questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
             table = questions.table(self.out, team, pool, settings.concurrency)
-            worker_answers = WorkerAnswers(table, questions.judged_by)
-            asked = await worker_answers.ask(
+            asked = await ask_workers(
+                table,
                 samples=settings.samples,
                 reached=cost.reached,
                 budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
@@ -152,18 +152,18 @@ class StudyRun:
                 show=on_progress,
             )
             on_asked(asked)
-            known = worker_answers.read()
+            known = StudyAnswers.read(table, questions.judged_by)
             conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
             conducted = await conductors.run(
                 count=cost.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
             )
-            spent_usd = worker_answers.cost_usd if spend_limit is None else spend_limit.spent_usd
+            spent_usd = known.cost_usd if spend_limit is None else spend_limit.spent_usd
         answers = known.answers
         methods = methods_for(answers, teams=questions.judged_by != "agreement")
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted.measured]
         decision = decide(measured, margin=settings.margin)
-        ratings = TrainingAnswers(answers).ratings if len(answers.workers) > 1 else None
+        ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
         files = ServingFiles(self.out, team.workers_file, pool, ratings, settings.conductor)
         written = [files.write(TEAM, measured[decision.recommended])]
         if decision.cheaper not in (None, decision.recommended):

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
-from podium.evals.ratings.answers import Answers, MeasuredAnswer
+from podium.planners.answers import Answers, MeasuredAnswer
 from podium.rollout import Rollout
 from podium.rollout.run_folder import cut_torn_line
 from podium.workers.vote import voted_answer

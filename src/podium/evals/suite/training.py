@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
-from podium.evals.ratings.answers import Answers, scored_answers
-from podium.evals.ratings.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, answer_arrays
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
-from podium.planners.scored import ScoredAnswers
+from podium.planners.answers import Answers
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
@@ -23,10 +23,10 @@ MAX_SAMPLES = 15
 class TrainingCache:
     """What the jobs of one process have read of training questions, so that they read and compute it once."""
 
-    answers: dict[TableSettings, Answers | None] = field(default_factory=dict)
-    """The answers of each table. None where not all workers are recorded."""
-    scored: dict[tuple[TableSettings, bool], ScoredAnswers] = field(default_factory=dict)
-    """The scored answers by table and by whether votes stop early. The value keeps what planners learned from it."""
+    answers: dict[TableSettings, Answers] = field(default_factory=dict)
+    """The answers of each table, from which votes are chosen."""
+    scored: dict[tuple[TableSettings, bool], Answers] = field(default_factory=dict)
+    """What planners learn from, by table and by whether votes stop early. The value keeps what they learned."""
 
 
 @dataclass(frozen=True)
@@ -78,33 +78,31 @@ class SuiteTraining:
         samples = samples_within(cost_usd, float(self.measured.cost[best]))
         return self.measured.workers[best], max(1, samples)
 
-    async def _recorded(self) -> tuple[TableSettings, Answers | None]:
-        """The answers of recorded workers, of which all samples are known; None: some worker is not recorded."""
-        inputs = self.inputs.training(len(self.measured.texts))
-        if inputs.table not in self.cache.answers:
-            workers = [worker for worker in inputs.pool if worker.profile.name in self.measured.workers]
-            tasks = list(inputs.tasks(0))
-            replayed = measurable(workers, tasks)
-            answers = await read_answers(tasks, replayed) if replayed == workers else None
-            self.cache.answers[inputs.table] = answers
-        return inputs.table, self.cache.answers[inputs.table]
+    @cached_property
+    def _training(self) -> ComparisonInputs:
+        return self.inputs.training(len(self.measured.texts))
 
     async def _answers(self) -> Answers:
-        """The answers from which votes are chosen."""
-        _, answers = await self._recorded()
-        return answers or self.measured
+        """The answers from which votes are chosen: of recorded workers all samples, else the first answers."""
+        training, cache = self._training, self.cache.answers
+        if training.table not in cache:
+            workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
+            tasks = list(training.tasks(0))
+            replayed = measurable(workers, tasks)
+            cache[training.table] = (
+                await read_answers(tasks, replayed) if replayed == workers else self.measured
+            )
+        return cache[training.table]
 
-    async def _scored(self) -> ScoredAnswers:
-        """What planners learn from; of recorded workers also which of their answers are equal, as votes need it."""
-        table, answers = await self._recorded()
-        if answers is None:
-            known = self.measured
-            return ScoredAnswers(known.workers, known.texts, known.score_QW, known.cost_QW)
-        early_stop = self.job.settings.early_stop
+    async def _scored(self) -> Answers:
+        """What planners learn from, with the costs of votes as this job's workers would cause them."""
+        table, early_stop = self._training.table, self.job.settings.early_stop
         if (table, early_stop) not in self.cache.scored:
+            answers = await self._answers()
             prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
-            scored = scored_answers(answers, early_stop=early_stop, price_of=prices.among)
-            self.cache.scored[table, early_stop] = scored
+            self.cache.scored[table, early_stop] = replace(
+                answers, early_stop=early_stop, price_of=prices.among
+            )
         return self.cache.scored[table, early_stop]
 
 

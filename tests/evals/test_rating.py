@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.evals.ratings.answers import Answers
-from podium.evals.ratings.rating import rate
+from podium.evals.rating import rate
+from podium.planners.answers import Answers
 from podium.types import Profile
 from podium.workers.ratings import ClusterWords, Tally
 

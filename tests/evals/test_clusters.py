@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.evals.ratings.rating import find_clusters
+from podium.evals.rating import find_clusters
 from podium.workers.ratings import Ratings
 
 TEMPLATES = (

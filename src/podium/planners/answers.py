@@ -1,4 +1,5 @@
-"""Graded answers as arrays, to compute the scores and costs of thousands of committees without running a plan.
+"""Graded answers as arrays: planners learn from them, and the scores and costs of thousands of committees are computed
+without running a plan.
 
 A committee is a list of workers whose answers are put to a vote. Nothing here calls a worker.
 """
@@ -6,21 +7,23 @@ A committee is a list of workers whose answers are put to a vote. Nothing here c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from statistics import fmean
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from podium.executor.early_stopping import next_turn
-from podium.planners.scored import ScoredAnswers
+from podium.errors import ConfigError
 from podium.reading.same_answer import answer_key
+from podium.workers.traits import next_turn
 from podium.workers.vote import is_certain
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+T = TypeVar("T")
 Members = tuple[int, ...]
 """The workers of a committee, by number. A worker that is named again gives its next sample."""
 NO_ANSWER = -1
@@ -68,6 +71,11 @@ class Answers:
     """Number of samples of each worker; empty: all have `samples`."""
     own_samples_QW: Ints | None = None
     """Number of samples of each worker for each question; None: all have `samples`."""
+    early_stop: bool = False
+    """Whether `vote` stops once it is certain, as in `committee_cost`."""
+    price_of: Callable[[Members], Floats] | None = None
+    """From a committee to the `price_QW` with which `vote` computes its cost; None: mean costs."""
+    _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(
@@ -111,6 +119,65 @@ class Answers:
             own_samples=tuple(own_QW.max(axis=0).tolist()),
             own_samples_QW=None if (own_QW == most).all() else own_QW,
         )
+
+    def of_workers(self, names: Sequence[str], planner: str) -> Answers:
+        """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
+        columns = [w for w, worker in enumerate(self.workers) if worker in names]
+        if not columns or not self.texts:
+            raise ConfigError(
+                f"The planner {planner!r} learns from answers of the pool's workers, and there are none; "
+                "give training questions that they answered."
+            )
+        if len(columns) == len(self.workers):
+            return self
+        return self.once(("workers", *columns), lambda: self._columns_of(columns))
+
+    def _columns_of(self, columns: list[int]) -> Answers:
+        own_QW, price_of = self.own_samples_QW, self.price_of
+
+        def price_of_these(members: Members) -> Floats:
+            assert price_of is not None
+            return price_of(tuple(columns[member] for member in members))[:, columns]
+
+        return replace(
+            self,
+            workers=tuple(self.workers[w] for w in columns),
+            answer_QWR=self.answer_QWR[:, columns],
+            alone_QWR=self.alone_QWR[:, columns],
+            voted_QWR=self.voted_QWR[:, columns],
+            score_QW=self.score_QW[:, columns],
+            cost_QW=self.cost_QW[:, columns],
+            own_samples=tuple(self.own_samples[w] for w in columns) if self.own_samples else (),
+            own_samples_QW=None if own_QW is None else own_QW[:, columns],
+            price_of=price_of and price_of_these,
+        )
+
+    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """What `compute` returns, which is computed once for these answers: by its key, such as a learned predictor."""
+        if key not in self._known:
+            self._known[key] = compute()
+        value: T = self._known[key]
+        return value
+
+    def vote(self, members: Members) -> tuple[Floats, Floats]:
+        """[Q], [Q]: the score and the dollars of a committee, averaged over rotations of the workers' samples."""
+
+        def figures() -> tuple[Floats, Floats]:
+            price_QW = None if self.price_of is None else self.price_of(members)
+            return (
+                committee_accuracy(self, members),
+                committee_cost(self, members, early_stop=self.early_stop, price_QW=price_QW),
+            )
+
+        return self.once(("vote", members), figures)
+
+    def right_counts(self, members: Members) -> Floats:
+        """[Q, M + 1]: in which share of the rotations r of a committee's M answers are right."""
+        right_RQ = np.array(
+            [(rotation.voted_QWR[:, *_places(members)] > 0).sum(axis=1) for rotation in self.rotations]
+        )
+        shares_QM: Floats = (right_RQ[:, :, None] == np.arange(len(members) + 1)).mean(axis=0)
+        return shares_QM
 
     def samples_of(self, worker: int) -> int:
         """The most responses that a worker has to one question."""
@@ -281,43 +348,6 @@ def committee_accuracy(answers: Answers, members: Members) -> Floats:
     """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
     mean_Q: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
     return mean_Q
-
-
-def right_counts(answers: Answers, members: Members) -> Floats:
-    """[Q, M + 1]: in which share of the rotations r of a committee's M answers are right."""
-    right_RQ = np.array(
-        [(rotation.voted_QWR[:, *_places(members)] > 0).sum(axis=1) for rotation in answers.rotations]
-    )
-    shares_QM: Floats = (right_RQ[:, :, None] == np.arange(len(members) + 1)).mean(axis=0)
-    return shares_QM
-
-
-def scored_answers(
-    answers: Answers, *, early_stop: bool = False, price_of: Callable[[Members], Floats] | None = None
-) -> ScoredAnswers:
-    """What planners learn from these answers.
-
-    Args:
-        early_stop: as in `committee_cost`.
-        price_of: from a committee to its `price_QW` in `committee_cost`, such as `VoterPrices.among`; None: mean costs.
-    """
-
-    @cache
-    def votes(members: Members) -> tuple[Floats, Floats]:
-        return (
-            committee_accuracy(answers, members),
-            committee_cost(answers, members, early_stop=early_stop, price_QW=price_of and price_of(members)),
-        )
-
-    return ScoredAnswers(
-        answers.workers,
-        answers.texts,
-        answers.score_QW,
-        answers.cost_QW,
-        votes,
-        partial(right_counts, answers),
-        answers.fewest_samples,
-    )
 
 
 def _renumbered(answers: list[int]) -> tuple[int, ...]:

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import ConfigError
-from podium.evals.ratings.answers import Answers
-from podium.evals.ratings.recorded_answers import read_answers
+from podium.evals.recorded_answers import read_answers
+from podium.planners.answers import Answers
 from podium.tasks.task import Task
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker

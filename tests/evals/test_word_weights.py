@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from podium.evals.ratings.answers import Answers
-from podium.evals.ratings.rating import fit_words, rate
+from podium.evals.rating import fit_words, rate
+from podium.planners.answers import Answers
 from podium.types import Profile
 from podium.workers.ratings import WORD, Ratings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podium.evals.ratings.answers import MAX_ANSWERS, Answers, MeasuredAnswer
+from podium.planners.answers import MAX_ANSWERS, Answers, MeasuredAnswer
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.base import Request, Worker

@@ -1,4 +1,4 @@
-from podium.evals.ratings.answers import _called
+from podium.planners.answers import _called
 
 
 def test_the_cache_of_votes_has_a_bound():
