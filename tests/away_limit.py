@@ -21,7 +21,7 @@ class Away:
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         return None
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         return False
 
     async def wait_until_settled(self) -> None:

@@ -32,13 +32,13 @@ ANSWER_WHOLE_QUESTION = "Answer the whole question."
 """The subtask of a step that answers the whole question."""
 
 
-class Value(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen record that refuses unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class ToolCall(Value):
+class ToolCall(FrozenModel):
     """A call that a model wants its caller to make."""
 
     id: str
@@ -53,7 +53,7 @@ class ToolCall(Value):
     nothing."""
 
 
-class ProviderState(Value):
+class ProviderState(FrozenModel):
     """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
 
     worker: str
@@ -62,7 +62,7 @@ class ProviderState(Value):
     """Further fields of the message, as a JSON object with the provider's keys; "": none."""
 
 
-class Message(Value):
+class Message(FrozenModel):
     """One message of a chat."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -79,7 +79,7 @@ class Message(Value):
     """Set in messages of an assistant whose worker is known. The tool calls have state of their own."""
 
 
-class AnswerOptions(Value):
+class AnswerOptions(FrozenModel):
     """The caller's sampling settings and tools, for the step that writes the answer. None: the worker's own setting."""
 
     max_tokens: int | None = Field(default=None, ge=1)
@@ -101,7 +101,7 @@ class AnswerOptions(Value):
 DEFAULT_OPTIONS = AnswerOptions()
 
 
-class Question(Value):
+class Question(FrozenModel):
     """The user's question, with the chat history before it."""
 
     text: str
@@ -113,7 +113,7 @@ class Question(Value):
     # A factory, since pydantic would copy a default deeply.
 
 
-class Price(Value):
+class Price(FrozenModel):
     """Dollars per million tokens."""
 
     input: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
@@ -152,7 +152,7 @@ class Price(Value):
         return max((sent + usage.output_tokens * self.output) / 1e6, usage.billed_usd or 0.0)
 
 
-class Usage(Value):
+class Usage(FrozenModel):
     """Tokens of one or more calls."""
 
     input_tokens: int = 0
@@ -236,7 +236,7 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     return reduce(add, [*usages] or [NO_USAGE])
 
 
-class Rating(Value):
+class Rating(FrozenModel):
     """A worker's measured accuracy and cost on questions like this one."""
 
     kind: str
@@ -249,7 +249,7 @@ class Rating(Value):
     """Questions of this cluster that were measured."""
 
 
-class Profile(Value):
+class Profile(FrozenModel):
     """A worker, as a planner sees it."""
 
     name: str
@@ -270,7 +270,7 @@ class Profile(Value):
     """The rating for the question at hand; None: the worker was not measured."""
 
 
-class Limits(Value):
+class Limits(FrozenModel):
     """Limits of the calls of one worker. Times in seconds; None: no limit."""
 
     concurrency: int = Field(default=32, ge=1)
@@ -307,7 +307,7 @@ class Limits(Value):
     """Seconds that it takes to load the model there, for estimates."""
 
 
-class Budget(Value):
+class Budget(FrozenModel):
     """Hard limits for one question. None: no limit."""
 
     calls: int | None = Field(default=None, ge=0)

@@ -169,7 +169,7 @@ def test_what_a_killed_process_had_reserved_stays_counted(file: Path) -> None:
     spend_limit = SharedSpendLimit(file, "run", 1.0)
     assert (spend_limit.spent_usd, spend_limit.reserved_usd) == (0.3, 0.5)
     assert spend_limit.reserve(0.3) is not None
-    assert not spend_limit.could_fit_after_settling(0.3), "nobody will give it back"
+    assert not spend_limit.may_fit_later(0.3), "nobody will give it back"
     assert spend_limit.reserve(0.2) is None
     spend_limit.close()
 

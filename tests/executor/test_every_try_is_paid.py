@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium.calls import AttemptLog, Dispatcher, Ledger
-from podium.calls.input_bound import InputBound
+from podium.calls.input_bound import InputTokenBound
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
@@ -262,7 +262,7 @@ async def test_a_plan_that_the_caller_gave_up_is_in_the_trace() -> None:
 
 
 def sized(text: str, **more: Any) -> Any:
-    return InputBound(Paid()).size((Message(role="user", content=text, **more),), AnswerOptions())
+    return InputTokenBound(Paid()).size((Message(role="user", content=text, **more),), AnswerOptions())
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def sized(text: str, **more: Any) -> Any:
     ],
 )
 def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str, tokens: int) -> None:
-    bound = InputBound(Paid())
+    bound = InputTokenBound(Paid())
     size, other = sized(text), sized("ไทย" * 500)
     first, first_of_other = bound.most(size), bound.most(other)
     assert first >= len(text.encode())
@@ -296,7 +296,7 @@ def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str
 def test_how_much_more_is_reserved_than_is_counted(
     text: str, tokens: int, factors: tuple[float, float, float]
 ) -> None:
-    bound, size = InputBound(Paid()), sized(text)
+    bound, size = InputTokenBound(Paid()), sized(text)
     reserved = [bound.first_call_bound(size), bound.least(size)]
     bound.learn(size, tokens)
     reserved.append(bound.most(size))
@@ -304,7 +304,7 @@ def test_how_much_more_is_reserved_than_is_counted(
 
 
 def test_a_count_above_the_bound_raises_it() -> None:
-    bound = InputBound(Paid())
+    bound = InputTokenBound(Paid())
     for text, tokens in (("2 + 2?", 3_000), ("a" * 1_000, 4_500)):
         bound.learn(sized(text), tokens)
         assert bound.most(sized(text)) >= tokens

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from podium.planner import PastRound, PlanRequest
-from podium.team.affinity import PastTurn, StickyWorkerPlanner, loss_usd
+from podium.team.affinity import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
 from podium.workflow import Acceptance, Access, Step, Workflow, render
@@ -69,7 +69,7 @@ MOVES = [
 @pytest.mark.parametrize("move", MOVES)
 def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(move: Move) -> None:
     past = PastTurn("large", 100, {"large": 8000, **(move.cached or {})})
-    loss = loss_usd(move.kept, move.chosen, past, 10_000, move.right_answer_usd)
+    loss = switching_loss_usd(move.kept, move.chosen, past, 10_000, move.right_answer_usd)
     assert loss == pytest.approx(move.loss, abs=1e-9)
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from podium.calls.breaker import Breaker, Cooldown, State
-from podium.calls.input_bound import InputBound
-from podium.calls.machine import Machine, model_of
+from podium.calls.input_bound import InputTokenBound
+from podium.calls.model_host import ModelHost, model_of
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
 from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
@@ -68,20 +68,20 @@ class WorkerChannel:
     Args:
         worker: the worker that it calls.
         on_change: as `Breaker`'s.
-        machine: as `RateLimiter`'s.
+        model_host: as `RateLimiter`'s.
     """
 
     def __init__(
         self,
         worker: Worker,
         on_change: Callable[[Cooldown | None], None] = lambda cooldown: None,
-        machine: Machine | None = None,
+        model_host: ModelHost | None = None,
     ) -> None:
         self.worker = worker
-        self.rate_limiter = RateLimiter(worker.limits, machine, model_of(worker))
+        self.rate_limiter = RateLimiter(worker.limits, model_host, model_of(worker))
         self.breaker = Breaker(worker.profile.name, worker.limits, on_change)
         self.retry_budget = RetryBudget(worker.limits.retry_share)
-        self.input_bound = InputBound(worker)
+        self.input_bound = InputTokenBound(worker)
         self.attempts = 0
         self.failures = 0
         self.retries = 0
@@ -150,7 +150,7 @@ class _LoopState:
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
-        self.machines: dict[str, Machine] = {}
+        self.model_hosts: dict[str, ModelHost] = {}
         self.first_call_lock = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -158,7 +158,7 @@ class _LoopState:
         """This state, emptied first if another event loop runs than at the last call."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # Waiters belong to their loop.
-            self.channels, self.machines, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
+            self.channels, self.model_hosts, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
         return self
 
 
@@ -226,14 +226,14 @@ class Dispatcher:
 
         None, if there is a response cache: what a planner is told is part of the key of its reply.
         """
-        machines = self._loop_state.of_running_loop().machines
-        if not machines or self.cache is not None:
+        model_hosts = self._loop_state.of_running_loop().model_hosts
+        if not model_hosts or self.cache is not None:
             return ()
         return tuple(
             worker.profile.name
             for worker in workers
-            if (machine := machines.get(worker.limits.host or "")) is not None
-            and model_of(worker) not in machine.loaded
+            if (model_host := model_hosts.get(worker.limits.host or "")) is not None
+            and model_of(worker) not in model_host.loaded
         )
 
     @property
@@ -248,11 +248,13 @@ class Dispatcher:
 
     def _open(self, worker: Worker) -> WorkerChannel:
         cooldowns, limits = self._cooldowns, worker.limits
-        machine = None
+        model_host = None
         if limits.host is not None:
-            machine = self._loop_state.machines.setdefault(limits.host, Machine(limits.loaded_at_once))
+            model_host = self._loop_state.model_hosts.setdefault(
+                limits.host, ModelHost(limits.loaded_at_once)
+            )
         if cooldowns is None or worker.identity is None:
-            return WorkerChannel(worker, machine=machine)
+            return WorkerChannel(worker, model_host=model_host)
         clock_offset = asyncio.get_running_loop().time() - time.time()
 
         def note(cooldown: Cooldown | None) -> None:
@@ -267,7 +269,7 @@ class Dispatcher:
                     error=cooldown.error,
                 )
 
-        channel = WorkerChannel(worker, note, machine)
+        channel = WorkerChannel(worker, note, model_host)
         known = cooldowns.get(worker)
         if known is not None:
             channel.breaker.open_from(

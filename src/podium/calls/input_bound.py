@@ -102,7 +102,7 @@ class InputSize:
         )
 
 
-class InputBound:
+class InputTokenBound:
     """The most tokens of input of one worker's calls. It learns from the worker's own counts, for as long as it lives.
 
     The calls of a scripted or recorded worker take what Podium counts itself, so its bound is that count.

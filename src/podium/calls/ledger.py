@@ -111,10 +111,10 @@ class Ledger:
         while True:
             refusal = self._reserve(reservation, clock())
             if isinstance(refusal, _SpendLimitRefusal):
-                if not refusal.spend_limit.could_fit_after_settling(reservation.usd):
+                if not refusal.spend_limit.may_fit_later(reservation.usd):
                     return refusal.final() if final else refusal.sentence
                 await refusal.spend_limit.wait_until_settled()
-            elif refusal is not None and self._could_fit_after_settling(reservation, clock()):
+            elif refusal is not None and self._may_fit_later(reservation, clock()):
                 await self._totals.settled.wait()
             else:
                 return refusal
@@ -173,7 +173,7 @@ class Ledger:
             )
         return None
 
-    def _could_fit_after_settling(self, reservation: Reservation, now: float) -> bool:
+    def _may_fit_later(self, reservation: Reservation, now: float) -> bool:
         """Whether the budget could allow the call once the calls in flight are settled."""
         budget, totals = self.budget, self._totals
         return (
@@ -329,13 +329,11 @@ class QuestionSpendLimit:
         else:
             self._ledger.record(Spent(cost_usd=paid_usd))
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         """Whether calls in flight could, once they are settled, leave room for these dollars in every limit."""
         if self._blocking is not None:
-            return self._blocking.could_fit_after_settling(usd)
-        return self._ledger._could_fit_after_settling(
-            Reservation(0, 0, usd), asyncio.get_running_loop().time()
-        )
+            return self._blocking.may_fit_later(usd)
+        return self._ledger._may_fit_later(Reservation(0, 0, usd), asyncio.get_running_loop().time())
 
     async def wait_until_settled(self) -> None:
         """Wait until one of the limits has settled something."""

@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-from podium.calls.machine import Machine
+from podium.calls.model_host import ModelHost
 from podium.types import Limits
 
 
@@ -99,16 +99,16 @@ class RateLimiter:
     Each queue key has a queue, and the queues take turns: a question with many calls does not delay the others.
 
     Args:
-        machine: the machine whose memory the worker's model shares with others; None: it shares none.
+        model_host: the machine whose memory the worker's model shares with others; None: it shares none.
         model: the name of the worker's model on that machine.
     """
 
-    def __init__(self, limits: Limits, machine: Machine | None = None, model: str = "") -> None:
-        self._machine = machine
+    def __init__(self, limits: Limits, model_host: ModelHost | None = None, model: str = "") -> None:
+        self._model_host = model_host
         self._model = model
-        self._grant_next = self.grant if machine is None else self._grant_on_machine
-        if machine is not None:
-            machine.add(model, self)
+        self._grant_next = self.grant if model_host is None else self._grant_on_model_host
+        if model_host is not None:
+            model_host.add(model, self)
         self._free = limits.concurrency
         self._concurrency = limits.concurrency
         self._requests = () if limits.rpm is None else _windows(limits.rpm)
@@ -142,7 +142,7 @@ class RateLimiter:
         loop = asyncio.get_running_loop()
         now = loop.time()
         now_free = not self._waiting and self._free and self._wait(tokens, now) <= 0
-        if now_free and (self._machine is None or self._machine.admits(self._model)):
+        if now_free and (self._model_host is None or self._model_host.admits(self._model)):
             return self._permit(tokens, now)
         waiter = _Waiter(tokens, loop.create_future(), now)
         self._waiting.setdefault(queue_key, deque()).append(waiter)
@@ -186,16 +186,16 @@ class RateLimiter:
             if wait > 0:
                 self._schedule_grant(wait)
                 return
-            if self._machine is not None and not self._machine.admits(self._model):
+            if self._model_host is not None and not self._model_host.admits(self._model):
                 return
             waiter.turn.set_result(self._permit(waiter.tokens, now))
             self._end_turn()
 
-    def _grant_on_machine(self) -> None:
+    def _grant_on_model_host(self) -> None:
         """Grant waiting calls, those of the machine's other models too."""
-        assert self._machine is not None
+        assert self._model_host is not None
         self.grant()
-        self._machine.changed()
+        self._model_host.changed()
 
     def _first(self) -> _Waiter | None:
         """The waiter whose turn it is; None: none waits."""

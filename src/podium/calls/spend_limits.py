@@ -166,7 +166,7 @@ class SharedSpendLimit:
         self._retrying = False
         self._write_settlements()
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         """Whether there could be room for `usd` once this process settles what it has reserved."""
         if self._busy_since is not None:
             return True

@@ -15,7 +15,7 @@ import stamina
 
 from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.input_bound import InputBound
+from podium.calls.input_bound import InputTokenBound
 from podium.calls.ledger import Ledger, QuestionSpendLimit, Reservation
 from podium.calls.rate_limiter import Permit
 from podium.errors import RefusalError, WorkerError
@@ -62,7 +62,7 @@ def first_reservation(
     worker: Worker, messages: tuple[Message, ...], options: AnswerOptions = DEFAULT_OPTIONS
 ) -> Reservation:
     """The most that a call may take of a worker that was never seen to count tokens."""
-    bound = InputBound(worker)
+    bound = InputTokenBound(worker)
     return reservation_for(
         worker, input_tokens=bound.most(bound.size(messages, options)), output_tokens=options.max_tokens
     )
@@ -74,7 +74,7 @@ def reservation_for(
     """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
 
     Args:
-        input_tokens: at most (`InputBound`).
+        input_tokens: at most (`InputTokenBound`).
         output_tokens: at most; None: as many as its limits allow.
         calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
     """

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
 from podium.evals.stats import Interval, holm, paired_difference, permutation_test
-from podium.types import Value
+from podium.types import FrozenModel
 
 PlannerKind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
@@ -44,7 +44,7 @@ Figure = Annotated[float, BeforeValidator(_known)]
 """Seconds or dollars. They may be infinite, because a pool file or a recording may say so."""
 
 
-class MissingResponses(Value):
+class MissingResponses(FrozenModel):
     """How much of one planner's plans a recording could not serve."""
 
     steps: int
@@ -55,7 +55,7 @@ class MissingResponses(Value):
     """All plans."""
 
 
-class ComparisonRow(Value):
+class ComparisonRow(FrozenModel):
     """The figures of one planner over all questions. Costs are in dollars a question."""
 
     kind: PlannerKind

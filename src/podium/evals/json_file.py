@@ -10,10 +10,10 @@ from pydantic import ValidationError
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.files import replace_file
-from podium.types import Value
+from podium.types import FrozenModel
 
 
-class JsonFile(Value):
+class JsonFile(FrozenModel):
     """A value with a file of its own, in JSON."""
 
     description: ClassVar[str]

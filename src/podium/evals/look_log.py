@@ -14,12 +14,12 @@ from pydantic import Field, ValidationError
 
 from podium.errors import ConfigError
 from podium.rollout.run_folder import JsonLines
-from podium.types import Value
+from podium.types import FrozenModel
 
 TRAIN, TEST = "train", "test"
 
 
-class Look(Value):
+class Look(FrozenModel):
     """One line of the log."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))

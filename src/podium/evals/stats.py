@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from podium.types import Value
+from podium.types import FrozenModel
 
 _AT_ONCE = 10**6
 """The most values that a bootstrap holds in memory."""
@@ -23,7 +23,7 @@ _FINEST = 120
 """The finest part of a question that the permutation test tells apart."""
 
 
-class Interval(Value):
+class Interval(FrozenModel):
     """An estimate and the 95 % interval about it."""
 
     mean: float

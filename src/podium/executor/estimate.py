@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
 
-from podium.calls.machine import model_of
+from podium.calls.model_host import model_of
 from podium.calls.worker_call import first_reservation
 from podium.executor.early_stopping import answering_steps
 from podium.executor.step_input import StepInput, build_messages

@@ -19,7 +19,7 @@ from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_request import StepRequests
+from podium.executor.step_request import StepRequestBuilder
 from podium.trace import Attempt, Reply, Span, SpanStatus
 from podium.types import Message, Spent
 from podium.workers.base import Request
@@ -80,7 +80,7 @@ class Execution:
         self.abandoned: tuple[Span, ...] = ()
         """Steps that were started before the workflow was whole, and that it has not, or has otherwise."""
         self._schedule = Schedule()
-        self._requests = StepRequests(
+        self._requests = StepRequestBuilder(
             context, self._schedule, round=round, previous=previous, earlier_calls=earlier_calls or {}
         )
 

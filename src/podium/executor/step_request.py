@@ -14,7 +14,7 @@ from podium.workers.view import EarlierStep
 from podium.workflow import Workflow
 
 
-class StepRequests:
+class StepRequestBuilder:
     """Makes the request of each step that starts.
 
     Args:

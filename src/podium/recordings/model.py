@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from podium.types import Price, Value, estimate_tokens
+from podium.types import FrozenModel, Price, estimate_tokens
 
 if TYPE_CHECKING:
     pass
@@ -90,7 +90,7 @@ class RecordedQuestion:
     split: str | None = None
 
 
-class RecordedWorker(Value):
+class RecordedWorker(FrozenModel):
     """A worker of the recording, with its accuracy on the bare question."""
 
     name: str
@@ -106,7 +106,7 @@ class RecordedWorker(Value):
     """The accuracy in all rows that were read, before any was left out, to compare with `published`."""
 
 
-class RecordingHeader(Value):
+class RecordingHeader(FrozenModel):
     """The header of a recording, which is its JSON file."""
 
     name: str

@@ -14,7 +14,7 @@ from random import Random
 from statistics import fmean, pstdev
 from typing import Any, Self
 
-from podium.types import Profile, Value
+from podium.types import FrozenModel, Profile
 from podium.workflow import Workflow, edges, live_steps
 
 _SHUFFLES = 20
@@ -23,7 +23,7 @@ _MOST_ROWS = 5
 """Rows at each end of a training that are compared."""
 
 
-class PlanStructure(Value):
+class PlanStructure(FrozenModel):
     """A plan without its subtasks; empty: it cannot be read, or accepts the answer that there is."""
 
     workers: tuple[str, ...] = ()

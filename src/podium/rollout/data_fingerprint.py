@@ -14,14 +14,14 @@ from typing import Any, Self
 from pydantic import BaseModel, Field
 
 from podium.tasks.task import Task
-from podium.types import Profile, Value
+from podium.types import FrozenModel, Profile
 from podium.workers.base import Worker
 
 _MOVES = ("url", "query", "headers")
 """Keys of a worker's identity that say where its model is served, which may change between two starts."""
 
 
-class DataFingerprint(Value):
+class DataFingerprint(FrozenModel):
     """The questions and workers of a run."""
 
     questions: int

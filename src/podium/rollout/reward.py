@@ -10,7 +10,7 @@ from pydantic import Field
 from podium.config import Settings
 from podium.tasks.task import Grade
 from podium.trace import RoundTrace, Trace
-from podium.types import Value
+from podium.types import FrozenModel
 
 WRONG_ANSWER_REWARD = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
@@ -35,7 +35,7 @@ class RewardSettings(Settings):
     """Reward lost for each second along the critical path, without the time that calls wait for limits or retries."""
 
 
-class Reward(Value):
+class Reward(FrozenModel):
     """One rollout's reward. `cost`, `calls` and `latency` are penalties: positive, and not yet capped."""
 
     format: float

@@ -23,7 +23,7 @@ from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
 from podium.trace.serialization import clean
-from podium.types import Profile, Value
+from podium.types import FrozenModel, Profile
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import live_steps
 
@@ -31,7 +31,7 @@ _LONGEST = 2000
 """The most characters of a gold answer that are kept: tests of programs may have megabytes."""
 
 
-class Rollout(Value):
+class Rollout(FrozenModel):
     """A trace that has been graded, with what it was graded by."""
 
     task: str

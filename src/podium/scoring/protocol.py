@@ -13,13 +13,13 @@ from pydantic import Field
 from podium.errors import BudgetError, ConfigError, PodiumError, ServiceError, StoreError, UsageError
 from podium.rollout import Reward
 from podium.rollout.collapse import PlanStructure
-from podium.types import Message, Value
+from podium.types import FrozenModel, Message
 
 SETTINGS_HEADER = "X-Podium-Settings"
 """The HTTP header with the digest of the settings that a client expects."""
 
 
-class RolloutRequest(Value):
+class RolloutRequest(FrozenModel):
     """One rollout as far as the policy has written it."""
 
     task: str
@@ -61,7 +61,7 @@ class Score(PlanStructure):
     trace_id: str | None = None
 
 
-class SessionInfo(Value):
+class SessionInfo(FrozenModel):
     """What a session is: enough to see whether it is the one that a run needs."""
 
     tasks: int
@@ -76,7 +76,7 @@ class SessionInfo(Value):
     """The settings by which the session scores (`ScoringSettings.scoring`)."""
 
 
-class ErrorReply(Value):
+class ErrorReply(FrozenModel):
     """An error of the service as JSON; the client raises the same error."""
 
     kind: str

@@ -66,7 +66,7 @@ class StickyWorkerPlanner(PlannerWrapper):
         question = request.question
         texts = [*(message.content for message in question.history), question.text]
         tokens = max(sum(map(estimate_tokens, texts)), cached)
-        loss = loss_usd(kept, chosen, self.past, tokens, self.right_answer_usd)
+        loss = switching_loss_usd(kept, chosen, self.past, tokens, self.right_answer_usd)
         if loss <= 0:
             return plan
         reason = (
@@ -77,7 +77,7 @@ class StickyWorkerPlanner(PlannerWrapper):
         return replace(plan, decision=Workflow(steps), reason=reason)
 
 
-def loss_usd(
+def switching_loss_usd(
     kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
 ) -> float:
     """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain; 0: the move is fine.

@@ -7,18 +7,18 @@ that has none is left out. Nothing here calls a model.
 from __future__ import annotations
 
 from podium.trace.model import Trace
-from podium.types import Profile, Usage, Value, estimate_tokens
+from podium.types import FrozenModel, Profile, Usage, estimate_tokens
 from podium.workflow import thought_in
 
 
-class SourcedNumber(Value):
+class SourcedNumber(FrozenModel):
     """A number, and the sentence that says where it comes from."""
 
     value: float
     source: str
 
 
-class RatedWorker(Value):
+class RatedWorker(FrozenModel):
     """A worker's rating, which the trace's pool has for this question."""
 
     worker: str
@@ -31,7 +31,7 @@ class RatedWorker(Value):
     """The cluster of questions that was measured."""
 
 
-class SingleWorker(Value):
+class SingleWorker(FrozenModel):
     """The best worker of the pool, if it had answered the question alone."""
 
     worker: str
@@ -45,7 +45,7 @@ class SingleWorker(Value):
     """How likely its answer is right, 0 to 1."""
 
 
-class Explanation(Value):
+class Explanation(FrozenModel):
     """Why this plan, and what else there was."""
 
     reason: str | None = None

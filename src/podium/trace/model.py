@@ -14,6 +14,7 @@ from podium.trace.plan import Plan
 from podium.types import (
     NO_USAGE,
     Budget,
+    FrozenModel,
     Message,
     Profile,
     ProviderState,
@@ -21,7 +22,6 @@ from podium.types import (
     Spent,
     ToolCall,
     Usage,
-    Value,
     total_usage,
 )
 from podium.workflow import Acceptance, PlanError, Workflow
@@ -33,7 +33,7 @@ Verdict = Literal["right", "wrong", "note"]
 """An outcome in one word; "note": a note without a verdict."""
 
 
-class VoteCount(Value):
+class VoteCount(FrozenModel):
     """The result of a vote, in numbers."""
 
     agreeing: int
@@ -96,7 +96,7 @@ class Reply:
         return Spent(self.usage, self.price(profile))
 
 
-class Attempt(Value):
+class Attempt(FrozenModel):
     """One try of a call of a worker."""
 
     worker: str
@@ -111,7 +111,7 @@ class Attempt(Value):
     """A second request, made because the first was slow."""
 
 
-class Span(Value):
+class Span(FrozenModel):
     """One step as it was run."""
 
     position: int
@@ -198,7 +198,7 @@ class Span(Value):
         return bool(self.attempts) or self.cached
 
 
-class RoundTrace(Value):
+class RoundTrace(FrozenModel):
     """One plan and its execution."""
 
     plan: Plan
@@ -261,7 +261,7 @@ class RoundTrace(Value):
         return max(finish.values(), default=0.0)
 
 
-class Outcome(Value):
+class Outcome(FrozenModel):
     """Whether the answer was right, as a user said afterwards."""
 
     right: bool | None = None
@@ -278,7 +278,7 @@ class Outcome(Value):
         return "note" if self.right is None else "right" if self.right else "wrong"
 
 
-class Trace(Value):
+class Trace(FrozenModel):
     """The record of one question."""
 
     id: str

@@ -11,13 +11,13 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, model_validator
 
 from podium.trace import Reply
-from podium.types import Message, Usage, Value, estimate_tokens
+from podium.types import FrozenModel, Message, Usage, estimate_tokens
 
 _SHOWN_CHARS = 60
 """Characters of a key that a message repeats."""
 
 
-class UsageForm(Value):
+class UsageForm(FrozenModel):
     """Tokens, as counted by the program."""
 
     input_tokens: int = Field(ge=0)
@@ -39,7 +39,7 @@ class UsageForm(Value):
         return self
 
 
-class ReplyForm(Value):
+class ReplyForm(FrozenModel):
     """`{"text": "...", "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.01}`."""
 
     text: str

@@ -54,7 +54,7 @@ class SpendLimit(Protocol):
         """
         ...
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         """Whether calls in flight could, once they are settled, leave room for `usd`."""
         ...
 

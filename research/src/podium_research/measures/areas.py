@@ -8,11 +8,11 @@ import numpy as np
 
 from podium.evals.stats import Interval
 from podium.planners.answers import Floats
-from podium.types import Value
+from podium.types import FrozenModel
 from podium_research.measures.fronts import Point, columns, hull, points_of, resample_weights
 
 
-class Front(Value):
+class Front(FrozenModel):
     """What a family of planners offers for its dollars."""
 
     label: str

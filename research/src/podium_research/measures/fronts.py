@@ -16,14 +16,14 @@ import numpy as np
 
 from podium.evals.comparison import Figure
 from podium.planners.answers import Floats
-from podium.types import Value
+from podium.types import FrozenModel
 
 Point = tuple[float, float]
 """(dollars a question, accuracy)."""
 _RESAMPLES = 1000
 
 
-class PriceShare(Value):
+class PriceShare(FrozenModel):
     """A price as a share of another one, with its 95 % interval; infinite where the accuracy is never reached."""
 
     share: Figure

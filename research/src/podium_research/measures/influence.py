@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.evals.evaluation import Evaluation
 from podium.evals.stats import Interval, accuracy_interval
-from podium.types import Value
+from podium.types import FrozenModel
 from podium_research.measures.repeats import mean_over_repeats, right_by_repeat, stacked
 
 Position = Literal["first", "middle", "last"]
@@ -17,7 +17,7 @@ one such step all three are the same."""
 POSITIONS: tuple[Position, ...] = ("first", "middle", "last")
 
 
-class Influence(Value):
+class Influence(FrozenModel):
     """The answers of one planner without and with an adversary."""
 
     position: Position

@@ -8,7 +8,7 @@ import numpy as np
 
 from podium.evals.stats import Interval
 from podium.planners.answers import Floats
-from podium.types import Value
+from podium.types import FrozenModel
 
 _RESAMPLES = 500
 _PRIOR = 0.5
@@ -17,7 +17,7 @@ strong."""
 _STEPS = 25
 
 
-class Strength(Value):
+class Strength(FrozenModel):
     """The place of one planner."""
 
     label: str

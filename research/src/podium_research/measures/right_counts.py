@@ -8,11 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from podium.planners.answers import Floats
-from podium.types import Value
+from podium.types import FrozenModel
 from podium_research.measures.repeats import stacked
 
 
-class RightCount(Value):
+class RightCount(FrozenModel):
     """The questions to which the same number of single workers gave a right answer."""
 
     workers_right: int

@@ -8,11 +8,11 @@ from podium.errors import UsageError
 from podium.evals.evaluation import Evaluation
 from podium.evals.stats import Interval, paired_difference
 from podium.rollout import Rollout
-from podium.types import Value
+from podium.types import FrozenModel
 from podium.workflow import edges
 
 
-class Robustness(Value):
+class Robustness(FrozenModel):
     """One planner on pairs of a question and its paraphrase. Repeat r of one is compared with repeat r of the other."""
 
     pairs: int

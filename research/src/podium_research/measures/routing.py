@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from podium.evals.evaluation import Evaluation
 from podium.evals.stats import Interval
-from podium.types import Value
+from podium.types import FrozenModel
 from podium.workflow import Workflow, live_steps
 
 Alignment = Literal["in order", "one step a hop", "one hop"]
@@ -32,7 +32,7 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-class Routing(Value):
+class Routing(FrozenModel):
     """Mutual information, in nats, of the skill that a hop needs and the worker of its step."""
 
     alignment: Alignment

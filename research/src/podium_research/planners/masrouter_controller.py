@@ -21,7 +21,7 @@ from pydantic import FiniteFloat, ValidationError
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planners.answers import Answers, Floats
-from podium.types import Value
+from podium.types import FrozenModel
 from podium_research.planners.adam import Adam
 from podium_research.planners.routers import text_features
 
@@ -66,7 +66,7 @@ class RoutedTeam:
         return tuple(worker for worker in workers if worker in drawn)
 
 
-class Controller(Value):
+class Controller(FrozenModel):
     """The weights, and what can be drawn."""
 
     kinds: tuple[str, ...]

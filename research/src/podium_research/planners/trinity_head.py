@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from podium.config import read_file
 from podium.errors import ConfigError
 from podium.planners.answers import Answers, Floats
-from podium.types import Value
+from podium.types import FrozenModel
 from podium_research.planners.routers import text_features
 
 Role = Literal["thinker", "worker", "verifier"]
@@ -27,7 +27,7 @@ GENERATIONS = 60
 """How long the paper trains a head."""
 
 
-class Head(Value):
+class Head(FrozenModel):
     """A bias-free linear head."""
 
     workers: tuple[str, ...]

@@ -21,7 +21,7 @@ from podium.child_process import (
     usable_cores,
 )
 from podium.errors import ConfigError, GraderError
-from podium.types import Value
+from podium.types import FrozenModel
 
 _MAX_PROCESSES = 4
 """The most processes; each takes up to half a gigabyte."""
@@ -29,7 +29,7 @@ _MAX_REQUEST_S = 300.0
 """The most seconds of a request, on a busy machine."""
 
 
-class GeneratorConfig(Value):
+class GeneratorConfig(FrozenModel):
     """A generator at one difficulty."""
 
     generator: str
@@ -46,7 +46,7 @@ class GeneratorConfig(Value):
         return f"{self.generator}{level}{settings}"
 
 
-class SampleId(Value):
+class SampleId(FrozenModel):
     """The id of one question: the same id always gives the same question."""
 
     config: GeneratorConfig
@@ -59,7 +59,7 @@ class SampleId(Value):
         return f"{self.config.name}/{self.seed}/{self.number}"
 
 
-class GeneratedSample(Value):
+class GeneratedSample(FrozenModel):
     """A question that a generator made."""
 
     question: str
@@ -72,7 +72,7 @@ class GeneratedSample(Value):
     """Whether it can be used: its verifier accepts its gold answer, if it should have one."""
 
 
-class ProcessRequest(Value):
+class ProcessRequest(FrozenModel):
     """A request to the process: one line of JSON."""
 
     action: Literal["names", "make", "judge"]
@@ -82,7 +82,7 @@ class ProcessRequest(Value):
     """Digest of the question that was answered."""
 
 
-class ProcessReply(Value):
+class ProcessReply(FrozenModel):
     """The reply to a request: one line of JSON."""
 
     names: tuple[str, ...] = ()

@@ -21,14 +21,14 @@ from podium.planners import VOTE, Constant, Single, read_constant
 from podium.planners.phrases import COMPARE, PHRASES
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.types import ANSWER_WHOLE_QUESTION, Value
+from podium.types import ANSWER_WHOLE_QUESTION, FrozenModel
 from podium.workers.pool import Pool
 from podium.workflow import Access, Step, Workflow, render
 
 T = TypeVar("T")
 
 
-class ConstantPlan(Value):
+class ConstantPlan(FrozenModel):
     """One workflow for all questions, with its accuracy and its cost."""
 
     plan: str

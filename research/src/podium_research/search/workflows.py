@@ -16,7 +16,7 @@ from podium.planners import VOTE, Single, read_constant
 from podium.planners.phrases import CHECK
 from podium.tasks.task import Task
 from podium.team import Runner
-from podium.types import ANSWER_WHOLE_QUESTION, Budget, Message, Question, Value
+from podium.types import ANSWER_WHOLE_QUESTION, Budget, FrozenModel, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import Access, PlanError, Step, Workflow, parse
 from podium_research.search.constant import (
@@ -55,7 +55,7 @@ _WRONG = "That is no workflow that can be tried: {error}\n\nWrite it again, whol
 _KNOWN = "It is in the archive already."
 
 
-class TriedWorkflow(Value):
+class TriedWorkflow(FrozenModel):
     """One entry of the archive, or a proposal that could not be tried."""
 
     proposal: int

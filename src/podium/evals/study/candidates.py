@@ -25,7 +25,7 @@ from podium.evals.rating import find_clusters
 from podium.evals.suite.asking import failure_of
 from podium.evals.suite.question_table import QuestionTable
 from podium.tasks import Task
-from podium.types import Value
+from podium.types import FrozenModel
 from podium.workers.pool import Pool
 from podium.workers.ratings import ClusterWords, Ratings, Tally
 from podium.workers.traits import is_tool
@@ -74,7 +74,7 @@ def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[st
     return clusters, members
 
 
-class Candidate(Value):
+class Candidate(FrozenModel):
     """One candidate with the verdicts of its tests, and what became of it."""
 
     worker: str

@@ -20,7 +20,7 @@ from podium.evals.comparison import PlannerKind
 from podium.evals.stats import Interval, accuracy_interval
 from podium.evals.study.crossfit import MethodResult
 from podium.planners.answers import Floats
-from podium.types import Value
+from podium.types import FrozenModel
 
 Verdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
 """Beside the best single worker: "better": more accurate. "cheaper": at most the margin less accurate, and at least a
@@ -49,7 +49,7 @@ _KINDS: Mapping[str, PlannerKind] = {
 }  # fmt: skip
 
 
-class StudyRow(Value):
+class StudyRow(FrozenModel):
     """What was found of one method. Dollars are a question's."""
 
     label: str
@@ -81,7 +81,7 @@ class StudyRow(Value):
         return _KINDS.get(self.planner.partition(":")[0], "other")
 
 
-class StudyDecision(Value):
+class StudyDecision(FrozenModel):
     """The rows of a study, and the recommendation."""
 
     rows: tuple[StudyRow, ...]

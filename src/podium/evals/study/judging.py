@@ -26,7 +26,7 @@ from podium.tasks.graders.judge import ask_judge
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade, Task
-from podium.types import Budget, Message, Value
+from podium.types import Budget, FrozenModel, Message
 from podium.workers.pool import Pool
 from podium.workers.vote import vote_key, voted_answer
 
@@ -145,7 +145,7 @@ class OutcomeGrader:
         return await self.otherwise(response, gold)
 
 
-class NearMisses(Value):
+class NearMisses(FrozenModel):
     """Answers that a grader of texts judged wrong, and how many of them have the words of the right answer."""
 
     wrong: int = 0

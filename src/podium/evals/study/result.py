@@ -13,13 +13,13 @@ from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import best_single
 from podium.evals.study.questions import JudgedBy
 from podium.planners.answers import Answers, Floats, select
-from podium.types import Value
+from podium.types import FrozenModel
 
 RESULT = "study.json"
 """Its name in a study's folder."""
 
 
-class Bounds(Value):
+class Bounds(FrozenModel):
     """What the pool's diversity allows at most: how often any worker is right, and how much of that is luck.
 
     Where several workers guess, one of them is often right by luck, and no planner can know which. Second answers tell

@@ -69,7 +69,7 @@ class StartLimit:
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """A call that was made stays counted."""
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         """No call that ends makes room for another one."""
         return False
 

@@ -26,7 +26,7 @@ from podium.evals.suite.suite_settings import (
     SuiteSettings,
     TasksEntry,
 )
-from podium.types import Value
+from podium.types import FrozenModel
 
 SUITE = "suite.json"
 """The manifest's name in a run's folder."""
@@ -40,7 +40,7 @@ _UNKEYED = {"label", "controls", "pool", "tasks", "seeds"}
 """Settings of a planner that stand in no key, or stand there as those of its table."""
 
 
-class TableSettings(Value):
+class TableSettings(FrozenModel):
     """A task set and a pool, whose rows are compared with each other."""
 
     tasks: TasksEntry
@@ -109,7 +109,7 @@ def tables_of(settings: SuiteSettings) -> Iterator[TableSettings]:
                 )
 
 
-class SeedAnswersFile(Value):
+class SeedAnswersFile(FrozenModel):
     """The file of a row's answers with one seed."""
 
     key: str
@@ -118,7 +118,7 @@ class SeedAnswersFile(Value):
     """How many it has when it is complete."""
 
 
-class SuiteRow(Value):
+class SuiteRow(FrozenModel):
     """A planner, or one of its controls, with all seeds."""
 
     entry: PlannerEntry
@@ -162,7 +162,7 @@ class SuiteRow(Value):
         return self.control in CHOSEN_CONTROLS or self.entry.planner in PLANNER_SELECTIONS
 
 
-class SuiteTable(Value):
+class SuiteTable(FrozenModel):
     """A table with its rows: each planner, followed by its controls."""
 
     table: TableSettings
@@ -245,7 +245,7 @@ class SuiteManifest(JsonFile):
         return list({tuple(job.keys.values()): job for job in jobs}.values())
 
 
-class SuiteJob(Value):
+class SuiteJob(FrozenModel):
     """A planner and its controls on the questions of one table and seed."""
 
     settings: AnsweringSettings

@@ -74,7 +74,7 @@ class KeyBudget:
     def reserve(self, usd: float) -> str | None:
         """Reserve dollars for a call, from those that this replica has reserved of the budget.
 
-        See `SpendLimit.reserve`. After a refusal `could_fit_after_settling` says whether the replica can get more.
+        See `SpendLimit.reserve`. After a refusal `may_fit_later` says whether the replica can get more.
         A call that costs nothing is refused only where the limit has been passed.
         """
         amount = to_nano(usd)
@@ -100,7 +100,7 @@ class KeyBudget:
         self._release()
         self._start()
 
-    def could_fit_after_settling(self, usd: float) -> bool:
+    def may_fit_later(self, usd: float) -> bool:
         """Whether the register may still have `usd`, or calls in flight here may give it back."""
         amount = to_nano(usd)
         if not amount:

@@ -28,9 +28,9 @@ from podium.workers.chat.failures import Failures, RequestRejectedError
 from podium.workers.chat.reply_builder import encodable
 from podium.workers.chat.request_body import MaxTokensKey, chat_body, sent_limit
 from podium.workers.chat.response_reader import ResponseReader, StreamScrubber
+from podium.workers.chat.text_tool_calls import TextToolCallParser
 from podium.workers.chat.tool_calls import CollectedCall
 from podium.workers.chat.usage import read_usage
-from podium.workers.chat.written_calls import WrittenCalls
 from podium.workers.connections import Connections
 from podium.workers.spec import ChatSpec
 
@@ -158,7 +158,7 @@ class ChatClient:
             timeout=limits.timeout,
             first_token_timeout=limits.first_token_timeout if stream else None,
             hold=True if _THINKING_MODELS.search(model) else self._begins_inside_thought.get(model),
-            written=WrittenCalls.of(options),
+            written=TextToolCallParser.of(options),
             listeners=tuple(None if listener is None else listener.add for listener in listeners),
         )
         try:

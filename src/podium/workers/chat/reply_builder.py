@@ -13,8 +13,8 @@ from typing import Any
 
 from podium.reading.thoughts import ThoughtSplitter, split_thoughts
 from podium.workers.chat.provider_state import StateCollector
+from podium.workers.chat.text_tool_calls import TextToolCallParser
 from podium.workers.chat.tool_calls import CollectedCall, ToolCallCollector
-from podium.workers.chat.written_calls import WrittenCalls
 
 _THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning")
 """Types of content parts that are no part of the answer."""
@@ -75,7 +75,7 @@ class ReplyBuilder:
         written: finds the calls of tools that the model writes as text; None: none count.
     """
 
-    def __init__(self, *, hold: bool | None = False, written: WrittenCalls | None = None) -> None:
+    def __init__(self, *, hold: bool | None = False, written: TextToolCallParser | None = None) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
@@ -94,7 +94,7 @@ class ReplyBuilder:
         self._length = 0
         self._logprobs: dict[str, Any] | None = None
         self._hold = hold
-        self._written = written or WrittenCalls(frozenset())
+        self._written = written or TextToolCallParser(frozenset())
         self._splitter: ThoughtSplitter | None = None
         self._text: list[str] = []
         self._reasoning: list[str] = []

@@ -16,7 +16,7 @@ import aiohttp
 
 from podium.workers.chat.failures import Failures, find_error, read_error_body
 from podium.workers.chat.reply_builder import ReplyBuilder, encodable
-from podium.workers.chat.written_calls import WrittenCalls
+from podium.workers.chat.text_tool_calls import TextToolCallParser
 from podium.workers.redaction import Secrets
 
 _DONE = b"[DONE]"
@@ -62,7 +62,7 @@ class ResponseReader:
         timeout: float,
         first_token_timeout: float | None,
         hold: bool | None = False,
-        written: WrittenCalls | None = None,
+        written: TextToolCallParser | None = None,
         listeners: Sequence[Callable[[str], None] | None] = (None, None),
     ) -> None:
         self.builder = ReplyBuilder(hold=hold, written=written)

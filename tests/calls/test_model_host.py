@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from podium.calls import machine
-from podium.calls.machine import Machine
+from podium.calls import model_host
+from podium.calls.model_host import ModelHost
 from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate
@@ -73,8 +73,8 @@ def test_workers_of_one_machine_agree_on_what_it_holds(tmp_path: Path) -> None:
 
 
 async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "LONGEST_TURN_S", 0.1)
-    shared = Machine(1)
+    monkeypatch.setattr(model_host, "LONGEST_TURN_S", 0.1)
+    shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     order: list[str] = []
 
@@ -94,7 +94,7 @@ async def test_a_model_that_others_wait_for_gives_way_after_its_turn(monkeypatch
 
 
 async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None:
-    shared = Machine(1)
+    shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     other = asyncio.create_task(second.acquire("r", 1))
@@ -112,7 +112,7 @@ async def test_the_next_step_of_a_question_finds_its_model_still_there() -> None
 @settings(deadline=None, max_examples=40)
 def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int, holds: int) -> None:
     async def play() -> None:
-        rng, shared = Random(f"machine/{seed}"), Machine(holds)
+        rng, shared = Random(f"machine/{seed}"), ModelHost(holds)
         limiters = [RateLimiter(Limits(concurrency=rng.randint(1, 3)), shared, str(k)) for k in range(models)]
 
         async def call(number: int) -> None:
@@ -135,11 +135,11 @@ def test_no_more_models_have_calls_than_the_machine_holds(seed: int, models: int
         assert all(one is None or isinstance(one, asyncio.CancelledError) for one in ended)
         assert not any(one.in_flight or one.waiting for one in limiters)
 
-    linger, machine._LINGER_S = machine._LINGER_S, 0.0
+    linger, model_host._LINGER_S = model_host._LINGER_S, 0.0
     try:
         asyncio.run(play())
     finally:
-        machine._LINGER_S = linger
+        model_host._LINGER_S = linger
 
 
 def local(name: str, *, holds: int = 1) -> ScriptedWorker:
@@ -193,7 +193,7 @@ async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
 
 
 async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> None:
-    shared = Machine(1)
+    shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     second.pause(0.3)
@@ -209,7 +209,7 @@ async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> 
 
 
 async def test_a_model_whose_calls_are_held_back_gives_way_at_once() -> None:
-    shared = Machine(1)
+    shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
     first.pause(0.5)

@@ -36,7 +36,7 @@ _LONGEST_PYTHON = 8 << 10
 """The most characters of calls in Python, whose parser takes more time and memory."""
 
 
-class WrittenCalls:
+class TextToolCallParser:
     """The calls in the text of one reply, which may come in pieces. Text that may be a call waits.
 
     Args:
@@ -51,7 +51,7 @@ class WrittenCalls:
         """The text that may be the beginning of a call. Is None once the text is known to be none."""
 
     @classmethod
-    def of(cls, options: AnswerOptions) -> WrittenCalls:
+    def of(cls, options: AnswerOptions) -> TextToolCallParser:
         """Read the calls that a request with these options allows: none if it offers no tool, or wants text or JSON."""
         choice = options.tool_choice
         names = {tool["function"]["name"] for tool in options.tools if "function" in tool}

@@ -37,7 +37,7 @@ class CallQueue(Protocol):
         ...
 
 
-class Machine:
+class ModelHost:
     """Which models of one machine are believed to be loaded, and whose turn it is. For one event loop.
 
     Args:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from podium.types import AnswerOptions
 from podium.workers.chat.reply_builder import ReplyBuilder
-from podium.workers.chat.written_calls import WrittenCalls
+from podium.workers.chat.text_tool_calls import TextToolCallParser
 
 TOOLS = tuple({"type": "function", "function": {"name": name}} for name in ("weather", "add"))
 PARIS = ("weather", {"city": "Paris"})
@@ -75,7 +75,7 @@ ANSWERS = {
 
 
 def read(text: str, **options: Any) -> list[tuple[str, Any]]:
-    calls = WrittenCalls.of(AnswerOptions(tools=TOOLS, **options)).read(text)
+    calls = TextToolCallParser.of(AnswerOptions(tools=TOOLS, **options)).read(text)
     return [(call.name, json.loads(call.arguments)) for call in calls]
 
 
@@ -111,12 +111,12 @@ def test_only_calls_that_the_request_wants_are_read(options: dict[str, Any], cal
 
 
 def test_without_tools_nothing_is_a_call() -> None:
-    assert WrittenCalls.of(AnswerOptions()).read(CALL) == ()
+    assert TextToolCallParser.of(AnswerOptions()).read(CALL) == ()
 
 
 @given(st.sampled_from([*FORMS.values(), *SEVERAL.values(), *ANSWERS.values()]), st.data())
 def test_a_stream_passes_on_the_answer_and_no_call(text: str, data: st.DataObject) -> None:
-    written = WrittenCalls.of(AnswerOptions(tools=TOOLS))
+    written = TextToolCallParser.of(AnswerOptions(tools=TOOLS))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     passed = "".join(map(written.add, pieces)) + written.end()
@@ -139,11 +139,11 @@ def test_a_stream_passes_on_the_answer_and_no_call(text: str, data: st.DataObjec
     ],
 )
 def test_what_can_be_no_call_any_more_is_passed_on_at_once(text: str, passed_on: str) -> None:
-    assert WrittenCalls.of(AnswerOptions(tools=TOOLS)).add(text) == passed_on
+    assert TextToolCallParser.of(AnswerOptions(tools=TOOLS)).add(text) == passed_on
 
 
 def test_thoughts_before_a_written_call_stay_thoughts() -> None:
-    builder = ReplyBuilder(written=WrittenCalls.of(AnswerOptions(tools=TOOLS)))
+    builder = ReplyBuilder(written=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
     chunks = ["<think>Paris, ", "surely.</think>\n\n<tool_", f"call>{CALL}", "</tool_call>"]
     passed = [builder.add({"choices": [{"index": 0, "delta": {"content": chunk}}]}) for chunk in chunks]
     passed.append(builder.end())
@@ -157,7 +157,7 @@ def test_thoughts_before_a_written_call_stay_thoughts() -> None:
     ("text", "count"), [(f"```json\n{CALL}\n```\n\n\n\n", 1), (f"```json\n{CALL[:-1]}", 0)]
 )
 def test_a_call_that_was_cut_off_is_none_and_one_before_the_cut_is(text: str, count: int) -> None:
-    builder = ReplyBuilder(written=WrittenCalls.of(AnswerOptions(tools=TOOLS)))
+    builder = ReplyBuilder(written=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
     builder.add({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "length"}]})
     calls, rest = builder.read_calls()
     assert (len(calls), rest) == (count, "" if count else text)
