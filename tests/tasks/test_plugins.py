@@ -98,15 +98,9 @@ def test_a_grader_and_a_task_set_of_another_package_are_used_by_name(folder: Pat
     assert done.stdout.split() == ["capitals/Peru", "1.0", "1.0"], done.stderr
 
 
-def test_a_task_set_of_another_package_is_listed(folder: Path) -> None:
-    done = run(folder, "-m", "podium", "tasks", "list", "--json")
-    assert '"name": "capitals", "splits": ["test"], "source": "an atlas", "licence": "MIT"' in done.stdout
-
-
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        ("acme:Prefix", "acme:gone", "cannot be loaded"),
         ("acme:Prefix", "acme:Capitals", "is no GraderSettings with a default kind"),
         ("acme:Capitals", "acme:Prefix", "is no TaskSetSpec with a default set"),
         ('"capitals"', '"own"', "has the set 'own', which is taken"),

@@ -146,6 +146,7 @@ def opened_with_clock(browser: Browser) -> Iterator[Opened]:
 
 
 def _open(context: Any) -> Iterator[Opened]:
+    others = list(context.pages)
     opened = Opened(context.new_page())
     page, faults = opened.page, opened.faults
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
@@ -155,8 +156,9 @@ def _open(context: Any) -> Iterator[Opened]:
     yield opened
     if page.url.startswith("http"):
         page.evaluate("localStorage.clear()")  # A later server may have the same port.
-    for each in context.pages[1:]:
-        each.close()
+    for each in context.pages:
+        if each not in others:
+            each.close()
     assert faults == []
 
 

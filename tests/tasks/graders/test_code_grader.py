@@ -250,11 +250,11 @@ async def _scores_of(texts: list[str], gold: dict[str, Any]) -> set[float]:
         }
 
 
-@pytest.mark.parametrize("name", ["a program", "a method of Solution", "asserts", "a suite"])
+@pytest.mark.parametrize("name", ["a program", "a suite"])
 def test_whatever_is_written_is_graded(name: str) -> None:
     gold, right = RIGHT[name]
     chance = Random(f"code/{name}")
-    cut = [right[: chance.randrange(len(right))] for _ in range(4)]
-    mixed = ["".join(chance.choices(f"{right}\x00\ud800\u2028é", k=60)) for _ in range(6)]
+    cut = [right[: chance.randrange(len(right))] for _ in range(2)]
+    mixed = ["".join(chance.choices(f"{right}\x00\ud800\u2028é", k=60)) for _ in range(2)]
     hostile = ["(" * 10**5, "x = " + "-" * 10**6 + "1", "\\", "\x00", "# -*- coding: nobody -*-", "'" * 10**6]
     assert asyncio.run(_scores_of([*cut, *mixed, *hostile], gold)) <= {0.0, 1.0}

@@ -21,44 +21,6 @@ def judge() -> Iterator[Judge]:
         yield lambda response, gold: runner.run(QUICK(response, gold))
 
 
-PIECES = (
-    "\\boxed{",
-    "\\frac{",
-    "}",
-    "{",
-    "(",
-    "[",
-    ")",
-    "$",
-    "\\",
-    "^",
-    "_",
-    "1",
-    "2",
-    "x",
-    "=",
-    "+",
-    "-",
-    ",",
-    ".",
-    " ",
-)
-PIECES += (
-    "\\sqrt",
-    "\\text{",
-    "and",
-    "or",
-    "Answer: ",
-    "\n",
-    "!",
-    "%",
-    "<",
-    "\\pm",
-    "\\infty",
-    "\\begin{",
-    "\ud800",
-    "₁",
-)
 HOSTILE = (
     "9^{9^{9^{9}}}",
     "9^9^9^9",
