@@ -8,7 +8,8 @@ from pathlib import Path
 
 
 def environment(folder: Path, *packages: str, anew: bool = False) -> Path | None:
-    """The programs of the environment in `folder`, with these packages; None: it cannot be had, and why was said.
+    """The programs of the environment in `folder`, with these packages. Returns None if it cannot be had, and has said
+    why.
 
     Args:
         anew: install the packages also into an environment that is there. pip then replaces those that it installed

@@ -123,7 +123,7 @@ async def measure(client: str, url: str, work: dict[str, Any]) -> dict[str, floa
 
 
 def run(words: Sequence[str], given: object) -> Any:
-    """What a script of this folder prints as JSON, run in the peers' environment; None: that cannot be had."""
+    """What a script of this folder prints as JSON, run in the peers' environment, or None if that cannot be had."""
     programs = environment(*ENVIRONMENT)
     if programs is None:
         return None

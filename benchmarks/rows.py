@@ -19,7 +19,7 @@ class Row:
     figure: float
     unit: str
     peer: str | None = None
-    """What the figure is compared with; None: nothing comparable exists."""
+    """What the figure is compared with. None if nothing comparable exists."""
     peer_figure: float | None = None
     goal: float | str | None = None
     """A number, or text with the figure's unit such as "≤ 15 s": of the figure. Other text: of the ratio, or of the
@@ -28,7 +28,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Our figure divided by the peer's; None: there is no peer, or its figure is 0."""
+        """Our figure divided by the peer's. None if there is no peer, or its figure is 0."""
         return self.figure / self.peer_figure if self.peer_figure else None
 
 

@@ -144,7 +144,7 @@ def check(run: Path, requests: Sequence[Received], *, rollouts: int | None, budg
     """Print what happened, and check it; returns the dollars of the run's spend limit.
 
     Args:
-        rollouts: that the run has; None: its budget stopped it.
+        rollouts: that the run has, or None if its budget stopped it.
     """
     workers = tomllib.loads((run.parent / "pool.toml").read_text())["worker"]
     prices = {worker["model"]: worker["price"] for worker in workers}

@@ -31,7 +31,7 @@ def write_policy(
 
     Args:
         plans: texts that it can write; none: `FIRST`.
-        podium: what podium.json says; None: there is no such file.
+        podium: what podium.json says. Without it, there is no such file.
         positions: the most tokens of prompt and completion.
     """
     folder.mkdir(parents=True)

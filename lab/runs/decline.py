@@ -69,7 +69,7 @@ def calls_worker(rollout: Rollout, worker: str) -> bool:
 
 
 def left_after(calls: Sequence[bool]) -> int | None:
-    """After how many questions the first `SOON` in a row have no call; None: nowhere so many."""
+    """After how many questions the first `SOON` in a row have no call, or None if nowhere so many have none."""
     return next((k for k in range(len(calls) - SOON + 1) if not any(calls[k : k + SOON])), None)
 
 

@@ -62,8 +62,8 @@ class ChildProcess:
 
     Args:
         arguments: the command line after the interpreter, as in ("-m", "podium.some.module").
-        environment: its whole environment; None: ours, with `python_environment`.
-        folder: its working folder, which `close` deletes; None: ours.
+        environment: its whole environment. Without it, ours with `python_environment`.
+        folder: its working folder, which `close` deletes. Without it, ours.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class ChildProcess:
         """The next line, without its end.
 
         Args:
-            patience_s: seconds to wait for it; None: for ever.
+            patience_s: seconds to wait for it, or None to wait for ever.
 
         Raises:
             ChildEndedError: it ended before it had written the line.

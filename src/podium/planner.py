@@ -23,7 +23,7 @@ class PastRound:
     votes: VoteCount | None = None
     """The count of votes, if that step was a vote with a winner; else None."""
     responses: tuple[str | None, ...] = ()
-    """The response of each step of the plan; None: it was not run, or failed."""
+    """The response of each step of the plan, or None if it was not run or failed."""
 
 
 def past_rounds_of(trace: Trace) -> tuple[PastRound, ...]:

@@ -41,7 +41,7 @@ class PluginGroup(Generic[T]):
         return tuple(sorted(self._entries))
 
     def find(self, name: str) -> T | None:
-        """What an installed package adds under this name; None: none does.
+        """What an installed package adds under this name, or None if none does.
 
         Raises:
             ConfigError: it cannot be loaded, or is not of the class that the group expects.

@@ -21,7 +21,7 @@ _NAME = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def shipped_pool(name: str) -> Path | None:
-    """The file of the pool that comes under this name; None: there is none.
+    """The file of the pool that comes under this name, or None if there is none.
 
     Raises:
         ConfigError: an installed package names a folder that is not there.
@@ -30,7 +30,7 @@ def shipped_pool(name: str) -> Path | None:
 
 
 def shipped_checkpoint(name: str) -> Path | None:
-    """The folder of the policy that comes under this name; None: there is none.
+    """The folder of the policy that comes under this name, or None if there is none.
 
     Raises:
         ConfigError: an installed package names a folder that is not there.

@@ -119,9 +119,9 @@ class Price(FrozenModel):
     input: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider read from its own cache; None: as other input."""
+    """The price of input that the provider read from its own cache. Without it, that of other input."""
     cache_write: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider wrote into its cache and bills as such; None: as other input."""
+    """The price of input that the provider wrote into its cache and bills as such. Without it, that of other input."""
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
@@ -168,7 +168,7 @@ class Usage(FrozenModel):
     implausible: str | None = None
     """The provider's count, where it cannot be true and an estimate of Podium's stands in its place."""
     billed_usd: float | None = None
-    """Dollars that the provider says it billed; None: it does not say."""
+    """Dollars that the provider says it billed. None if it does not say."""
 
     @property
     def tokens(self) -> int:
@@ -267,11 +267,11 @@ class Profile(FrozenModel):
     requires_earlier_responses: bool = False
     """Whether it works on responses that it is shown alone, as a vote does: a step that sees none has no result."""
     rating: Rating | None = None
-    """The rating for the question at hand; None: the worker was not measured."""
+    """The rating for the question at hand. None if the worker was not measured."""
 
 
 class Limits(FrozenModel):
-    """Limits of the calls of one worker. Times in seconds; None: no limit."""
+    """Limits of the calls of one worker. Times are in seconds, and None sets no limit."""
 
     concurrency: int = Field(default=32, ge=1)
     rpm: float | None = Field(default=None, ge=1)

@@ -82,7 +82,7 @@ def _date(seen: Seen) -> float:
 LATE = 0.15
 """Seconds that slow faults take here; a slower machine makes them longer, never shorter."""
 
-# A fault, what is seen where nothing is streamed, and what where it is; None: the same.
+# A fault, what is seen where nothing is streamed, and what where it is, or None for the same.
 CASES: list[tuple[Fault, Claim, Claim | None]] = [
     (Status(code=503), lambda s: s.status == 503 and s.json["error"]["code"] == 503 and s.whole, None),
     (

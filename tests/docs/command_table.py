@@ -173,7 +173,7 @@ CHANGED = (
 
 
 def checked(command: Command) -> tuple[Checked, re.Match[str]] | None:
-    """The row of a command that is not run; None: it is run."""
+    """The row of a command that is not run, or None if it is run."""
     for row in CHECKED:
         if (found := re.fullmatch(row.pattern, command.text)) is not None:
             return row, found

@@ -10,7 +10,7 @@ from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError
 
 
 def fault(app: App, text: str) -> str | None:
-    """What is wrong with the `podium` commands of a line: with a verb, an option or a value; None: nothing.
+    """What is wrong with the `podium` commands of a line: with a verb, an option or a value; or None.
 
     What is required may be missing, for a sentence often names a verb with one option alone, and words in capitals
     stand for any value.

@@ -16,7 +16,7 @@ def graded(
     usd: float = 1.0,
     plans: Mapping[str, Sequence[int]] | None = None,
 ) -> Evaluation:
-    """From the verdict of each repeat of each question; None: the grader failed.
+    """From the verdict of each repeat of each question, which is None if the grader failed.
 
     Args:
         usd: dollars of each answer.

@@ -28,7 +28,7 @@ ASKING_ALL = ExecutionSettings(first_wait_s=0.001)
 
 
 def voters(answers: list[str | None], prices: list[int]) -> list[ScriptedWorker]:
-    """One for each answer; None: it fails."""
+    """One for each answer, or None if it fails."""
     return [
         ScriptedWorker(
             str(number),

@@ -55,7 +55,7 @@ class Case:
 
     fault: Fault
     kinds: tuple[str | None, ...]
-    """Of its attempts; None: answered."""
+    """Of its attempts. None if it was answered."""
     says: str = ""
     """In the error of the step."""
     streamed: tuple[str | None, ...] | None = None

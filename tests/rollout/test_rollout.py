@@ -43,7 +43,7 @@ async def scored(
     seed: str = "0",
     **limits,
 ) -> Rollout | None:
-    """The rollout of a plan; None: it is left out."""
+    """The rollout of a plan, or None if it is left out."""
     rollout = await run_rollout(Runner(plan, pool, **limits), task, seed=seed)
     return None if rollout.infrastructure_failed else rollout
 

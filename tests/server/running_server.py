@@ -114,10 +114,10 @@ class Serve:
         """The address, as "http://127.0.0.1:PORT".
 
         Args:
-            pool: the workers, or a file; None: those of `open_team`.
-            planner: the configured one; None: the first worker conducts.
-            store: where traces are kept; None: a folder of its own. A file is closed with the server.
-            keys: the API keys, closed with the server, which settles what they spent; None: none is needed.
+            pool: the workers, or a file. Default: `open_team`'s.
+            planner: the configured one. Without it, the first worker conducts.
+            store: where traces are kept. Default: a folder of its own. A file is closed with the server.
+            keys: the API keys, closed with the server, which settles what they spent. Without them, none is needed.
             spend_limits: further dollar limits of all questions.
             settings: keys of [plan] (max_steps, early_stop, processes, quarantine_failing), the tables `budget` and
                 `conductor`, or keys of [serve].

@@ -38,7 +38,7 @@ def guide(codec: Codec) -> PlanLists:
 
 
 def refused_at(guide: PlanLists, tokens: list[int]) -> int | None:
-    """The place of the first token that must not follow; None: all may."""
+    """The place of the first token that must not follow, or None if all may."""
     for place, token in enumerate(tokens):
         forbidden = guide.forbidden(tokens[:place])
         if forbidden is not None and token in forbidden:

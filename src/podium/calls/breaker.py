@@ -72,7 +72,7 @@ class Breaker:
 
     @property
     def cooldown(self) -> Cooldown | None:
-        """Why it is open; None: it is closed."""
+        """Why it is open. None while it is closed."""
         return self._cooldown
 
     def open_from(self, cooldown: Cooldown) -> None:

@@ -93,7 +93,7 @@ class WorkerChannel:
 
     @property
     def slow_s(self) -> float | None:
-        """Seconds after which a call is hedged; None: hedging is off, or too few answers were measured."""
+        """Seconds after which a call is hedged. None if hedging is off, or too few answers were measured."""
         share = self.worker.limits.hedge_quantile
         if share is None or len(self._seconds) < _MIN_LATENCIES:
             return None
@@ -166,9 +166,9 @@ class Dispatcher:
     """Has the channels to workers, which it makes when first needed, the response cache, and the spend limits of calls.
 
     Args:
-        cache: answers that were paid for before; None: each call is made.
+        cache: the answers that were paid for before. Without it, each call is made.
         spend_limits: budgets in dollars that the questions share; every call is charged to each of them.
-        cooldowns: the file in which processes share cooldowns; None: they are not shared.
+        cooldowns: the file in which processes share cooldowns. Without it, they are not shared.
     """
 
     def __init__(
@@ -191,12 +191,12 @@ class Dispatcher:
 
     @property
     def refusal(self) -> str | None:
-        """Why a spend limit has refused a call for good; None: none has."""
+        """Why a spend limit has refused a call for good, or None if none has."""
         return next((limit.refusal for limit in self.spend_limits if limit.refusal is not None), None)
 
     @property
     def run_limit(self) -> SharedSpendLimit | None:
-        """The spend limit of the run; None: it has none."""
+        """The spend limit of the run, or None if it has none."""
         shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
         return next((limit for limit in shared if limit.name == "run"), None)
 

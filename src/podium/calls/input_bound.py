@@ -117,7 +117,7 @@ class InputTokenBound:
         self._rates: dict[int, float] = {}
         """The most tokens for a byte that were seen, by kind of text."""
         self._template: int | None = None
-        """The most tokens that were seen of one short message; None: none was seen."""
+        """The most tokens that were seen of one short message. None if none was seen."""
         self._extra = 0
         """The most tokens beyond the bound that were seen: a provider's own prompt, or images."""
 

@@ -39,7 +39,7 @@ class Reservation:
         """The reservation for a call of `input_tokens` that may answer with `output_tokens`.
 
         Args:
-            most_usd: dollars at most; None: they follow from tokens and price.
+            most_usd: the most dollars. Without it, they follow from tokens and price.
         """
         usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
@@ -68,7 +68,7 @@ class Ledger:
 
     Args:
         budget: the limits.
-        deadline: when `budget.seconds` are over, on the event loop's clock; None: no such limit.
+        deadline: when `budget.seconds` are over, on the event loop's clock, or None if they have no limit.
         spend_limits: dollars shared with other questions.
     """
 
@@ -102,7 +102,7 @@ class Ledger:
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
         """Reserve what a call may take, and wait first while calls in flight may still leave enough.
 
-        Returns why the budget or a spend limit refuses, in one sentence; None: it is reserved.
+        Returns None if it is reserved, or else why the budget or a spend limit refuses, in one sentence.
 
         Args:
             final: whether a spend limit records that it refused; False: a smaller reservation is tried next.
@@ -297,12 +297,12 @@ class QuestionSpendLimit:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._blocking: SpendLimit | None = None
-        """The question's spend limit that refused the latest reservation; None: the question's own budget did."""
+        """The question's spend limit that refused the latest reservation. None if the question's own budget did."""
         self._refusal: str | None = None
 
     @property
     def refusal(self) -> str | None:
-        """Why it last refused a call for good; None: it has refused none."""
+        """Why it last refused a call for good. None if it has refused none."""
         return self._refusal
 
     @refusal.setter

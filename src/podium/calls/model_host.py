@@ -28,8 +28,8 @@ class CallQueue(Protocol):
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest, on the event loop's clock; None: none waits for the model, since
-        none waits at all, or the first waits for limits of its worker."""
+        """When the call came that has waited longest, on the event loop's clock. None if no call waits for the model,
+        since none waits at all, or the first waits for limits of its worker."""
         ...
 
     def grant(self) -> None:
@@ -93,7 +93,7 @@ class ModelHost:
         )
 
     def _yielding(self) -> str | None:
-        """The loaded model whose turn is over, so that none of its calls begins; None: there is none."""
+        """The loaded model whose turn is over, so that none of its calls begins; or None."""
         following = self._next()
         if following is None or not self._loaded:
             return None

@@ -99,7 +99,7 @@ class RateLimiter:
     Each queue key has a queue, and the queues take turns: a question with many calls does not delay the others.
 
     Args:
-        model_host: the machine whose memory the worker's model shares with others; None: it shares none.
+        model_host: the machine whose memory the worker's model shares with others, or None if it shares none.
         model: the name of the worker's model on that machine.
     """
 
@@ -130,7 +130,8 @@ class RateLimiter:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest; None: none waits, or the limits do not permit the first yet."""
+        """When the call came that has waited longest. None if no call waits, or the limits do not permit the first
+        yet."""
         first = self._first()
         if first is None or self._wait(first.tokens, asyncio.get_running_loop().time()) > 0:
             return None
@@ -198,7 +199,7 @@ class RateLimiter:
         self._model_host.changed()
 
     def _first(self) -> _Waiter | None:
-        """The waiter whose turn it is; None: none waits."""
+        """The waiter whose turn it is, or None if none waits."""
         while self._waiting:
             waiter = next(iter(self._waiting.values()))[0]
             if not waiter.turn.done():

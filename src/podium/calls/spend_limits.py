@@ -48,7 +48,7 @@ class SharedSpendLimit:
     """One limit in dollars, for all processes that open the same file under the same name.
 
     Args:
-        path: the SQLite file, made if missing; None: in memory, for this process alone.
+        path: the SQLite file, made if missing. Without it, the limit is in memory, for this process alone.
         name: "run" counts for as long as the file exists; "day" starts again each day.
         limit_usd: dollars at most. Another process may open the spend limit with another limit; each keeps its own.
         today: returns the name of the current day.
@@ -71,7 +71,7 @@ class SharedSpendLimit:
         self.name = name
         self.limit_usd = limit_usd
         self.refusal: str | None = None
-        """Why this spend limit last refused a call for good; None: it has refused none."""
+        """Why this spend limit last refused a call for good. None if it has refused none."""
         self._limit = to_nano(limit_usd)
         self._today = today
         self._day: str | None = None
@@ -83,13 +83,13 @@ class SharedSpendLimit:
         """The dollars that this process has reserved and not settled."""
         self._waiting: list[asyncio.Future[None]] = []
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
-        """Settlements that are not written yet: reserved, paid, and the day; None: today."""
+        """Settlements that are not written yet: reserved, paid, and the day, which is None for today."""
         self._failure: StoreError | None = None
-        """Why the oldest settlement could not be written; None: all are written, or will be in a moment."""
+        """Why the oldest settlement could not be written. None if all are written, or will be in a moment."""
         self._retrying = False
         """Whether the settlements are tried again in a moment."""
         self._busy_since: float | None = None
-        """Since when, on the monotonic clock, another process has locked the file; None: it is not locked."""
+        """Since when, on the monotonic clock, another process has locked the file. None if it is not locked."""
         self._file = STATE.open(IN_MEMORY if path is None else path)
         self._file.execute("PRAGMA busy_timeout = 0")
 
@@ -307,7 +307,7 @@ class _BusyError(StoreError):
 def open_day_limit(
     limit_usd: float | None, environ: Mapping[str, str] = os.environ
 ) -> SharedSpendLimit | None:
-    """The spend limit of the day, in the default state file; None: there is no limit.
+    """The spend limit of the day, in the default state file, or None if there is no limit.
 
     The limit is `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`.
 
@@ -320,7 +320,7 @@ def open_day_limit(
 
 
 def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:
-    """The dollars of `$PODIUM_DAY_BUDGET_USD`; None: it is not set.
+    """The dollars of `$PODIUM_DAY_BUDGET_USD`, or None if it is not set.
 
     Raises:
         UsageError: it is not an amount of dollars.

@@ -66,7 +66,7 @@ class CooldownFile:
     Workers without an identity belong to one process, so their cooldowns are not shared.
 
     Args:
-        path: the state file; None: the default one.
+        path: the state file. Without it, the default one.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -91,7 +91,7 @@ class CooldownFile:
             self._run("DELETE FROM cooldowns WHERE worker = ?", (key,))
 
     def get(self, worker: Worker) -> WorkerCooldown | None:
-        """The cooldown of `worker`; None: no process has noted one."""
+        """The cooldown of `worker`, or None if no process has noted one."""
         key = _key(worker)
         if key is None:
             return None

@@ -75,7 +75,7 @@ def reservation_for(
 
     Args:
         input_tokens: at most (`InputTokenBound`).
-        output_tokens: at most; None: as many as its limits allow.
+        output_tokens: the most; None allows as many as its limits do.
         calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
     """
     limits = worker.limits
@@ -95,7 +95,7 @@ class WorkerCall:
         log: each try is added to it when it ends, even if it is cancelled.
         counts_as_call: whether the budget counts it; not a fallback, whose call was counted with the first worker's.
         waits_for_cooldown: whether to wait for a worker that is in cooldown.
-        make_listeners: called for each try; None: nobody listens.
+        make_listeners: called for each try, or None if nobody listens.
     """
 
     def __init__(

@@ -189,7 +189,7 @@ def _acts(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def read_regular(path: Path) -> bytes | None:
-    """The bytes of a regular file; None: there is none, or it cannot be read.
+    """The bytes of a regular file, or None if there is none or it cannot be read.
 
     Raises:
         UsageError: it is too large.

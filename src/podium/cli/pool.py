@@ -101,7 +101,7 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
     """Ask each worker one small question, then the Conductor; returns the results in this order.
 
     Args:
-        limit_s: the most seconds for each answer; None: the worker's own timeout.
+        limit_s: the most seconds for each answer. Without it, the worker's own timeout holds.
     """
     day = open_day_limit(settings.budget.day_usd)
     with nullcontext() if day is None else closing(day):

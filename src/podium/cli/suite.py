@@ -36,7 +36,7 @@ class SuiteRunner:
     run: Path
     """The run's folder."""
     declare: str | None
-    """What a run on the test or validation split is for; None: it is not declared."""
+    """What a run on the test or validation split is for. None if it is not declared."""
     json: bool
     markdown: bool
 

@@ -49,7 +49,7 @@ def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
 
 
 def found_store() -> str | None:
-    """The store that team.toml of the working folder names; None: none.
+    """The store that team.toml of the working folder names, or None.
 
     Raises:
         UsageError: the user does not trust the file.
@@ -79,7 +79,7 @@ class FoundTeam:
 
     @classmethod
     def look(cls) -> Self | None:
-        """The file of the working folder; None: there is none."""
+        """The file of the working folder, or None if there is none."""
         return cls(Path(FILE)) if Path(FILE).is_file() else None
 
     @cached_property

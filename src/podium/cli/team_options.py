@@ -73,7 +73,7 @@ def open_calls(
     """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.
 
     Args:
-        run: the run's folder; None: these calls are no part of a run, and its budget does not hold.
+        run: the run's folder. Without it, these calls are no part of a run, and its budget does not hold.
     """
     from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
     from podium.workers.traits import has_paid_workers  # noqa: PLC0415

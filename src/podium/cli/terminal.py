@@ -59,5 +59,5 @@ def read_question(text: str) -> Question:
 
 
 def open_trace_store(path: Path | None, *, create: bool) -> TraceStore:
-    """The store of traces at `path`; None: at its default path."""
+    """The store of traces at `path`, or at its default path."""
     return TraceStore(path or default_path(), create=create)

@@ -192,7 +192,7 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
 
 
 def _place(store: Path | None) -> Path | None:
-    """The store that the command or team.toml of the working folder names; None: the default."""
+    """The store that the command or team.toml of the working folder names, or None for the default."""
     if store is not None or not Path(FILE).is_file():
         return store
     from podium.cli.team_file import found_store  # noqa: PLC0415 - loads all that a team is made of

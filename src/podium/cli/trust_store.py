@@ -65,7 +65,7 @@ def trusted_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def trusted(files: FoundFiles) -> Trusted | None:
-    """What the user trusted of this settings file, at whatever content; None: it was never trusted.
+    """What the user trusted of this settings file, at whatever content, or None if it was never trusted.
 
     Raises:
         UsageError: the record cannot be read, or others can write it.

@@ -60,7 +60,7 @@ class TrainingScope(Settings):
         )
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why such a policy must not conduct `pool`, in one sentence; None: it may."""
+        """Why such a policy must not conduct `pool`, in one sentence, or None if it may."""
         if self.simulated and (real := costly_workers(pool)):
             return (
                 f"it was trained on {self.questions} over scripted or recorded workers, and "
@@ -75,7 +75,7 @@ class PlanLimits(Settings):
     """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of a completion; None: the default of the engine that runs the policy."""
+    """The most tokens of a completion. None takes the default of the engine that runs the policy."""
     temperature: float = Field(default=0.0, ge=0)
     """The sampling temperature; 0 always takes the most likely token."""
     rounds: int = Field(default=1, ge=1)
@@ -186,7 +186,7 @@ class Checkpoint:
         return self.declared_scope or TrainingScope()
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why this policy must not conduct `pool`, in one sentence; None: it may."""
+        """Why this policy must not conduct `pool`, in one sentence, or None if it may."""
         return self.scope.misfit(pool)
 
     def tokenizer(self) -> Tokenizer:
@@ -215,7 +215,7 @@ class Checkpoint:
             ) from error
 
     def parameters(self) -> int | None:
-        """How many parameters the header of model.safetensors counts; None: the weights are in other files.
+        """How many parameters the header of model.safetensors counts, or None if the weights are in other files.
 
         Raises:
             CheckpointError: the file is not safetensors.
@@ -307,7 +307,7 @@ def _fetch(name: str) -> Path:
 
 
 def _unrated(pool: Pool) -> str | None:
-    """The ratings or the vote that the pool lacks for a policy that reads ratings, in words; None: it lacks nothing."""
+    """The ratings or the vote that the pool lacks for a policy that reads ratings, in words, or None if it has both."""
     rated = pool.ratings.workers if pool.ratings is not None else {}
     others = [name for name in pool.names if name != VOTE]
     unrated = [name for name in others if name not in rated]

@@ -87,7 +87,7 @@ class ProbeCache:
         self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
 
     def get(self, worker: Worker) -> ProbedFormat | None:
-        """The verdict on the endpoint of `worker`; None: there is none of the last day."""
+        """The verdict on the endpoint of `worker`, or None if there is none of the last day."""
         rows = self._run("SELECT format, version, at FROM verdicts WHERE endpoint = ?", (_key(worker),))
         fresh = [row for row in rows if time.time() - DAY_S < row[2] <= time.time() + 1]
         return ProbedFormat(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
@@ -138,7 +138,7 @@ class FormatNegotiator:
 
     @property
     def known_format(self) -> PlanFormat | None:
-        """The format of the next plan; None: a probe must find it."""
+        """The format of the next plan, or None if a probe must find it."""
         if len(self._allowed) == 1:
             return self._allowed[0]
         verdict = self._file.get(self._worker)
@@ -190,7 +190,8 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
 
 
 async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
-    """Try the formats in order; None: a failure that says nothing of formats, such as a timeout, came in between."""
+    """Try the formats in order. Returns None if a failure came in between that says nothing of formats, as a
+    timeout."""
     thinking_tokens = _THINKING_TOKENS
     for format in FORMATS_STRICTEST_FIRST:
         key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))

@@ -18,7 +18,7 @@ class Guide(Protocol):
     """Guides the completions of one policy."""
 
     def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
-        """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
+        """The tokens that must not follow a completion's tokens so far, as ids, or None if any may follow."""
         ...
 
 
@@ -31,7 +31,7 @@ _GUIDES = PluginGroup[GuideKind]("podium.guides", "guide", Callable)
 def open_guide(
     prompt: PromptSettings, decode: Callable[[Sequence[int]], str], vocabulary: int
 ) -> Guide | None:
-    """The guide of a policy with these prompt settings; None: it is not guided.
+    """The guide of a policy with these prompt settings, or None if it is not guided.
 
     Raises:
         CheckpointError: no installed package has the guide.

@@ -66,7 +66,7 @@ class InferenceEngine(Protocol):
 
     @property
     def sharing(self) -> PrefixSharing | None:
-        """Copies and cuts KV caches; None: there is neither prefix sharing nor speculative decoding."""
+        """Copies and cuts KV caches. With None there is neither prefix sharing nor speculative decoding."""
         ...
 
     def encode(self, messages: Sequence[Message]) -> list[int]: ...

@@ -49,8 +49,9 @@ def open_conductor(
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        pool: the workers that it will conduct; None: not known yet, and not checked.
-        cost_sensitivity: a level that it was trained with, or a value between two; None: as its prompt settings say.
+        pool: the workers that it will conduct, or None if they are not known yet; then nothing is checked.
+        cost_sensitivity: a level that it was trained with, or a value between two. Without it, its prompt settings
+            hold.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or must not conduct this pool.

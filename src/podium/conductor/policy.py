@@ -48,7 +48,8 @@ class Sampling:
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
     constraints: PlanConstraints | None = None
-    """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this; None: plain text."""
+    """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this. With None it asks for
+    text."""
     attempt: int = 0
     """1 for the second try after a completion that was no plan."""
     listener: Callable[[], Callable[[str], None]] | None = field(default=None, compare=False, repr=False)
@@ -83,7 +84,8 @@ class Policy(Protocol):
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The form in which its endpoint is asked for plans; None: not known yet, or it is no endpoint."""
+        """The form in which its endpoint is asked for plans. None if it is not known yet, or the worker is no
+        endpoint."""
         ...
 
     async def complete(
@@ -110,7 +112,7 @@ class WorkerPolicy:
         worker: writes the plans. The caller closes it.
         dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
         priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
-        negotiator: how its endpoint is asked for structured plans; None: it is asked by text.
+        negotiator: chooses how its endpoint is asked for structured plans. Without it, it is asked by text.
     """
 
     def __init__(

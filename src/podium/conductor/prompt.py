@@ -64,9 +64,10 @@ class PromptSettings(Settings):
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
     """The most examples in the full style; the brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of a question with more characters; None: no question is shortened."""
+    """The brief style leaves out the middle of a question with more characters. With None, no question is shortened."""
     answer_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of an earlier answer with more characters; None: no answer is shortened."""
+    """The brief style leaves out the middle of an earlier answer with more characters. With None, no answer is
+    shortened."""
     levels: int = Field(default=0, ge=0)
     """How many levels of cost sensitivity a policy of the brief style was trained with; level 0 saves nothing."""
     cost_sensitivity: int = Field(default=0, ge=0)

@@ -42,7 +42,7 @@ class ConductorSettings(Settings):
     temperature: float | None = Field(default=None, ge=0)
     """The sampling temperature. Without one, none is sent."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The endpoint's key for `limits.max_tokens`; None: chosen as for a worker."""
+    """The endpoint's key for `limits.max_tokens`. Without it, it is chosen as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     podium_file: str | None = None
@@ -54,8 +54,8 @@ class ConductorSettings(Settings):
     """How a worker or an endpoint that conducts untrained is asked for a plan: by a JSON schema, a tool call, JSON mode
     or text. "auto": by the first of these that a probe finds obeyed. "text" asks for three lists."""
     fallback: str | None = None
-    """The worker that answers a question when planning has failed; None: the worker that conducts, or else the pool's
-    first that is real."""
+    """The worker that answers a question when planning has failed. Default: the worker that conducts, or else the
+    pool's first that is real."""
 
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> Self:

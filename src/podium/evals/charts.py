@@ -34,7 +34,7 @@ def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: flo
     Args:
         points: (iteration, value), in order.
         show: formats a value for the axis.
-        minimum: the lower end of the axis; None: the least value.
+        minimum: the lower end of the axis, or None for the least value.
     """
     points = [point for point in points if math.isfinite(point[1])]
     if not points:
@@ -145,7 +145,7 @@ class _Scale:
     def axes(
         self, ticks: Sequence[float], show: Callable[[float], str], below: Mapping[float, str] | None = None
     ) -> SafeHtml:
-        """Horizontal grid lines with their values, and texts below; None: the first and the last number."""
+        """Horizontal grid lines with their values, and texts below; without texts, the first and the last number."""
         across = [
             (
                 tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self.y(y), y2=self.y(y), class_="grid"),

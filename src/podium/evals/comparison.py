@@ -64,9 +64,10 @@ class ComparisonRow(FrozenModel):
     difference: Interval | None = None
     """The Conductor's accuracy minus this planner's, paired by question; None for the Conductor itself."""
     p_value: float | None = None
-    """p-value that both are right equally often, of this row alone (`stats.permutation_test`); None: not tested."""
+    """p-value that both are right equally often, of this row alone (`stats.permutation_test`). None if it is not
+    tested."""
     adjusted_p: float | None = None
-    """The p-value adjusted by Holm for all tested rows of the comparison; None: not tested."""
+    """The p-value adjusted by Holm for all tested rows of the comparison. None if it is not tested."""
     steps: float
     calls: float
     tokens: float = 0.0
@@ -114,9 +115,9 @@ class Comparison(JsonFile):
     tasks: str = ""
     """Task set and split of the questions, such as mine/validation; empty: not known."""
     max_steps: int | None = None
-    """The most steps of a plan by a planner that chooses their number; None: not known."""
+    """The most steps of a plan by a planner that chooses their number. None if it is not known."""
     rounds: int | None = None
-    """The most plans for one question; None: not known."""
+    """The most plans for one question. None if it is not known."""
     notes: tuple[str, ...] = ()
     """Which questions were left out, and what the dollars do not include, in sentences."""
     reference: str = "Conductor"

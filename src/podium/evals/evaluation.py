@@ -202,7 +202,7 @@ class EvaluationJob:
     runner: Runner
     tasks: Sequence[Task]
     pool_for: Callable[[Task], Pool] | None = None
-    """Gives the pool of each question; None: that of the runner."""
+    """Gives the pool of each question. Without it, the runner's pool answers all."""
     repeats: int = 1
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
@@ -270,8 +270,8 @@ async def evaluate(
 ) -> Evaluation:
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
-    `pool_for` gives the pool of each question; None: that of the runner. Evaluations over the same workers may share
-    the runner's dispatcher.
+    `pool_for` gives the pool of each question; without it, the runner's pool answers all. Evaluations over the same
+    workers may share the runner's dispatcher.
 
     The same arguments give the same rollouts in the same order. Two planners with one seed get the same
     random numbers for the same calls, which narrows the interval of their difference.
@@ -319,7 +319,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
 
 
 def accuracy(rollouts: Iterable[Rollout]) -> float | None:
-    """The share of right answers among those that the grader could judge; None: it could judge none."""
+    """The share of right answers among those that the grader could judge, or None if it could judge none."""
     judged = [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
     return sum(judged) / len(judged) if judged else None
 

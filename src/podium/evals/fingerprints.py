@@ -56,7 +56,8 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
 
 
 def fingerprint(path: Path) -> list[Any] | None:
-    """What tells a file's or folder's content from another one; None: it does not exist, or is the working folder."""
+    """What tells a file's or folder's content from another one, or None if it does not exist or is the working
+    folder."""
     if path == Path() or not path.exists():
         return None
     files = sorted(path.iterdir()) if path.is_dir() else [path]

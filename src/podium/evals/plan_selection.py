@@ -49,13 +49,13 @@ def best_fixed_plan(
     max_cost: float = math.inf,
     cost_of: Callable[[Members], float] | None = None,
 ) -> Committee | None:
-    """The best vote of at most `most` answers that costs at most `max_cost`; None: every worker costs more.
+    """The best vote of at most `most` answers that costs at most `max_cost`, or None if every worker costs more.
 
     A worker may answer several times. Of equally accurate committees the cheapest wins. The search is a beam search
     over committees of one answer, two, and so on: of each size it extends the 20 best, and the 20 best within the cost.
 
     Args:
-        cost_of: dollars of a committee; None: the sum of what its answers cost.
+        cost_of: gives the dollars of a committee. Without it, they are the sum of what its answers cost.
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
@@ -88,7 +88,7 @@ def best_fixed_plan(
 
 
 def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
-    """The best cascade: two workers, and a third that answers where they disagree; None: all cost over `max_cost`."""
+    """The best cascade: two workers, and a third that answers where they disagree. None if all cost over `max_cost`."""
     plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
         return None

@@ -36,7 +36,8 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("plan_information", "Information of the question's kind in the plan, nats", "{:g}".format, 0.0),
     ("commonest_plan", "Share of the commonest workers and topology", _share, 0.0),
 )
-"""(metric, caption, function that formats a value, lower end of the axis); None: the axis begins at the least value."""
+"""(metric, caption, function that formats a value, lower end of the axis). Without an end, the axis begins at the least
+value."""
 COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("valid", "plans that can be read", _share),
     ("accuracy", "right answers", _share),

@@ -150,7 +150,8 @@ def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
 
 
 def fit_words(answers: Answers) -> WordWeights | None:
-    """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors); None: no words.
+    """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors). Returns None if no
+    question has words.
 
     From few questions this learns more than tallies of clusters, since no question belongs to one cluster alone.
     """

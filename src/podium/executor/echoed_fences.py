@@ -38,7 +38,7 @@ class FenceFilter:
         self._fence = re.compile(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}")
         self._pending = ""
         self._spaces: str | None = ""
-        """What was read so far, as long as nothing was said; None: something was."""
+        """What was read so far, or None once something was said."""
         self._ended = False
 
     def add(self, text: str) -> str:

@@ -69,7 +69,7 @@ class StepForecast:
     usage: Usage
     cost_usd: float
     latency_s: float | None
-    """Seconds of its worker; None: neither past answers nor its profile say."""
+    """Seconds of its worker. None if neither past answers nor its profile say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class Schedule:
         return tuple(self.spans.pop(p) for p in sorted(self.spans) if p >= position)
 
     def response(self, position: int) -> str | None:
-        """The response of a step; None: it has none."""
+        """The response of a step, or None if it has none."""
         span = self.spans.get(position)
         return None if span is None else span.response
 

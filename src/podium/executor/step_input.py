@@ -20,10 +20,10 @@ from typing import Literal
 from podium.fencing import marked_block, marked_text
 from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, Question
 from podium.workers.view import (
-    CHAT_PREVIOUS,
-    CHAT_QUESTION,
-    CHAT_SUBTASK,
     OWN_SUBTASK,
+    PLAIN_PREVIOUS,
+    PLAIN_QUESTION,
+    PLAIN_SUBTASK,
     PREVIOUS_RESPONSE,
     SUBTASK,
     EarlierStep,
@@ -91,7 +91,7 @@ def build_messages(
     if layout == "packed":
         messages = (*question.history, _packed(step_input, fence_mark))
     elif layout == "chat":
-        messages = (*question.history, *_chat(step_input))
+        messages = (*question.history, *_plain(step_input))
     elif step_input.earlier or step_input.previous is not None:
         raise ValueError("The plain layout shows no earlier work; it is for a plan of one step.")
     elif step_input.messages is not None:
@@ -119,13 +119,13 @@ def _packed(step_input: StepInput, fence_mark: str) -> Message:
     return Message(role="user", content="\n\n".join(blocks))
 
 
-def _chat(step_input: StepInput) -> tuple[Message, ...]:
+def _plain(step_input: StepInput) -> tuple[Message, ...]:
     exchanges = [(step.subtask, step.response) for step in step_input.earlier]
     if step_input.previous is not None:
-        exchanges.insert(0, (CHAT_PREVIOUS, step_input.previous))
+        exchanges.insert(0, (PLAIN_PREVIOUS, step_input.previous))
     messages: list[Message] = []
     for subtask, response in exchanges:
         messages.append(Message(role="user", content=subtask))
         messages.append(Message(role="assistant", content=response))
-    task = f"{CHAT_QUESTION}{step_input.question.text}{CHAT_SUBTASK}{step_input.subtask}"
+    task = f"{PLAIN_QUESTION}{step_input.question.text}{PLAIN_SUBTASK}{step_input.subtask}"
     return (*messages, Message(role="user", content=task))

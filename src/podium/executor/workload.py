@@ -63,7 +63,7 @@ class Workload:
         """That so many plans take: those of the busiest worker, at least of the slowest plan.
 
         Args:
-            concurrency: how many steps run at once; None: any number.
+            concurrency: how many steps run at once, or None for any number.
         """
         together = 0.0 if concurrency is None else plans * self.total_s / concurrency
         return max(self.slowest_s, plans * self.busiest_s, together)

@@ -45,7 +45,7 @@ class MeasuredAnswer:
     score: float
     cost_usd: float
     voted: float | None = None
-    """The score of the answer when the voting tool reports it in its own words; None: `score`."""
+    """The score of the answer when the voting tool reports it in its own words. Without it, `score` holds."""
 
 
 @dataclass(frozen=True)
@@ -70,11 +70,11 @@ class Answers:
     own_samples: tuple[int, ...] = ()
     """Number of samples of each worker; empty: all have `samples`."""
     own_samples_QW: Ints | None = None
-    """Number of samples of each worker for each question; None: all have `samples`."""
+    """Number of samples of each worker for each question. Without it, all have `samples`."""
     early_stop: bool = False
     """Whether `vote` stops once it is certain, as in `committee_cost`."""
     price_of: Callable[[Members], Floats] | None = None
-    """From a committee to the `price_QW` with which `vote` computes its cost; None: mean costs."""
+    """From a committee to the `price_QW` with which `vote` computes its cost. Without it, mean costs count."""
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -319,7 +319,8 @@ def committee_cost(
 
     Args:
         early_stop: whether the vote stops once it is certain, so that not all workers are called.
-        price_QW: an early-stopping vote calls the cheapest worker by this price first; None: by its mean cost.
+        price_QW: an early-stopping vote calls the cheapest worker by this price first. Without it, the mean cost
+        counts.
     """
     cost_QM = answers.cost_QW[:, members]
     if not early_stop or len(members) == 1:

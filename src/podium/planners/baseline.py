@@ -32,7 +32,7 @@ class BaselineContext:
     seed: str = "0"
     """Seeds a planner that plans at random."""
     scored: Answers | None = None
-    """Answers from which a planner may learn; None: there are none."""
+    """Answers from which a planner may learn. None if there are none."""
 
 
 def _nothing(argument: str) -> tuple[str, ...]:
@@ -151,5 +151,5 @@ def read_worker_count(argument: str, form: str, remark: str) -> tuple[str, int, 
 
 
 def read_count(text: str) -> int | None:
-    """`text` as a number of at most nine digits; None: it is no such number."""
+    """`text` as a number of at most nine digits, or None if it is no such number."""
     return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else None

@@ -68,7 +68,8 @@ class JudgedPlanner:
 
 
 def read_verdict(verdict: str | None, responses: Sequence[str | None]) -> int | None:
-    """The number of the response that the last line "Best: ..." of a verdict names; None: it names none that exists."""
+    """The number of the response that the last line "Best: ..." of a verdict names, or None if it names none that
+    exists."""
     named = _BEST.findall(verdict or "")
     position = int(named[-1]) if named else len(responses)
     return position if position < len(responses) and responses[position] else None

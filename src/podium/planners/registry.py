@@ -46,7 +46,7 @@ imported when one of its baselines is named, so that a question to one worker lo
 
 @cache
 def own_baseline(name: str) -> BaselineSpec | None:
-    """Podium's own baseline of this name; None: there is none."""
+    """Podium's own baseline of this name, or None if there is none."""
     if name not in _PLACES:
         return None
     module, _, attribute = _PLACES[name].partition(":")
@@ -62,10 +62,10 @@ def own_baselines() -> Mapping[str, BaselineSpec]:
 def find_baseline(
     name: str, known: Mapping[str, BaselineSpec] | None = None
 ) -> tuple[BaselineSpec, str] | None:
-    """The baseline that `name` refers to, and its argument; None: there is none of this name.
+    """The baseline that `name` refers to, and its argument, or None if there is none of this name.
 
     Args:
-        known: the baselines to search, by name; None: Podium's and those of installed packages.
+        known: the baselines to search, by name. Default: Podium's own and the installed packages'.
 
     Raises:
         ConfigError: an installed package has a planner of this name that cannot be used.
@@ -94,7 +94,7 @@ def known_baselines() -> Mapping[str, BaselineSpec]:
 
 
 def _installed(name: str) -> BaselineSpec | None:
-    """The baseline of another package; None: there is none. Its module alone is imported."""
+    """The baseline of another package, or None if there is none. Its module alone is imported."""
     baseline = _INSTALLED.find(name)
     if baseline is not None and baseline.name != name:
         raise _INSTALLED.refusal(

@@ -39,7 +39,7 @@ class RoundPlan:
 
 
 Rounds = Generator[RoundPlan, PastRound, StepOf | None]
-"""Yields a plan, is sent the `PastRound` of it, and returns the step to accept; None: the latest response."""
+"""Yields a plan, is sent the `PastRound` of it, and returns the step to accept, or None for the latest response."""
 
 
 def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
@@ -107,7 +107,7 @@ def most_common(answers: Iterable[str | None]) -> tuple[str | None, int]:
 
 
 def first_json_object(response: str | None) -> dict[str, Any] | None:
-    """The first JSON object in a response, which may have text around it; None: there is none."""
+    """The first JSON object in a response, which may have text around it, or None if there is none."""
     text = response or ""
     for start in islice((match.start() for match in re.finditer("{", text)), _MAX_STARTS):
         try:

@@ -75,7 +75,7 @@ def last_block(
 
 def last_program(text: str) -> str | None:
     """The content of the block that holds the program: the last tagged as Python, else the last that parses, else the
-    last; None: the text has no block."""
+    last. None if the text has no block."""
     return last_block(text, PYTHON, is_program)
 
 

@@ -69,7 +69,7 @@ _FRACTION = re.compile(r"(?:(\d{1,50}) )?(\d{1,50}) ?[/\u2044] ?(\d{1,50})|(\d{1
 
 
 def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
-    """The number that a text states; None: it is no number, or several.
+    """The number that a text states, or None if it states no number or several.
 
     Quotes, a currency, a per cent sign and a unit of at most four words count for nothing, unless a word changes the
     value: not "3 dozen". A comma separates thousands (`1,234`) if three digits follow it, and else the decimals.

@@ -92,7 +92,7 @@ def answer_key(answer: str) -> str:
 
 
 def sorted_json(text: str) -> str | None:
-    """A JSON object or list with its keys in order; None: the text is none."""
+    """A JSON object or list with its keys in order, or None if the text is no such thing."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

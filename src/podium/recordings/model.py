@@ -55,9 +55,9 @@ class RecordedResponse:
     """The number of this response among the worker's responses to the question; in a file they begin at 0."""
     text: str
     answer: str | None = None
-    """The answer that the source found in the text; None: it found none."""
+    """The answer that the source found in the text. None if it found none."""
     score: float | None = None
-    """The source's score in [0, 1]; None: the response was not graded."""
+    """The source's score in [0, 1]. None if the response was not graded."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     """Tokens of the response. Is None if the source does not say."""

@@ -137,7 +137,7 @@ class Recording:
         return chain.from_iterable(self._of(text).values())
 
     def _of(self, text: str) -> dict[tuple[str, str | None], tuple[RecordedResponse, ...]]:
-        """The responses to a question, by worker and key of what it saw; None: the bare question."""
+        """The responses to a question, by worker and key of what it saw, which is None for the bare question."""
         number = self._by_text.get(text.strip())
         if number is None:
             return {}

@@ -93,7 +93,7 @@ class RecordingWriter:
 
         Args:
             sample: replaces the response's number by the source's own, which may be a fraction.
-            seen: what the worker saw besides the question; None: nothing, it was asked the bare question.
+            seen: what the worker saw besides the question, or None if it was asked the bare question.
         """
         worker, number, *rest = astuple(response)
         context = ("", None) if seen is None else (seen.key, seen.document)
@@ -106,7 +106,7 @@ class RecordingWriter:
     def find(
         self, question_id: str, worker: str, sample: int, seen: ShownContext | None = None
     ) -> RecordedResponse | None:
-        """The response that was saved; None: there is none."""
+        """The response that was saved, or None if there is none."""
         row = self._execute(
             "select * from response where question = ? and worker = ? and sample = ? and seen = ?",
             (question_id, worker, sample, seen.key if seen else ""),

@@ -90,7 +90,7 @@ class RunFolder:
         Args:
             configuration: all settings, resolved: a model, or any JSON value.
             changeable: dotted keys that may differ from those with which the run began, such as a time limit.
-            data: the questions and workers of the run; None: they are not compared.
+            data: the questions and workers of the run. Without it, they are not compared.
 
         Raises:
             RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.

@@ -29,7 +29,7 @@ def command(others: int, user: int | None = None) -> list[str]:
 
     Args:
         others: processes outside the sandbox that the kernel counts with the sandbox's own (`processes_of_user`).
-        user: id of the user that programs run as; None: the interpreter's own user.
+        user: id of the user that programs run as, or None for the interpreter's own user.
     """
     # -S: importing `site` takes a third of the start, and all it gives is these folders.
     return [

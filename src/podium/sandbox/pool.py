@@ -73,7 +73,7 @@ class SandboxPool:
         Args:
             isolation: None: the first use tries bubblewrap; where that fails, programs run without isolation, if the
                 caller allows it.
-            slots: programs at once; None: the number of processors that this process may use.
+            slots: programs at once. Default: the number of processors that this process may use.
         """
         self._wanted = isolation
         self._isolation: Isolation | None = None

@@ -83,7 +83,7 @@ def answer_from_plan(
     Args:
         planned: the trace of the planning.
         workflow: the plan, perhaps edited; its numbers are those of the trace's pool.
-        expires: until when the plan can be run; None: it cannot be run by its id.
+        expires: until when the plan can be run, or None if it cannot be run by its id.
     """
     podium: dict[str, Any] = {
         "planner": planned.planner,
@@ -128,7 +128,7 @@ def _finish(trace: Trace) -> str:
 
 
 def no_answer_error(trace: Trace) -> APIError | None:
-    """Why the trace has no answer: failed workers, the budget, or the planner; None: it has one.
+    """Why the trace has no answer: failed workers, the budget, or the planner. None if it has one.
 
     A trace with an answer is never an error, even where a budget or a failure cut it short: its status says so.
     """
@@ -226,7 +226,7 @@ def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any
 
 
 def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
-    """An event as a stream reports it, as a line for people and as JSON; None: streams do not report it."""
+    """An event as a stream reports it, as a line for people and as JSON, or None if streams do not report it."""
     match event:
         case PlanReady():
             return _planned(event, pool)

@@ -257,7 +257,7 @@ class _BackgroundQuestion:
     logs: tuple[EventLog, ...]
     streams: bool
     task: asyncio.Task[None] | None = None
-    """Answers it; None: it is not kept yet."""
+    """Answers it. None if the question is not kept yet."""
     wish: Literal["cancel", "drop"] | None = None
     """Why the task was cancelled. "drop": the question was deleted."""
     finishing: bool = False

@@ -46,7 +46,7 @@ class CallId(NamedTuple):
 
     @classmethod
     def parse(cls, id_: str) -> CallId | None:
-        """Read an id; None: Podium did not write it."""
+        """Read an id. Returns None if Podium did not write it."""
         match = _ID.fullmatch(id_)
         return None if match is None else cls(match[1], match[2], int(match[3]))
 
@@ -71,7 +71,7 @@ def requested_calls(answer: ServedAnswer) -> tuple[ToolCall, ...]:
 
 
 def returned_state(answer: ServedAnswer) -> str | None:
-    """The state of an answer, for the client to send back; None: there is none."""
+    """The state of an answer, for the client to send back, or None if there is none."""
     return write_state(answer.state, requested_calls(answer), reasoned=bool(answer.reasoning))
 
 

@@ -50,11 +50,11 @@ class EventLog(ABC):
 
     @abstractmethod
     def place_after(self, after: str | None) -> tuple[int, int]:
-        """The place where a reader goes on whose last event is `after`; None: it has none."""
+        """The place where a reader goes on whose last event is `after`, which is None if it has read none."""
 
     @abstractmethod
     def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        """The event at a place, in the form of a stream, and the next place; None: there is none yet."""
+        """The event at a place, in the form of a stream, and the next place; or None if there is none yet."""
 
     def end(self) -> None:
         """Close the log."""

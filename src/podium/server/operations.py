@@ -110,7 +110,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
 
 
 def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
-    """Why a load balancer should send questions elsewhere for now, in one sentence; None: it need not."""
+    """Why a load balancer should send questions elsewhere for now, in one sentence, or None if it need not."""
     if in_flight.draining:
         return "The server is shutting down."
     if service.store.write_problem is not None:

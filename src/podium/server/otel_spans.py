@@ -55,7 +55,7 @@ class TraceIdGenerator(IdGenerator):
     def __init__(self) -> None:
         self._random = RandomIdGenerator()
         self.trace: int | None = None
-        """The trace id of the next root span; None: a random one."""
+        """The trace id of the next root span. Without it, a random one."""
 
     def generate_span_id(self) -> int:
         """An id of 64 bits."""

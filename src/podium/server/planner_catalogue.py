@@ -37,7 +37,7 @@ class PlannerCatalogue:
 
     Args:
         team: requests that name no planner have its own. Baselines may name its workers.
-        store: where planners that learn find how their answers were judged; None: they learn nothing.
+        store: where planners that learn find how their answers were judged. Without it, they learn nothing.
     """
 
     def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
@@ -45,7 +45,7 @@ class PlannerCatalogue:
         self.learning = OutcomeLearning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
-        """Why the configured planner did not answer the last time; None: it did."""
+        """Why the configured planner did not answer the last time. None if it did."""
         self._checked_at = float("-inf")
         self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened_planner}
         self._opening = asyncio.Lock()
@@ -66,7 +66,8 @@ class PlannerCatalogue:
         return (*self.names, *(form for form in self._forms if ":" in form))
 
     def named_worker(self, name: str) -> str | None:
-        """The worker in a planner's name like single:WORKER, whether or not the pool has it; None: no such form."""
+        """The worker in a planner's name like single:WORKER, whether or not the pool has it; or None if the name has no
+        such form."""
         return None if name == self.configured else next(iter(self.required_workers(name)), None)
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
@@ -105,7 +106,7 @@ class PlannerCatalogue:
 
     @property
     def fallback(self) -> str | None:
-        """The worker that answers when the configured planner fails; None: such questions fail."""
+        """The worker that answers when the configured planner fails. With None, such questions fail."""
         return self._team.opened_planner.fallback
 
     @property
@@ -187,8 +188,8 @@ class OutcomeLearning:
     one store learn the same, and an outcome that is changed, taken back or deleted with its trace counts as it is now.
 
     Args:
-        store: where the judged traces are; None: planners learn nothing. While it cannot be read, they know what they
-            knew before.
+        store: where the judged traces are. Without it, planners learn nothing. While it cannot be read, they know what
+            they knew before.
     """
 
     def __init__(self, store: AsyncTraceStore | None) -> None:

@@ -50,7 +50,7 @@ class PreparedQuestion:
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     approved: ApprovedPlan | None = None
-    """The waiting plan that it runs, and takes when it begins; None: it runs none, or has taken it."""
+    """The waiting plan that it runs, and takes when it begins. None if it runs none, or has taken it."""
 
     @classmethod
     async def open(

@@ -74,7 +74,7 @@ class CachedConversations:
         self._turns: OrderedDict[bytes, _Turn] = OrderedDict()
 
     def past_turn(self, question: Question, caller: Caller) -> PastTurn | None:
-        """The turn before this question; None: the caller has had none lately, or no cache holds anything of it."""
+        """The turn before this question. None if the caller has had none lately, or no cache holds anything of it."""
         turn = self._before(_beginnings(question, caller)) if self._cachers and question.history else None
         held = {} if turn is None else self._current(turn)
         if turn is None or not held:

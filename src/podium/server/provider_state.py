@@ -31,7 +31,7 @@ _REMEMBERED = 500
 
 
 def write_state(state: ProviderState | None, calls: Sequence[ToolCall], *, reasoned: bool) -> str | None:
-    """The state of an answer as text; None: there is nothing that a provider wants back.
+    """The state of an answer as text, or None if there is nothing that a provider wants back.
 
     Args:
         calls: the answer's tool calls, each with its `provider_id` and `provider_state`.

@@ -78,7 +78,7 @@ class BodyPart(BaseModel):
     unsupported: ClassVar[Mapping[str, Unsupported]] = {}
     """Fields that are known, and that Podium cannot honour."""
     foreign: ClassVar[Unsupported | None] = None
-    """Why the whole part cannot be honoured; None: it can."""
+    """Why the whole part cannot be honoured, or None if it can."""
 
 
 class ForeignTool(BodyPart):
@@ -215,7 +215,7 @@ def _is_field(part: int | str) -> bool:
 
 
 def _inside(document: Any, part: int | str) -> tuple[Any] | None:
-    """The value under `part`; None: there is none."""
+    """The value under `part`, or None if there is none."""
     if isinstance(document, list) and isinstance(part, int):
         return (document[part],) if part < len(document) else None
     return (document[part],) if isinstance(document, dict) and part in document else None
@@ -239,7 +239,7 @@ class PodiumOptions(PodiumField):
 
     budget: BudgetLimits | None = None
     allow: Names | None = None
-    """Workers that may be called; None: all."""
+    """Workers that may be called. None allows all."""
     deny: Names | None = None
     """Workers that may not be called."""
     max_rounds: int | None = Field(default=None, ge=1)
@@ -249,13 +249,13 @@ class PodiumOptions(PodiumField):
     early_stop: bool | None = None
     """Whether a vote calls its workers in turn, the cheapest first, and stops once its result is certain."""
     planner: Name | None = None
-    """The planner; None: the one that `model` names."""
+    """The planner. Default: the one that `model` names."""
     dry_run: bool | None = None
     """Plan and estimate the cost, without calling a worker."""
     plan_id: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     """The plan of an earlier dry run, to be run now; with `dry_run`, to be checked and estimated again."""
     workflow: Annotated[str, StringConstraints(min_length=1)] | None = None
-    """The edited plan, in the workflow language; None: the plan as it is."""
+    """The edited plan, in the workflow language. Without it, the plan is run as it is."""
 
 
 NO_OPTIONS = PodiumOptions()
@@ -270,12 +270,12 @@ class ChatRequest:
     """The request's `model`, unchanged."""
     budget: Budget = Budget()
     allow: tuple[str, ...] | None = None
-    """Workers that may be called; None: all."""
+    """Workers that may be called. None allows all."""
     deny: tuple[str, ...] = ()
     planner: str | None = None
-    """The planner's name; None: the configured one."""
+    """The planner's name. Default: the configured one."""
     worker: str | None = None
-    """The worker to call directly, without a plan; None: a planner decides."""
+    """The worker to call directly, without a plan. None if a planner decides."""
     messages: tuple[Message, ...] | None = None
     """All messages for that worker, unchanged."""
     max_steps: int = 5
@@ -283,9 +283,9 @@ class ChatRequest:
     """Whether votes stop once their result is certain."""
     dry_run: bool = False
     plan_id: str | None = None
-    """The plan to run; None: a planner writes one."""
+    """The plan to run. None if a planner writes one."""
     workflow: str | None = None
-    """The text of that plan as the caller edited it; None: the plan is run as it is."""
+    """The text of that plan as the caller edited it. None if the plan is run as it is."""
     seed: str = "0"
     sample: int = 0
     """The number of this answer, if several are wanted."""

@@ -51,7 +51,7 @@ class Service:
         store: where traces are kept.
         keys: the API keys.
         observers: further observers of every question.
-        peers: the other processes that serve the same address; None: there are none.
+        peers: the other processes that serve the same address, or None if there are none.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Service:
         await self.planners.close()
 
     async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
-        """The waiting plan that `request` approves; None: it names none.
+        """The waiting plan that `request` approves, or None if it names none.
 
         Raises:
             APIError: it does not wait for this caller, or the request does not fit it.

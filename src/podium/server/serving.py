@@ -88,7 +88,7 @@ async def serve_app(
         app: from `create_app`.
         sockets: from `listen`; closed at the end.
         ready: called once the server answers requests.
-        parent: gives the orders of `process_group`; None: this is the only process.
+        parent: gives the orders of `process_group`. None if this is the only process.
     """
     service: Service = app.state.service
     in_flight: InFlightRequests = app.state.in_flight

@@ -40,7 +40,7 @@ _YES = ("true", "1", "span_only", "span_and_event")
 
 
 def open_telemetry(pool: Pool) -> Telemetry | None:
-    """Open what OpenTelemetry's environment variables ask for; None: they name no collector, or disable it.
+    """Open what OpenTelemetry's environment variables ask for. Returns None if they name no collector, or disable it.
 
     Args:
         pool: the workers, whose models the spans name.

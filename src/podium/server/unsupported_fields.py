@@ -86,7 +86,7 @@ def handle_unsupported(
 
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
-        passed: names of the fields that it may get; None: all.
+        passed: names of the fields that it may get, or None for all.
         ignores_unknown: whether a lenient server ignores unknown fields at the top level too.
 
     Raises:

@@ -33,7 +33,7 @@ def generated_names() -> tuple[str, ...]:
 
 
 def generated_set(name: str) -> type[GeneratedTasks] | None:
-    """The generated task set of this name; None: there is none.
+    """The generated task set of this name, or None if there is none.
 
     Raises:
         ConfigError: it is of an installed package, and cannot be loaded.

@@ -41,7 +41,7 @@ class StickyWorkerPlanner(PlannerWrapper):
 
     past: PastTurn
     right_answer_usd: float | None = None
-    """What a right answer is worth; None: not known."""
+    """What a right answer is worth. None if it is not known."""
 
     @property
     def name(self) -> str:

@@ -53,7 +53,8 @@ class CheckResult:
     note: str | None = None
     """A remark on a success that may surprise."""
     plan_format: str | None = None
-    """How a model that conducts untrained is asked for plans, as a probe found; None: by text, or it is none."""
+    """How a model that conducts untrained is asked for plans, as a probe found. None if it is asked by text, or the
+    worker is no such model."""
 
 
 async def check_workers(
@@ -62,7 +63,7 @@ async def check_workers(
     """Call all of `workers` at once; returns the results in order.
 
     Args:
-        limit_s: time limit of each call; None: the worker's own timeout.
+        limit_s: time limit of each call. Without it, the worker's own timeout holds.
         spend_limits: the dollars from which the calls are paid; a worker whose call they refuse is not called.
 
     Raises:
@@ -128,7 +129,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
 
 
 def _remedy(error: WorkerError) -> str | None:
-    """Advice on a failure whose message only says what happened; None: the message has it."""
+    """Advice on a failure whose message only says what happened, or None if the message has it."""
     match error.kind:
         case "timeout":
             return "See whether the server is up, or raise the timeout in its limits."

@@ -15,7 +15,7 @@ TOOL_ANSWERS = "tool_answers"
 def plan_fault(
     decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
 ) -> PlanError | None:
-    """Why a decision cannot be run; None: it can. The parser has checked only the plans of a Conductor."""
+    """Why a decision cannot be run, or None if it can. The parser has checked only the plans of a Conductor."""
     match decision:
         case Workflow(steps=steps):
             return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
@@ -46,7 +46,8 @@ def options_fault(
 def fallback_workflow(
     decision: Workflow | Acceptance | PlanError, pool: Pool, name: str | None
 ) -> Workflow | None:
-    """A workflow that sends the whole question to the worker `name`; None: there is none, or no need for it."""
+    """A workflow that sends the whole question to the worker `name`, or None if there is no such worker, or no need for
+    it."""
     if not isinstance(decision, PlanError) or decision.kind == "time_is_up" or name not in pool.names:
         return None
     return Workflow((Step(pool.names.index(name), ANSWER_WHOLE_QUESTION),))

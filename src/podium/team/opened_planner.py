@@ -39,15 +39,15 @@ class OpenedPlanner:
     description: str
     """Which planner it is, and why, in words for messages."""
     fallback: str | None = None
-    """The worker that answers a question when planning has failed; None: such a question fails."""
+    """The worker that answers a question when planning has failed. With None, such a question fails."""
     plan_limits: PlanLimits = PlanLimits()
     """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
     method needs. These rounds and steps hold where the settings name none."""
     conductor: Conductor | None = None
-    """The Conductor that writes its plans, so that a worker that gave an answer may be kept for the next one; None: it
-    is a baseline."""
+    """The Conductor that writes its plans, so that a worker that gave an answer may be kept for the next one. None if
+    it is a baseline."""
     close_endpoint: Callable[[], Awaitable[None]] | None = None
-    """Closes the planner's own endpoint; None: it has none."""
+    """Closes the planner's own endpoint. None if it has none."""
 
     def runner(
         self,
@@ -97,7 +97,7 @@ def open_planner(
 
     Args:
         seed: seeds a planner that plans at random.
-        dispatcher: enforces the limits of a worker that conducts; None: a new one.
+        dispatcher: enforces the limits of a worker that conducts. Default: a new one.
 
     Raises:
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
@@ -151,7 +151,7 @@ def checkpoint_of(settings: TeamSettings) -> str | None:
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first model of the pool: live ones first, and models before programs; None: all workers are tools."""
+    """The first model of the pool: live ones first, and models before programs. None if all workers are tools."""
     live = min(costly_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
     return live or next((worker for worker in pool if not is_tool(worker)), None)
 

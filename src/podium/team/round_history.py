@@ -23,11 +23,11 @@ class RoundHistory:
         """Those that were run, as a planner sees them."""
         self.answer: str | None = None
         self.concern: str | None = None
-        """Why the answer is not that of the latest plan's last step; None: it is."""
+        """Why the answer is not that of the latest plan's last step. None if it is."""
 
     @property
     def previous_response(self) -> str | None:
-        """The final response of the round before; None: there is none."""
+        """The final response of the round before, or None if there is none."""
         return (self.past_rounds[-1].response or None) if self.past_rounds else None
 
     @property
@@ -105,7 +105,7 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
 
 
 def _answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer; None: it did. `latest` is the step that gave it in its place."""
+    """Why a round's last step gave no answer, or None if it did. `latest` is the step that gave it in its place."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"

@@ -88,7 +88,7 @@ class Runner:
                 texts, which must not be predictable.
             sample: the number of this answer among independent answers to the question; a response cache keeps the
                 answers of each number apart.
-            trace_id: 32 hexadecimal digits; None: a new id.
+            trace_id: 32 hexadecimal digits. Default: a new id.
             on_event: called with each event. Must be quick.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
@@ -169,7 +169,7 @@ class _Round:
     """Counts what its plan takes."""
     execution: Execution
     trace: RoundTrace | None = None
-    """Its plan; None: it is being written."""
+    """Its plan. None while it is being written."""
 
 
 class _QuestionRun:
@@ -210,7 +210,7 @@ class _QuestionRun:
         )
         self._emit = on_event or (lambda event: None)
         self._held: list[StepEvent] | None = None
-        """Events of steps that run before their plan is ready, since they make no sense before it; None: it is."""
+        """Events of steps that run before their plan is ready, since they make no sense before it. None once it is."""
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._history = RoundHistory(runner.pool)

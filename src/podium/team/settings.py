@@ -81,7 +81,7 @@ class TeamBudget(Budget):
 
     @property
     def given_rounds(self) -> int | None:
-        """The rounds that the settings name; None: as many as the Conductor was trained with."""
+        """The rounds that the settings name. None for as many as the Conductor was trained with."""
         return self.rounds if "rounds" in self.model_fields_set else None
 
     def of_question(self, rounds: int) -> Budget:
@@ -125,7 +125,8 @@ class ServeSettings(Settings):
     """How long providers keep a conversation in their prompt caches. Until then its next turn stays with its worker if
     a move would cost more than it gains. Workers without a price of cached input are not kept. 0: none is."""
     right_answer_usd: float | None = Field(default=None, ge=0)
-    """What a right answer is worth, to weigh such a move against ratings; None: any higher accuracy is worth it."""
+    """What a right answer is worth, to weigh such a move against ratings. Without it, any higher accuracy is worth the
+    move."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""
     strict: bool = False
@@ -208,7 +209,7 @@ class TeamSettings(PoolSpec, TeamTables):
 
     @property
     def source(self) -> SettingsSource | None:
-        """The file that it was read from; None: it was made in a program."""
+        """The file that it was read from. None if it was made in a program."""
         return self._source
 
     @property
@@ -240,7 +241,7 @@ class TeamSettings(PoolSpec, TeamTables):
         """The settings of this team with another planner.
 
         Args:
-            conductor: its Conductor; None: that of the team.
+            conductor: its Conductor. Default: the team's own.
         """
         chosen = {key: getattr(choice, key) for key in PlannerSettings.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}

@@ -119,13 +119,13 @@ class Team:
         Args:
             pool: its workers, where the caller has opened them; the team closes them.
             planner: takes the place of the one that the settings name, and may cost money.
-            dispatcher: of the caller, who closes it; None: the team opens one.
+            dispatcher: of the caller, who closes it. Without it, the team opens one.
             seed: seeds a planner that plans at random.
             fallback: whether one worker answers a question alone when planning fails, and planners are told which
                 models would first have to be loaded. Neither is for evaluations.
             spending: as in `open_dispatcher`.
-            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None: the one at the default
-                path; False: none does.
+            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None for the one at the default
+                path, False to keep none.
 
         Raises:
             UsageError: the settings name something that is missing or cannot be used. No worker was called.

@@ -49,7 +49,7 @@ class TeamFile:
     """A team as a command names it. Another process can read it again."""
 
     name: str | None = None
-    """A file, or the name of a shipped or installed team; None: there are overrides alone."""
+    """A file, or the name of a shipped or installed team. None if there are overrides alone."""
     overrides: tuple[str, ...] = ()
     """Texts such as "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
     files: Mapping[Path, bytes] | None = None
@@ -184,7 +184,7 @@ def check_tables(source: SettingsSource) -> None:
 
 
 def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
-    """The store that a file names; None: it names none."""
+    """The store that a file names, or None if it names none."""
     store = _resolved(tables, folder).get("store")
     return store if isinstance(store, str) else None
 

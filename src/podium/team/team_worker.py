@@ -35,7 +35,7 @@ class TeamWorker:
         opened_planner: its planner, if that has connections, which are closed with this worker too.
         limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
             call that the team makes is paid from the budget of the question that it works for.
-        identity: as for any worker; None: its answers are not cached.
+        identity: as for any worker. Without it, its answers are not cached.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class AsyncTraceStore:
         spill = data_folder() if self._database.path is None else self._database.path.parent
         self._queue = WriteQueue(self._repository.write, self.place, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
-        """Waits until other processes have written the traces that they have made so far; None: there are none."""
+        """Waits until other processes have written the traces that they have made so far. None if there are none."""
 
     @property
     def waiting(self) -> int:

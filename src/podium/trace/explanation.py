@@ -49,7 +49,7 @@ class Explanation(FrozenModel):
     """Why this plan, and what else there was."""
 
     reason: str | None = None
-    """The text that the planner wrote before its last plan; None: nothing."""
+    """The text that the planner wrote before its last plan. None if it wrote nothing."""
     ratings: tuple[RatedWorker, ...] = ()
     """The most accurate worker first."""
     cost_usd: float
@@ -59,7 +59,7 @@ class Explanation(FrozenModel):
     single: SingleWorker | None = None
     """The best worker alone. None if neither ratings nor prices say which it is."""
     runner_up: SingleWorker | None = None
-    """The next best worker by ratings; None: fewer than two workers are rated."""
+    """The next best worker by ratings. None if fewer than two workers are rated."""
 
 
 def explain_answer(trace: Trace) -> Explanation:
@@ -136,7 +136,7 @@ def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
 
 
 def _usage_alone(trace: Trace) -> tuple[Usage | None, str]:
-    """Tokens of one worker that reads the question alone and writes the answer; None: there is no answer.
+    """Tokens of one worker that reads the question alone and writes the answer, or None if there is no answer.
 
     The output is that of the step that wrote the answer, its reasoning included.
     """

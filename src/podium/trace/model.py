@@ -49,9 +49,9 @@ class Reply:
     text: str
     usage: Usage
     latency_s: float | None = None
-    """Seconds that the answer once took, or 0 of a tool; None: the executor measures them."""
+    """Seconds that the answer once took, or 0 of a tool. None if the executor measures them."""
     recorded: str | None = None
-    """Which recorded response this is, as recording#question/worker/sample; None: it is not from a recording."""
+    """Which recorded response this is, as recording#question/worker/sample. None if it is not from a recording."""
     finish: str | None = None
     """Why it ended, in the words of `read_finish` of the chat workers; "length": it was cut off at max_tokens."""
     model: str | None = None
@@ -67,7 +67,7 @@ class Reply:
     first_token_s: float | None = None
     """Seconds until a streamed reply began."""
     cost_usd: float | None = None
-    """Dollars of the call; None: computed from usage and price."""
+    """Dollars of the call. Without it, they are computed from usage and price."""
     cached: bool = False
     """Whether it comes from the response cache, or from an identical call in flight, and so costs nothing now."""
     tool_calls: tuple[ToolCall, ...] = ()
@@ -124,7 +124,7 @@ class Span(FrozenModel):
     waited: tuple[int, ...] = ()
     """Steps that had to end first, so that a vote could tell whether it needed this one (`early_stop`)."""
     max_tokens: int | None = None
-    """The most output tokens that the plan allowed the step; None: as many as its worker may write."""
+    """The most output tokens that the plan allowed the step. None if it allowed as many as its worker may write."""
     status: SpanStatus
     """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
     when the time was up, or the caller went away."""
@@ -159,7 +159,7 @@ class Span(FrozenModel):
 
     @property
     def recorded(self) -> str | None:
-        """Which recorded response it is; None: the answer was made for this step."""
+        """Which recorded response it is. None if the answer was made for this step."""
         return None if self.reply is None else self.reply.recorded
 
     @property
@@ -228,12 +228,12 @@ class RoundTrace(FrozenModel):
 
     @property
     def error(self) -> PlanError | None:
-        """Why the plan could not be run; None: it could."""
+        """Why the plan could not be run, or None if it could."""
         return self.plan.decision if isinstance(self.plan.decision, PlanError) else None
 
     @property
     def error_kind(self) -> str | None:
-        """The kind of `error`; None: there is none."""
+        """The kind of `error`, or None if there is none."""
         return None if self.error is None else self.error.kind
 
     @property
@@ -265,10 +265,10 @@ class Outcome(FrozenModel):
     """Whether the answer was right, as a user said afterwards."""
 
     right: bool | None = None
-    """Whether the answer was right; None: there is only a note."""
+    """Whether the answer was right. None if there is only a note."""
     note: str = ""
     by: str | None = None
-    """Name of the key that the user's request had; None: no key was needed."""
+    """Name of the key that the user's request had. None if no key was needed."""
     at: str
     """The time in ISO 8601 and UTC."""
 
@@ -304,7 +304,7 @@ class Trace(FrozenModel):
     """The wall time in seconds, planning included."""
     versions: dict[str, str] = Field(default_factory=dict)
     owner: str | None = None
-    """Name of the key that the request used; None: no key was needed."""
+    """Name of the key that the request used. None if no key was needed."""
     user: str | None = None
     """The end user that the caller named."""
     metadata: dict[str, str] = Field(default_factory=dict)
@@ -325,7 +325,7 @@ class Trace(FrozenModel):
 
     @property
     def answer_state(self) -> ProviderState | None:
-        """What the provider of the worker that wrote the answer wants back with it; None: no worker wrote it."""
+        """What the provider of the worker that wrote the answer wants back with it, or None if no worker wrote it."""
         span = next((span for span in reversed(self.spans) if span.reply is not None), None)
         if span is None or span.reply is None or span.reply.text != self.answer:
             return None

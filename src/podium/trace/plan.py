@@ -34,12 +34,12 @@ class Plan:
     edited: bool = False
     """Whether a user changed the decision afterwards, so that `text` has another one."""
     reason: str | None = None
-    """One sentence: why the decision differs from the text; None: it does not."""
+    """One sentence: why the decision differs from the text. None if it does not."""
     accepted_step: tuple[int, int] | None = None
     """The (round, step), both from 0, whose response an acceptance takes as the answer. None: the latest response."""
     max_tokens: tuple[int | None, ...] = ()
-    """The most output tokens of each step, besides the limits of its worker; None: no further limit. Steps beyond its
-    end have none."""
+    """The most output tokens of each step, besides the limits of its worker. None for no further limit. Steps beyond
+    its end have none."""
     visible_responses: tuple[tuple[int, int], ...] = ()
     """(round, step) of each response of earlier rounds that the workflow's steps with "previous" or "all" see, in this
     order, without those that failed. Empty: they see the latest response alone."""

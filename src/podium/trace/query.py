@@ -74,8 +74,8 @@ class TracePage:
     traces: tuple[TraceSummary, ...]
     """The traces of the page, the newest first."""
     next: str | None
-    """Where the next page begins; None: this is the last. A page that is not the last may still have fewer traces than
-    were asked for, or none."""
+    """Where the next page begins. None if this is the last. A page that is not the last may still have fewer traces
+    than were asked for, or none."""
     total: int | None
     """Traces of all pages. Only the first page has it; None also if they are too many to count."""
     damaged: int = 0
@@ -117,7 +117,7 @@ _Columns = Any
 
 
 def driving_index(filters: TraceFilters) -> IndexedFilter | None:
-    """The filter whose index is read; None: the table itself is. All are in the order of the start."""
+    """The filter whose index is read. None if the table itself is. All are in the order of the start."""
     if filters.outcome not in (None, "none"):
         return "outcome"
     if filters.status not in (None, "ok"):
@@ -211,7 +211,7 @@ def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
-    """The summary in a row of `LISTED`; None: it is damaged."""
+    """The summary in a row of `LISTED`, or None if it is damaged."""
     id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
     try:
         at = datetime.fromtimestamp(started, UTC)

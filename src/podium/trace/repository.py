@@ -140,7 +140,7 @@ class TraceRepository:
         return there or connection.execute(statement.where(TRACES.c.id == id)).first()
 
     def beginning(self, prefix: str, owner: str | None = None) -> Trace | None:
-        """The trace with the id `prefix`, else the only one whose id begins with it; None: there is none.
+        """The trace with the id `prefix`, else the only one whose id begins with it, or None if there is none.
 
         Raises:
             UsageError: there are several, or it is damaged.
@@ -219,7 +219,7 @@ def _at(table: Table, places: Sequence[tuple[float, str]]) -> ColumnElement[bool
 
 
 def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """The start and the id of a trace, from a row that begins with id and start; None: there is no row."""
+    """The start and the id of a trace, from a row that begins with id and start, or None if there is no row."""
     if not rows:
         return None
     id_, started = rows[0][:2]

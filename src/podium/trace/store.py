@@ -55,7 +55,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def read_trace(path: Path, id_: str) -> Trace | None:
-    """The trace with exactly this id, from a file that another process may be writing; None: it is not there.
+    """The trace with exactly this id, from a file that another process may be writing, or None if it is not there.
 
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.

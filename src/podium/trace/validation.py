@@ -24,7 +24,7 @@ _FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "r
 
 
 def find_flaw(trace: Trace) -> str | None:
-    """The first flaw of the trace, in half a sentence that names the place; None: it has none."""
+    """The first flaw of the trace, in half a sentence that names the place, or None if it has none."""
     return next(_flaws(trace, 0), None)
 
 

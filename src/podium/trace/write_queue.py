@@ -87,7 +87,7 @@ class WriteQueue:
 
     @property
     def write_problem(self) -> str | None:
-        """A sentence that says why rows cannot be written now; None: they can."""
+        """A sentence that says why rows cannot be written now. None if they can."""
         error, waiting = self._error, len(self._waiting)
         return None if error is None else f"{error} Traces that wait for it: {waiting}."
 
@@ -228,7 +228,7 @@ class WriteQueue:
         return self._error if over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
 
     def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
-        """Write rows. Returns why they could not be written; None: they are."""
+        """Write rows. Returns None if they are written, or else why not."""
         try:
             self._write(rows)
         except StoreError as error:

@@ -233,7 +233,7 @@ def _request(
 
 
 def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
-    """A request whose pool offers all of these workers; None: none of the first draws under this name does."""
+    """A request whose pool offers all of these workers, or None if no pool of the first draws under this name does."""
     requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
     return next(
         (request for request in requests if set(workers) <= set(session.pool_of(request).names)), None

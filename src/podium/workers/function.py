@@ -166,7 +166,7 @@ def worker(
 
     Args:
         description: what the worker is good at; the planner reads this text.
-        price: dollars per million tokens; None: its answers cost nothing.
+        price: dollars per million tokens. Without it, its answers cost nothing.
         limits: concurrency, requests a minute, timeout, retries.
     """
     profile = Profile(name=name, description=description, skills=tuple(skills), price=price or Price())
@@ -240,7 +240,7 @@ def accepted_keywords(function: Function) -> tuple[str, ...]:
 
 
 def function_digest(function: Function) -> str | None:
-    """SHA-256 of the file that defines a function; None: it has no file."""
+    """SHA-256 of the file that defines a function, or None if it has no file."""
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)
     return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()

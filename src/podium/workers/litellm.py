@@ -51,7 +51,7 @@ class LiteLLMWorker:
     Args:
         spec: its settings; the price of its profile is the only one that counts.
         secrets: removed from its answers and errors.
-        key: passed to the library; None: the library looks for one in the environment.
+        key: passed to the library. Without it, the library looks for one in the environment.
     """
 
     traits = Traits(role="model")

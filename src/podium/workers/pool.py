@@ -132,7 +132,7 @@ class Pool:
         return self._by_name[name]
 
     def fallback(self, worker: Worker) -> Worker | None:
-        """The worker that takes over from `worker`; None: it names none, or a subset left that one out."""
+        """The worker that takes over from `worker`. None if it names none, or a subset left that one out."""
         return None if worker.fallback is None else self._by_name.get(worker.fallback)
 
     def subset(self, indices: Sequence[int]) -> Pool:

@@ -86,7 +86,7 @@ class Ratings(Settings):
     workers: Mapping[str, Mapping[str, Tally]]
     """Name of a worker, as in the pool -> cluster -> tally."""
     words: WordWeights | None = None
-    """Predicts accuracies from a question's words; None: they are those of its cluster."""
+    """Predicts accuracies from a question's words. Without it, its cluster's accuracies hold."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:

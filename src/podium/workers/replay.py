@@ -131,7 +131,7 @@ class ReplayWorker:
     def _conditioned(
         self, view: WorkerView, recorded: RecordedQuestion
     ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
-        """The step's context besides the question, and the responses to that; None: it shows the bare question."""
+        """The step's context besides the question, and the responses to that. None if it shows the bare question."""
         seen = context_shown(view, recorded.text)
         if seen is None:
             return None, self.responses(recorded.text)
@@ -169,7 +169,7 @@ class ReplayWorker:
 
 
 def context_shown(view: WorkerView, question: str) -> ShownContext | None:
-    """The context that a step shows besides the recorded question, as a recording keys it; None: it shows none.
+    """The context that a step shows besides the recorded question, as a recording keys it, or None if it shows none.
 
     In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
     """
@@ -195,7 +195,8 @@ def replays_conditioned(workers: Iterable[Worker]) -> bool:
 
 
 def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:
-    """A sentence that names the workers whose output tokens, and so costs, the recording lacks; None: no worker."""
+    """A sentence that names the workers whose output tokens, and so costs, the recording lacks, or None if it lacks
+    none."""
     names = [
         worker.profile.name
         for worker in workers
@@ -210,7 +211,7 @@ def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[
 
 
 def _length(response: RecordedResponse) -> int | None:
-    """Output tokens of the response; None: unknown, since the source has only its answer."""
+    """Output tokens of the response, or None if they are not known, since the source has only its answer."""
     if response.output_tokens is not None:
         return response.output_tokens
     if response.text in ("", f"<answer>{response.answer}</answer>"):

@@ -112,9 +112,9 @@ class OpenAISpec(ChatSpec):
     query: dict[str, str] = Field(default_factory=dict)
     """Query parameters that are added to the address, as in { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: no key is sent."""
+    """Name of the environment variable that holds the key. Without it, no key is sent."""
     key_header: str | None = None
-    """Header that carries the bare key, such as Azure's "api-key"; None: Authorization, with "Bearer KEY"."""
+    """Header that carries the bare key, such as Azure's "api-key". Default: Authorization, with "Bearer KEY"."""
     headers: dict[str, str] = Field(default_factory=dict)
     """Further headers, sent as they are; no secrets."""
     headers_env: dict[str, str] = Field(default_factory=dict)
@@ -122,7 +122,7 @@ class OpenAISpec(ChatSpec):
     sees: bool = False
     """Whether the model understands images; only then it gets them."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """Request key for `limits.max_tokens`; None: max_completion_tokens for api.openai.com, else max_tokens."""
+    """Request key for `limits.max_tokens`. Default: max_completion_tokens for api.openai.com, else max_tokens."""
 
     def to_profile(self, description: str = "") -> Profile:
         """The profile with what the model can do."""
@@ -263,7 +263,7 @@ class FunctionSpec(WorkerSpec):
     callable: str
     """The function, as in "package.module:function"."""
     path: Path | None = None
-    """Folder of its module, relative to the pool file's folder; None: it is installed."""
+    """Folder of its module, relative to the pool file's folder. Without it, the module is an installed one."""
     env: tuple[str, ...] = ()
     """Variables that it reads. They must be set, and their values are removed from its answers."""
     cache: bool = False
@@ -280,7 +280,7 @@ class LiteLLMSpec(ModelSpec):
     base_url: str | None = None
     """The address of the API. Without it, the provider's own."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key; None: litellm finds one by its own rules."""
+    """Name of the environment variable that holds the key. Without it, litellm finds one by its own rules."""
     env: tuple[str, ...] = ()
     """Variables that litellm reads by itself. They must be set, and their values are removed from its answers."""
 

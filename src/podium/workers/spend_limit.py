@@ -36,7 +36,7 @@ class SpendLimit(Protocol):
     """Dollars that many questions share; `podium.calls.spend_limits.SharedSpendLimit` is one."""
 
     refusal: str | None
-    """Why it last refused a call for good; None: it has refused none."""
+    """Why it last refused a call for good. None if it has refused none."""
 
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.

@@ -12,7 +12,8 @@ from podium.workers.base import Worker
 IsCertain = Callable[[str, Sequence[str | None]], bool]
 """Whether the responses that are still to come cannot change a tool's result.
 
-It is given the subtask, and the responses that the tool reads, in order; None: still to come; "": its step failed."""
+It is given the subtask, and the responses that the tool reads, in order: None for one that is still to come, "" if its
+step failed."""
 
 _SOMETHING = "Answer: something"
 """An answer that no response has given yet."""
@@ -33,7 +34,7 @@ class Traits:
     pays_for_own_calls: bool = False
     """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
-    """Tells whether a tool's result is certain before the tool has all responses; None: it needs all."""
+    """Tells whether a tool's result is certain before the tool has all responses. None if it needs all."""
 
 
 TOOL = Traits(role="tool", cost="nothing")
@@ -75,7 +76,7 @@ def next_turn(
     """Indices of the responses to get next; none if the result is certain.
 
     Args:
-        responses: what the vote will see; None: not there yet; "": its step failed.
+        responses: what the vote will see: None for one that is not there yet, "" if its step failed.
         order: indices of responses, the cheapest first.
     """
     if is_certain(subtask, responses):

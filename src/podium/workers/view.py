@@ -19,10 +19,10 @@ OWN_SUBTASK = "your subtask"
 """Label of the last block of a packed message. The next two are labels of blocks before it."""
 SUBTASK = "subtask"
 PREVIOUS_RESPONSE = "previous response"
-CHAT_QUESTION = "Question:\n"
-"""Begins the last message of the chat layout. The next two stand between its parts, and for the round before."""
-CHAT_SUBTASK = "\n\nYour subtask:\n"
-CHAT_PREVIOUS = "The answer of the round before"
+PLAIN_QUESTION = "Question:\n"
+"""Begins the last message of the plain layout. The next two stand between its parts, and for the round before."""
+PLAIN_SUBTASK = "\n\nYour subtask:\n"
+PLAIN_PREVIOUS = "The answer of the round before"
 _NUMBER = re.compile(r"^\d\. ")
 _END = "\n<<<end "
 _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}) response", re.ASCII)
@@ -33,11 +33,11 @@ class EarlierStep:
     """One earlier step that is shown."""
 
     position: int | None
-    """Position of the step, from 0; None: parsed from messages of the chat layout, which lack it."""
+    """Position of the step, from 0. None if it was parsed from messages of the plain layout, which lack it."""
     subtask: str
     response: str
     round: int | None = None
-    """The earlier round of the step, from 0; None: the same round, or messages of the chat layout."""
+    """The earlier round of the step, from 0. None for the same round, and for messages of the plain layout."""
 
     @property
     def label(self) -> str:
@@ -53,7 +53,7 @@ class WorkerView:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """In the order shown. In messages of the chat layout, turns of the chat history look like steps too."""
+    """In the order shown. In messages of the plain layout, turns of the chat history look like steps too."""
     previous: str | None = None
     """The final response of the previous round, if it is shown."""
 
@@ -81,7 +81,7 @@ def read_view(messages: Sequence[Message]) -> WorkerView:
     if last is None:
         return WorkerView(question="", subtask="")
     text = messages[last].content
-    view = _read_packed(text) or _read_chat(text, messages[:last])
+    view = _read_packed(text) or _read_plain(text, messages[:last])
     return view or WorkerView(question=text, subtask=text)
 
 
@@ -126,16 +126,16 @@ def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
         place = end + len(closing)
 
 
-def _read_chat(text: str, earlier: Sequence[Message]) -> WorkerView | None:
-    question, between, subtask = text.rpartition(CHAT_SUBTASK)
-    if not between or not question.startswith(CHAT_QUESTION):
+def _read_plain(text: str, earlier: Sequence[Message]) -> WorkerView | None:
+    question, between, subtask = text.rpartition(PLAIN_SUBTASK)
+    if not between or not question.startswith(PLAIN_QUESTION):
         return None
     shown: list[EarlierStep] = []
     previous = None
     for user, assistant in itertools.pairwise(earlier):
         if user.role == "user" and assistant.role == "assistant":
-            if user.content == CHAT_PREVIOUS:
+            if user.content == PLAIN_PREVIOUS:
                 previous = assistant.content
             else:
                 shown.append(EarlierStep(None, user.content, assistant.content))
-    return WorkerView(question[len(CHAT_QUESTION) :], subtask, tuple(shown), previous)
+    return WorkerView(question[len(PLAIN_QUESTION) :], subtask, tuple(shown), previous)

@@ -21,7 +21,8 @@ class StepReader:
         """Take in the next piece of the text.
 
         Returns:
-            The text with the complete steps alone, closed so that `parse` reads it; None: the piece completes no step.
+            The text with the complete steps alone, closed so that `parse` reads it; or None if the piece completes no
+            step.
         """
         start, complete = len(self._text), None
         self._text += piece

@@ -26,7 +26,7 @@ class Answer:
     """Reasoning tokens included. None: estimated from the text and the reasoning."""
     finish_reason: str = "stop"
     model: str | None = None
-    """The model name in the reply; None: the name in the request."""
+    """The model name in the reply. Default: the name in the request."""
     reasoning: str = ""
     """Text of the reply's `reasoning_content`, as vLLM and others have it."""
     reasoning_tokens: int = 0

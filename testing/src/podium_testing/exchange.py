@@ -50,14 +50,14 @@ class Received:
     """The kind of the rule's fault; "key", "model", "limit", "body" or "path" if the server refused without a rule;
     "down" if `down()` or the server's end cut the request. None: a good reply."""
     status: int | None
-    """HTTP status of the reply; None: no reply was begun."""
+    """HTTP status of the reply. None if no reply was begun."""
     input_tokens: int
     output_tokens: int
     """0 until the model has answered."""
     ended_at: float | None
     """None: still in flight."""
     gone_at: float | None
-    """When the client disconnected before the reply's end; None: it did not."""
+    """When the client disconnected before the reply's end. None if it did not."""
 
     @property
     def in_flight(self) -> bool:
@@ -71,7 +71,7 @@ class Received:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds from arrival to end; None: still in flight."""
+        """Seconds from arrival to end. None while it is in flight."""
         return None if self.ended_at is None else self.ended_at - self.at
 
     @property
@@ -225,7 +225,7 @@ class Exchange:
     async def begin(
         self, kind: str, *, length: int | None = None, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Send the headers of a reply that comes in pieces. `length`: their Content-Length; None: they have none."""
+        """Send the headers of a reply that comes in pieces. `length` is their Content-Length, if they have one."""
         response = web.StreamResponse(headers={"Content-Type": kind, **(headers or {})})
         response.content_length = length
         self.response = response

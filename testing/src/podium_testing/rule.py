@@ -30,7 +30,7 @@ class Rule(Settings):
     share: float = Field(default=1.0, ge=0, le=1)
     """The chance with which such a request gets the fault; drawn by the server's seed."""
     times: int | None = Field(default=None, ge=0)
-    """The most requests that get the fault; None: no limit."""
+    """The most requests that get the fault. None sets no limit."""
 
     def matches(self, exchange: Exchange) -> bool:
         """Whether the request is for this model and contains this text; `ActiveRules` checks the counts."""
@@ -53,7 +53,7 @@ class ActiveRules:
         self._draws = [Random(f"{seed}/rule/{place}") for place in range(len(self.rules))]
 
     def fault(self, exchange: Exchange) -> Fault | None:
-        """The fault that this request gets; None: a good reply. The request is counted."""
+        """The fault that this request gets, or None for a good reply. The request is counted."""
         for place, rule in enumerate(self.rules):
             if rule.matches(exchange) and self._gives(place, rule):
                 self._given[place] += 1

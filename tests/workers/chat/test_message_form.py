@@ -124,7 +124,7 @@ QWEN = """
 
 
 def render(template: str, messages: tuple[Message, ...]) -> str | None:
-    """The error of a template; None: it takes the messages."""
+    """The error of a template, or None if it takes the messages."""
 
     def raise_exception(said: str) -> None:
         raise TemplateError(said)

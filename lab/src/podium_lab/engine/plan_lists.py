@@ -43,7 +43,7 @@ class PlanLists:
         self._next, self._last = self._containing(_NEXT), self._containing(_LAST)
 
     def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
-        """The tokens that must not follow a completion's tokens so far, as ids; None: any may follow."""
+        """The tokens that must not follow a completion's tokens so far, as ids, or None if any may follow."""
         text = "".join(self._pieces[token] for token in tokens)
         steps = _STEPS.search(text)
         if steps is None:

@@ -213,7 +213,7 @@ def _draw_prompt(rng: Random) -> PromptSettings:
 
 
 def _stated_level(prompt: PromptSettings, shares: Shares) -> int | None:
-    """The level of cost sensitivity that a plan's thought repeats; None: no plan depends on it."""
+    """The level of cost sensitivity that a plan's thought repeats. None if no plan depends on it."""
     return prompt.cost_sensitivity if shares.saving else None
 
 

@@ -21,7 +21,7 @@ def ask(path: Path, reference: str | None, rng: Random) -> str:
     """A subtask that asks for the value of a path.
 
     Args:
-        reference: the words for the thing that the path begins at, such as "the result of step 0"; None: its name.
+        reference: the words for the thing that the path begins at, such as "the result of step 0". Default: its name.
     """
     words = named(path.thing, RELATIONS[path.relations[0]].field) if reference is None else reference
     for name in path.relations[:-1]:

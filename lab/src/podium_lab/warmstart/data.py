@@ -115,7 +115,7 @@ class DataSource(Protocol):
 
     @property
     def scope(self) -> TrainingScope | None:
-        """What the policy can conduct; None: its prompt style and its tokenizer decide."""
+        """What the policy can conduct. None if its prompt style and its tokenizer decide that."""
         ...
 
     @property

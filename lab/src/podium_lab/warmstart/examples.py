@@ -56,7 +56,7 @@ class TeamSource:
     synthetic: Callable[[Random], ExampleTeam]
     """Draws a synthetic team."""
     known: ExampleTeam | None = None
-    """The team of the other examples; None: all teams are synthetic."""
+    """The team of the other examples. None if all teams are synthetic."""
     synthetic_teams: float = 1.0
     """Share of the examples with a synthetic team."""
 

@@ -104,7 +104,7 @@ def _seen(asked: str, agent: int, turn: int) -> ShownContext:
 
 
 def _answer(text: str) -> str | None:
-    """What the last box holds, else what the last "answer is" names; None: neither is there."""
+    """What the last box holds, else what the last "answer is" names, or None if there is neither."""
     start = text.rfind("\\boxed{")
     depth = 0
     for place in range(start + 6 if start >= 0 else len(text), len(text)):

@@ -102,7 +102,8 @@ def _add(
 
 
 def extract_json_answer(full_text: str) -> str | None:
-    """The value of "answer" in a response that should be a JSON object, but may be faulty; None: it has none."""
+    """The value of "answer" in a response that should be a JSON object, but may be faulty, or None if it has no such
+    value."""
     for start in (place.start() for place in re.finditer(r"\{", full_text)):
         try:
             value, _ = json.JSONDecoder(strict=False).raw_decode(full_text, start)
@@ -134,7 +135,7 @@ def _bare(answer: str) -> str:
 
 
 def _value(bare: str) -> Fraction | None:
-    """The number in a text, written as a decimal, a fraction or a mixed number; None: the text is no number."""
+    """The number in a text, written as a decimal, a fraction or a mixed number, or None if the text is no number."""
     plain = re.sub(r"(?<=\d),(?=\d{3})", "", bare)
     mixed = _FRACTION.fullmatch(plain)
     try:

@@ -6,7 +6,8 @@ from podium.trace import RoundTrace, Trace
 
 
 def first_token_s(trace: Trace) -> float | None:
-    """Seconds from the question to the first token of its answer, with idle workers; None: the trace does not tell.
+    """Seconds from the question to the first token of its answer, with idle workers, or None if the trace does not
+    tell.
 
     Planning and earlier rounds come first, then the chain of steps that the answering step waits for. If the planner
     accepted the answer in a further round, the user gets it whole when the planner has decided.

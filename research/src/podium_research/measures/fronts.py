@@ -69,7 +69,7 @@ def price_of_accuracy(
     accuracy_PQ: Floats, cost_PQ: Floats, best_single: tuple[Floats, Floats]
 ) -> PriceShare | None:
     """What the front of P planners on Q questions costs at the best single worker's accuracy, with an interval from a
-    bootstrap over questions; None: that worker costs nothing.
+    bootstrap over questions, or None if that worker costs nothing.
 
     Args:
         accuracy_PQ, cost_PQ: share of right answers and dollars of each planner on each question.

@@ -24,7 +24,7 @@ class Influence(FrozenModel):
     right_before: int
     """Answers that were right without the adversary."""
     lost: Interval | None
-    """The share of them that are wrong with it; None: none was right."""
+    """The share of them that are wrong with it. None if none was right."""
     gained: float | None
     """The share of answers that were wrong without it, and are right with it: chance, or a plan that profits from being
     contradicted. None: none was wrong."""

@@ -22,7 +22,7 @@ class Robustness(FrozenModel):
     paraphrased: float
     """Accuracy on the paraphrases of these questions."""
     change: Interval | None
-    """Accuracy on paraphrases minus accuracy on originals, paired; None: one pair."""
+    """Accuracy on paraphrases minus accuracy on originals, paired. None if there is one pair."""
     same_verdict: float
     """The share of answers that are right on both or wrong on both. Two wrong answers may differ."""
     same_plan: float | None
@@ -31,7 +31,7 @@ class Robustness(FrozenModel):
 
 
 def measure_robustness(evaluation: Evaluation, paraphrases: Mapping[str, str]) -> Robustness | None:
-    """The robustness of one planner; None: no pair of which both answers were graded.
+    """The robustness of one planner, or None if no pair has two graded answers.
 
     Args:
         paraphrases: from a paraphrase's task id to that of the original question. An original may have several.
@@ -72,7 +72,7 @@ def measure_robustness(evaluation: Evaluation, paraphrases: Mapping[str, str]) -
 
 
 def _shape(rollout: Rollout) -> tuple[str, ...] | None:
-    """Workers and access lists of the first plan; None: there is no plan."""
+    """Workers and access lists of the first plan, or None if there is no plan."""
     workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
     if workflow is None:
         return None

@@ -124,7 +124,7 @@ def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = 
 
 
 def rank_correlation(first: Floats, second: Floats) -> float | None:
-    """Spearman's rho, with the mean rank for equal values; None: all values of one side are equal."""
+    """Spearman's rho, with the mean rank for equal values. None if all values of one side are equal."""
     ranks = np.stack([_ranks(first), _ranks(second)])
     ranks -= ranks.mean(axis=1, keepdims=True)
     spread = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))

@@ -155,7 +155,7 @@ class Magentic:
 
 
 def _read(response: str | None, members: Sequence[str]) -> ProgressLedger | None:
-    """The ledger in a response; None: there is none, or it names no worker although the work goes on."""
+    """The ledger in a response. None if there is none, or it names no worker although the work goes on."""
     written = first_json_object(response)
     if written is None:
         return None

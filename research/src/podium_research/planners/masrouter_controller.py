@@ -249,7 +249,7 @@ class ControllerTraining:
     Args:
         start: the controller that is trained.
         texts: Q questions.
-        kinds: the kind of each, out of those of `start`; None: all are of the first kind.
+        kinds: the kind of each, out of `start`'s kinds. Without it, all are of the first kind.
         rate: the step size.
     """
 
@@ -283,7 +283,7 @@ class ControllerTraining:
         return [self._start.team(sample.draws) for sample in self._asked]
 
     def tell(self, utilities: Sequence[float | None]) -> None:
-        """Learn from the utilities of the teams that `ask` returned last; None: the team could not be tried."""
+        """Learn from the utilities of the teams that `ask` returned last, each None if the team could not be tried."""
         utility_of = [
             (sample, utility)
             for sample, utility in zip(self._asked, utilities, strict=True)

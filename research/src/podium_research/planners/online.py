@@ -47,7 +47,7 @@ class _Evidence:
     words: Floats
     """[64]: of the question."""
     kind: str | None
-    """The question's cluster; None: its worker had no rating."""
+    """The question's cluster. None if its worker had no rating."""
     worker: str
     surprise: float
     """Its score minus the expected one."""
@@ -64,7 +64,7 @@ class OnlineRouter:
     Args:
         per_usd: the score that a dollar has to buy.
         samples: whether it draws each prediction (Thompson sampling) instead of adding a bonus (LinUCB).
-        workers: the names to choose from; None: all that the above says.
+        workers: the names to choose from. Default: all that the above says.
     """
 
     replayed_outcomes = 200

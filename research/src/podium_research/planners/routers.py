@@ -53,7 +53,7 @@ def learn_router(
     Args:
         texts: Q questions.
         score_QW: the score of each worker's answer to each question, in [0, 1].
-        vectors: an encoder; None: hashed n-grams.
+        vectors: an encoder. Default: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict a score.
 
     Raises:

@@ -70,7 +70,7 @@ class Head(FrozenModel):
 
         Args:
             text: the question with all responses so far.
-            last: the role of the turn before; None: there was none.
+            last: the role of the turn before, or None if there was none.
         """
         logits = np.asarray(self.weights) @ features_of(text, last)
         count = len(self.workers)

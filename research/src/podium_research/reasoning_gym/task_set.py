@@ -56,7 +56,8 @@ class ReasoningGym(TaskSetSpec):
     generators: Literal["all"] | tuple[str, ...] = "all"
     """The library's names of the generators, as in `["sudoku", "countdown"]`, or all."""
     level: int | None = Field(default=None, ge=0)
-    """The level of each generator's curriculum, at most its highest; None: the library's default settings."""
+    """The level of each generator's curriculum, at most its highest. Without it, the library's default settings
+    hold."""
     config: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Further settings by generator, as in `config.sudoku.min_empty = 40`; they replace those of the level."""
     size: int = Field(default=10, ge=1)

@@ -193,7 +193,7 @@ class _Writer:
     seed: str
 
     async def propose(self, prompt: str, archive: Container[Workflow], number: int) -> Workflow | None:
-        """A workflow that is not in the archive; None: the model wrote none in three tries."""
+        """A workflow that is not in the archive, or None if the model wrote none in three tries."""
         history: tuple[Message, ...] = ()
         text = prompt
         for attempt in range(_MAX_TRIES):

@@ -61,7 +61,7 @@ class HubSet(TaskSetSpec):
 
     @abstractmethod
     def record_to_sample(self, values: Mapping[str, Any]) -> Sample | None:
-        """The sample in a row; None: the row is left out. Raises ValueError or KeyError if the row is broken."""
+        """The sample in a row, or None if the row is left out. Raises ValueError or KeyError if the row is broken."""
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -184,7 +184,7 @@ def _files(release: str) -> tuple[str, ...]:
 
 
 def _function(metadata: str) -> str | None:
-    """The name of the function under test; None: the whole program is tested."""
+    """The name of the function under test. None if the whole program is tested."""
     fields = json.loads(metadata)
     name = fields.get("func_name") if isinstance(fields, dict) else fields
     if name is not None and not isinstance(name, str):

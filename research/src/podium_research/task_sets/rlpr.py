@@ -43,7 +43,7 @@ class RLPR(HubSet):
     licence: ClassVar[str] = "CC-BY-NC-4.0"
     set: Literal["rlpr"] = "rlpr"
     judge: Judge | None = None
-    """The judge that grades; None: rules grade."""
+    """The judge that grades. Without it, rules grade."""
 
     def source_of(self, split: str) -> str:
         return "openbmb/RLPR-Evaluation" if split == "test" else self.source

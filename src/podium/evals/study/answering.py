@@ -43,7 +43,7 @@ async def ask_workers(
 
     Args:
         reached: how many questions the budget is likely to reach; a fifth of these is repeated.
-        budget_usd: the most dollars of this start; None: no limit but that of the dispatcher's spend limits.
+        budget_usd: the most dollars of this start. Without it, the dispatcher's spend limits alone hold.
 
     Raises:
         UsageError: no worker answered anything.

@@ -182,7 +182,7 @@ def choose(
     Args:
         weights: kind -> its weight, at least 1.
         budget_usd: the dollars of which chosen candidates take what their tests cost.
-        most: the most workers; None: no limit.
+        most: the most workers, or None for any number.
     """
     costs = [candidate.cost_usd for candidate in tested if candidate.cost_usd > 0 and candidate.passed]
     lowest, highest = (1 / max(costs), sum(weights.values()) / min(costs)) if costs else (1.0, 1.0)

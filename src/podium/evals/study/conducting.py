@@ -122,7 +122,7 @@ class ConductorStudy:
 
         Args:
             count: how many questions the pool's Conductor gets; 0: it is not run.
-            checkpoint: the trained Conductor, which gets all questions; None: there is none.
+            checkpoint: the trained Conductor, which gets all questions, or None if there is none.
 
         Raises:
             UsageError: the checkpoint cannot be opened, or must not conduct this pool.

@@ -29,7 +29,7 @@ class MethodResult:
     cost_Q: Floats
     """Its dollars on each question; NaN: not measured there."""
     chosen: FittedMethod | None
-    """Its choice on all questions, which can be served; None: it serves itself, as a Conductor does."""
+    """Its choice on all questions, which can be served. None if it serves itself, as a Conductor does."""
     is_team: bool = True
     is_cost_capped: bool = False
     """Whether the method is limited to a low price, as `Method` says."""

@@ -57,13 +57,13 @@ class StudyRow(FrozenModel):
     choice: str
     """What the method chose on all questions, in words."""
     planner: str | None
-    """The name of its planner; None: a Conductor."""
+    """The name of its planner. None for a Conductor."""
     is_team: bool
     questions: int
     accuracy: Interval
     cost_usd: float
     difference: Interval | None
-    """Its accuracy minus that of the best single worker, on the same questions; None: it is this worker, or there is
+    """Its accuracy minus that of the best single worker, on the same questions. None if it is this worker, or there is
     one question."""
     verdict: Verdict
     more_questions: int = 0
@@ -94,7 +94,7 @@ class StudyDecision(FrozenModel):
     """The number of the recommended row: what is better for certain, else what is as good and cheaper, else the best
     single worker."""
     cheaper: int | None
-    """The number of the cheapest row that is as good as the best single worker; None: there is none."""
+    """The number of the cheapest row that is as good as the best single worker. None if there is none."""
 
     @property
     def reference(self) -> StudyRow:

@@ -71,7 +71,8 @@ class Method:
 
     name: str
     choose: Callable[[Answers], FittedMethod | None]
-    """Makes the choices on these answers; None: there is nothing to choose from, for example no third worker."""
+    """Makes the choices on these answers, or returns None if there is nothing to choose from, as without a third
+    worker."""
     is_team: bool = True
     """Whether more than one worker may be called for it."""
     is_cost_capped: bool = False

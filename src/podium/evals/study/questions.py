@@ -84,8 +84,8 @@ def load_study_questions(
     """The questions of a task set or a table. A table may lack the column `answer`, and then no right answer is known.
 
     Args:
-        split: this split alone; None: all splits together, since a study divides the questions itself.
-        size: at most this many; None: all.
+        split: this split alone. Without it, all splits together, since a study divides the questions itself.
+        size: at most this many. Without it, all.
 
     Raises:
         ConfigError: there is no such set or split, or it has no questions.

@@ -33,7 +33,7 @@ class ServingFiles:
         pool_name: the file with the workers of the user's team, or the name of a shipped team.
         pool: the workers themselves.
         ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
-        checkpoint: the trained Conductor that the study ran; None: none.
+        checkpoint: the trained Conductor that the study ran, or None.
     """
 
     folder: Path
@@ -87,7 +87,7 @@ def write_workers(
     The ratings are written first, so a file never names ratings that are not there.
 
     Args:
-        kept: names of the workers; None: all.
+        kept: names of the workers. Without it, all.
         votes: whether a voting worker is added, if there is none.
         prefix: of the name of the ratings.
     """

@@ -55,7 +55,7 @@ class StudyCost:
     conductor_reason: str
     """Why Conductors are left out; empty: they are not."""
     seconds: float | None
-    """How long it takes; None: some worker does not say how long its calls take."""
+    """How long it takes. None if some worker does not say how long its calls take."""
     paid: bool
     """Whether anything costs money: `workers_paid`, or a paid model conducts."""
     workers_paid: bool

@@ -36,7 +36,7 @@ class AskingProgress:
     errors: dict[str, str] = field(default_factory=dict)
     """Why the latest failed call of each worker failed."""
     refusal: str | None = None
-    """Why no more calls are made; None: all calls were made."""
+    """Why no more calls are made. None if all calls were made."""
 
 
 def failure_of(trace: Trace) -> str:
@@ -49,7 +49,7 @@ class StartLimit:
     """The calls and the seconds of one start, as a spend limit (`SpendLimit`). Each try of a worker or judge is a call.
 
     Args:
-        calls, seconds: the most; None: no limit.
+        calls, seconds: the most, or None for no limit.
     """
 
     def __init__(self, calls: int | None, seconds: float | None) -> None:

@@ -89,7 +89,7 @@ async def _checked(
     """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
 
     Args:
-        inputs_by_pool: by the pool that a row names; None: that of the table.
+        inputs_by_pool: by the pool that a row names, with None for that of the table.
     """
     answers = {}
     table, problems = inputs_by_pool[None].table, list[str]()
@@ -208,7 +208,7 @@ def _pays(inputs: ComparisonInputs, entry: PlannerEntry) -> bool:
 
 
 def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: PlannerEntry) -> str | None:
-    """Why a planner cannot have a control here, in a sentence; None: it can."""
+    """Why a planner cannot have a control here, in a sentence, or None if it can."""
     named = f"The control {control.name} of {entry.row}"
     if inputs.drawn is not None and control.needs & {"best worker", "plans"}:
         return f"{named} needs the same workers for every question, and here they are drawn; leave it out."

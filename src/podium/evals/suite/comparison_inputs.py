@@ -39,7 +39,7 @@ class ComparisonInputs:
     team: TeamSettings
     """The settings of the pool's team, whose Conductor plans where an entry names none."""
     drawn: PoolSampler | None = None
-    """Draws the pool of each question; None: all workers answer every question."""
+    """Draws the pool of each question. Without it, all workers answer every question."""
 
     @classmethod
     def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
@@ -152,7 +152,7 @@ def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
 
 
 def untrained_of(entry: PlannerEntry) -> PlannerEntry | None:
-    """The planner before training; None: it is not known."""
+    """The planner before training, or None if it is not known."""
     if entry.planner != "conductor" or entry.untrained is None:
         return None
     return PlannerEntry(conductor=ConductorSettings(checkpoint=entry.untrained))

@@ -70,7 +70,7 @@ async def run_jobs(
         jobs: one, or those of several workers alone on the same questions. They are asked question by question; without
             a budget, models that share a machine are asked one after the other, since it would have to load them anew.
         results: of the run.
-        dispatcher: has the response cache and spend limits, for workers that cost money; None: there are none.
+        dispatcher: has the response cache and spend limits, for workers that cost money. None if there are none.
         open_inputs: as in `check_suite`.
 
     Raises:
@@ -255,8 +255,8 @@ class _JobRun:
         """What answers some of the questions.
 
         Args:
-            key: of the file that keeps the answers; None: the caller keeps them.
-            repeats: answers to each question; None: as many as the suite says.
+            key: names the file that keeps the answers. Without it, the caller keeps them.
+            repeats: how many answers to each question. Without it, as many as the suite says.
         """
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(

@@ -167,7 +167,7 @@ class SuiteTable(FrozenModel):
 
     table: TableSettings
     looks_file: str | None
-    """The file in which looks at the split are counted; None: looks at train are not."""
+    """The file in which looks at the split are counted. None for train, whose looks are not counted."""
     notes: tuple[str, ...] = ()
     """Which questions are left out."""
     conditioned: bool = False
@@ -260,7 +260,7 @@ class SuiteJob(FrozenModel):
 
     @property
     def worker(self) -> str | None:
-        """The worker that answers alone; None: another planner."""
+        """The worker that answers alone. None for another planner."""
         kind, _, name = self.entry.planner.partition(":")
         return name if kind == "single" else None
 

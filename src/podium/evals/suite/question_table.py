@@ -36,7 +36,7 @@ class QuestionTable(ComparisonInputs):
     judged: bool = True
     """Whether each answer can have a verdict. An answer without one is then asked for again."""
     rated: Callable[[Task], Pool] | None = None
-    """The workers of a question with their ratings; None: `pool` answers every question."""
+    """The workers of a question with their ratings. Without it, `pool` answers every question."""
     concurrency: int = 16
     """The most calls at once."""
     seed: int = 0

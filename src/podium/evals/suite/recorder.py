@@ -85,7 +85,7 @@ def _question(task: Task, split: str) -> RecordedQuestion:
 
 
 def _response(worker: str, answer: Rollout) -> RecordedResponse | None:
-    """The worker's response; None: it gave none."""
+    """The worker's response, or None if it gave none."""
     span = next(iter(answer.trace.spans), None)
     if span is None or span.response is None:
         return None

@@ -44,7 +44,7 @@ class PoolEntry(Settings):
     draw: PoolSampling | None = None
     """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
     degradation: WorkerDegradation | None = None
-    """A worker that turns bad; None: all stay as they are."""
+    """A worker that turns bad. Without it, all stay as they are."""
     label: str = ""
     """What tables call it. Default: its name; two pools of the same workers need labels."""
 
@@ -70,7 +70,7 @@ class PlannerEntry(PlannerSettings):
     """
 
     conductor: ConductorSettings | None = None
-    """Which Conductor plans; None: that of the pool."""
+    """Which Conductor plans. Default: that of the pool."""
     label: str = ""
     """Its row's label. Default: its name; for a Conductor also the checkpoint."""
     controls: tuple[str, ...] | Literal["all"] = ()
@@ -89,8 +89,8 @@ class PlannerEntry(PlannerSettings):
     tasks: tuple[str, ...] = ()
     """The task sets, by name, on which it is evaluated; empty: all."""
     seeds: int | None = Field(default=None, ge=1)
-    """It is evaluated with so many of the suite's first seeds; None: with all. For a row that no training made, where
-    each seed has the same questions."""
+    """It is evaluated with so many of the suite's first seeds; by default, with all. For a row that no training made,
+    where each seed has the same questions."""
 
     @field_validator("controls")
     @classmethod

@@ -99,7 +99,7 @@ def import_from_traces(
 
 
 def _why_left_out(span: Span, *, bare: bool) -> str | None:
-    """Why a step's response is left out; None: it is imported."""
+    """Why a step's response is left out, or None if it is imported."""
     if span.recorded is not None:
         return "responses that were recorded ones already"
     if span.cached:

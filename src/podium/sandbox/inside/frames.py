@@ -40,7 +40,7 @@ def write(file: int, body: bytes) -> None:
 
 
 def read(file: int) -> bytes | None:
-    """Read a frame; None: the other side has closed the pipe."""
+    """Read a frame. Returns None if the other side has closed the pipe."""
     head = _exactly(file, HEAD)
     return None if head is None else _exactly(file, int.from_bytes(head, "big"))
 

@@ -63,7 +63,7 @@ def pack(value: Any, refer: Refer | None = None) -> Any:
     """A value as JSON can hold it.
 
     Args:
-        refer: called for objects that are not plain, which are then sent as an `ObjectReference`; None: they are
+        refer: called for objects that are not plain, which are then sent as an `ObjectReference`. Without it, they are
             refused.
 
     Raises:

@@ -36,7 +36,7 @@ class Child:
         Args:
             task: what it does; the process ends when this returns or raises.
             standard: whether messages use its standard input and output, and not `TO` and `FROM`.
-            user: id of the user that it runs as; None: the supervisor's own user.
+            user: id of the user that it runs as, or None for the supervisor's own user.
         """
         inward, self.sink = _pipe()
         self.source, outward = _pipe()
@@ -151,7 +151,7 @@ class ProcessGroup:
         self._ended: dict[int, int] = {}
 
     def ended(self, pid: int) -> int | None:
-        """How a process ended: its exit status, or minus the signal that killed it; None: it runs."""
+        """How a process ended: its exit status, or minus the signal that killed it; or None while it runs."""
         while pid not in self._ended and self._reap(os.WNOHANG):
             pass
         return self._ended.get(pid)

@@ -189,7 +189,7 @@ class MessagesBody(Body):
 
     @property
     def thinking(self) -> dict[str, Any] | None:
-        """The settings of the thinking blocks that the caller requested; None: it requested none."""
+        """The settings of the thinking blocks that the caller requested, or None if it requested none."""
         wanted = (self.model_extra or {}).get("thinking")
         enabled = isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
         return wanted if enabled else None

@@ -108,7 +108,7 @@ class MessageWriter(ReplyWriter):
         self._names = names
         self._index = -1
         self._open: str | None = None
-        """The type of the open content block; None: no block is open."""
+        """The type of the open content block. None if no block is open."""
 
     def whole(self, answers: Mapping[int, ServedAnswer], failed: Sequence[ServedAnswer]) -> dict[str, Any]:
         del failed

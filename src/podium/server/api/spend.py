@@ -85,7 +85,7 @@ def _budget(key: str | None, period: str, limit: float, spent: float, reserved: 
     """A budget now.
 
     Args:
-        key: the key's name; None: the server's own.
+        key: the key's name, or None for the server's own.
         period: "day" or "month" (UTC), or "ever".
         limit, spent, reserved: dollars. What a killed process had reserved stays so.
     """

@@ -19,19 +19,19 @@ class Caller:
     """The sender of a request, and the rights of its key."""
 
     name: str | None = None
-    """The key's name; None: no key is needed."""
+    """The key's name. None if no key is needed."""
     admin: bool = False
     """Whether it sees the traces of all keys."""
     allow: tuple[str, ...] | None = None
-    """Workers that it may use; None: all."""
+    """Workers that it may use. None allows all."""
     deny: tuple[str, ...] = ()
     """Workers that it may not use."""
     id: str | None = None
     """The public beginning of the key, unique to it."""
     rpm: int | None = None
-    """Requests that it may make in any 60 seconds; None: unlimited."""
+    """Requests that it may make in any 60 seconds. None sets no limit."""
     allowance: KeyAllowance | None = None
-    """Dollars that it may spend; None: unlimited."""
+    """Dollars that it may spend. None sets no limit."""
 
     def allowed(self, names: Sequence[str]) -> tuple[str, ...]:
         """The workers among `names` that this key may use, in order."""
@@ -41,7 +41,7 @@ class Caller:
 
     @property
     def visible_owner(self) -> str | None:
-        """The owner whose traces it may see; None: all owners."""
+        """The owner whose traces it may see, or None for all owners."""
         return None if self.admin else self.name or ""
 
 

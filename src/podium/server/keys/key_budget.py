@@ -39,9 +39,9 @@ class KeyBudget:
         assert caller.id is not None
         assert caller.allowance is not None
         self.refusal: str | None = None
-        """Why the budget last refused a call for good; None: it has refused none."""
+        """Why the budget last refused a call for good. None if it has refused none."""
         self.refreshed_s: float | None = None
-        """When the register was last read, on the event loop's clock; None: never."""
+        """When the register was last read, on the event loop's clock. None if never."""
         self._register = register
         self._key = caller.id
         self._name = caller.name
@@ -138,7 +138,7 @@ class KeyBudget:
 
     @property
     def spent_message(self) -> str | None:
-        """A sentence that the budget is spent; None: something is left, as far as this replica knows."""
+        """A sentence that the budget is spent. None if something is left, as far as this replica knows."""
         spent, limit = self._spending.spent + self._paid, self._allowance.nano
         if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None

@@ -94,7 +94,8 @@ class Keys:
         return stored.caller
 
     async def find(self, id: str) -> Caller | None:
-        """The caller of a key by the key's id, for a question that goes on without its request; None: it was removed.
+        """The caller of a key by the key's id, for a question that goes on without its request, or None if the key was
+        removed.
 
         Raises:
             StoreError: the keys cannot be read.
@@ -130,7 +131,7 @@ class Keys:
                 await key_budget.refresh()
 
     def spend_limit(self, caller: Caller) -> KeyBudget | None:
-        """The budget that a question of this caller is charged to; None: unlimited.
+        """The budget that a question of this caller is charged to, or None if it has no limit.
 
         A question is charged to the day or month in which it begins.
 
@@ -198,7 +199,7 @@ def open_register(
     """Open the keys that belong to a store of traces: in the same database, or in a file in the same folder.
 
     Args:
-        store: the store of traces: an SQLite file, or an address like "postgresql://user@host/database"; None:
+        store: the store of traces: an SQLite file, or an address like "postgresql://user@host/database". Default:
             the default place.
         create: whether a missing file of keys is created.
 

@@ -52,7 +52,7 @@ def stream_response(
 
     Args:
         after: the number of the last event that the client has.
-        seconds: when the stream ends at the latest; None: with the response.
+        seconds: when the stream ends at the latest. Without it, the stream ends with the response.
     """
 
     async def produce(write: Write) -> None:

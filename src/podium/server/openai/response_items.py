@@ -186,7 +186,7 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
 
 
 async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:
-    """A response in the background while it is being made; None: there is none."""
+    """A response in the background while it is being made, or None if there is none."""
     match = _ID.fullmatch(response_id)
     if match is None:
         return None

@@ -61,7 +61,8 @@ class EchoedFields(BaseModel):
 
     @staticmethod
     def read(trace: Trace) -> EchoedFields | None:
-        """The fields in a trace's metadata; None: it is no response in the background, whatever a client put there."""
+        """The fields in a trace's metadata, or None if it is no response in the background, whatever a client put
+        there."""
         try:
             return EchoedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
         except ValidationError:

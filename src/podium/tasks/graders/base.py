@@ -19,7 +19,7 @@ class GraderSettings(Settings):
     """Base of all graders; frozen, so that equal settings grade alike."""
 
     def gold_problem(self, gold: str) -> str | None:
-        """Why this gold answer cannot be used, in half a sentence; None: it can."""
+        """Why this gold answer cannot be used, in half a sentence, or None if it can."""
         return None if gold.strip() else "the gold answer is empty"
 
     def for_question(self, question: str) -> Self:

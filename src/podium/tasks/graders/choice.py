@@ -122,7 +122,7 @@ class _Claim:
 
 
 def _key(gold: str) -> _Key | None:
-    """The letter and options of a gold answer; None: it cannot be used."""
+    """The letter and options of a gold answer, or None if it cannot be used."""
     try:
         said: Any = json.loads(gold)
     except (ValueError, RecursionError):
@@ -172,7 +172,7 @@ def _definite(text: str, key: _Key | None) -> _Claim:
 
 
 def _tentative(text: str, key: _Key | None) -> _Claim | None:
-    """The claim at the beginning of a text; None: the text begins with something else."""
+    """The claim at the beginning of a text, or None if the text begins with something else."""
     said, _, behind = text.strip().partition("\n")
     alone = _ALONE.fullmatch(said)
     begun = alone or _LETTER.match(said)

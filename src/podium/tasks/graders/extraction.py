@@ -94,7 +94,8 @@ _SENTENCE_BREAK = re.compile(r"[.!?]\s")
 
 
 def extract(response: str, place: AnswerPlace) -> str | None:
-    """Find the answer at a place, without outer space; None: there is none, or it is empty. Thoughts do not count."""
+    """Find the answer at a place, without outer space. Returns None if it is empty or missing. Thoughts do not
+    count."""
     response = without_thoughts(response)
     answer: str | None
     match place:
@@ -129,7 +130,7 @@ def after_hashes(response: str) -> str | None:
 
 
 def stated_answer(text: str) -> str | None:
-    """The stated answer as it is written, without the frame of boxes; None: there is none."""
+    """The stated answer as it is written, without the frame of boxes, or None if there is none."""
     response = text.strip()
     places = [place for look in (last_boxes, _tag, _member, _final) if (place := look(response))]
     if places:

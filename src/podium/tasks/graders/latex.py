@@ -187,7 +187,7 @@ class _Part(NamedTuple):
 
 
 def expression(statement: str) -> Expression | None:
-    """The mathematics or the words of a statement; None: it has neither, or leaves open which value is meant."""
+    """The mathematics or the words of a statement. None if it has neither, or leaves open which value is meant."""
     if len(statement) > _MAX_STATEMENT_CHARS:
         return None
     alone = _TEXT.fullmatch(statement.strip(" $.\n"))

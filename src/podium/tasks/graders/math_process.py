@@ -54,7 +54,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 def _within(seconds: float, question: dict[str, Any]) -> bool | None:
-    """Compare within the limits; None: they were exceeded, or the comparison failed."""
+    """Compare within the limits. Returns None if they were exceeded, or the comparison failed."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     last = math.ceil(used.ru_utime + used.ru_stime + seconds) + 2
     resource.setrlimit(resource.RLIMIT_CPU, (last, resource.getrlimit(resource.RLIMIT_CPU)[1]))

@@ -66,7 +66,7 @@ class Normalised(PureGrader):
     accents: bool = False
     """Whether accents of letters count."""
     separator: str | None = None
-    """What separates accepted answers in the gold one, such as "|"; None: it is one answer."""
+    """What separates accepted answers in the gold one, such as "|". Without it, the gold answer is one answer."""
 
     def gold_problem(self, gold: str) -> str | None:
         accepted = self._accepted(gold)
@@ -168,7 +168,7 @@ def _item(text: str) -> str | Decimal | None:
 
 
 def _json_list(text: str) -> list[str] | None:
-    """The texts and numbers of a JSON list; None: the text is none."""
+    """The texts and numbers of a JSON list, or None if the text is no such list."""
     if not text.lstrip().startswith("["):
         return None
     try:

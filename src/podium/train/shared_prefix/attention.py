@@ -113,7 +113,7 @@ def attend_shared(
     """Attention of queries to P shared and up to T own positions. Gradients flow to all five tensors.
 
     Args:
-        prompt_bias_B1P: 0 where a prompt has a token and -inf where it is padding; None: no padding.
+        prompt_bias_B1P: 0 where a prompt has a token and -inf where it is padding. None if there is no padding.
         causal_MT: 0 where a query may attend to a position of its own row, -inf elsewhere.
 
     Returns:

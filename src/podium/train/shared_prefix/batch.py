@@ -49,12 +49,12 @@ class Group:
     advantages: tuple[float | None, ...]
     """The advantage of each completion. One whose advantage is None is left out."""
     prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
-    """The end of each completion's prompt, which the other prompts do not share; None: all prompts are equal."""
+    """The end of each completion's prompt, which the other prompts do not share. None if all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
-    """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`); None: all."""
+    """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`). None for all."""
 
     old_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Log-probabilities of each completion's tokens under the policy that sampled them; None: the policy that is
+    """Log-probabilities of each completion's tokens under the policy that sampled them. None if the policy that is
     trained sampled them."""
     reference_logprobs: tuple[tuple[float, ...], ...] | None = None
     """Log-probabilities of these tokens under the policy that training started from. None without a KL term."""

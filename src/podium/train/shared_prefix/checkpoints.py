@@ -165,7 +165,7 @@ class Checkpoints:
         """How the policy is prompted in this run."""
 
     def latest(self) -> Path | None:
-        """The newest checkpoint that was written completely; None: there is none."""
+        """The newest checkpoint that was written completely, or None if there is none."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
     def save(self, model: PolicyModel, optimizer: torch.optim.Optimizer, iterations: int) -> Path:

@@ -71,7 +71,7 @@ def sample(
         eos_token_ids: ids of the tokens that end a completion.
         seed: seeds the random numbers.
         greedy: whether the most likely token is taken, and not drawn.
-        guide: names the tokens that must not be drawn; None: every token may be drawn.
+        guide: names the tokens that must not be drawn. Without it, every token may be drawn.
         on_end: called with the numbers of the prompt and of the row, and the row's tokens, as soon as the row ends.
 
     Returns:

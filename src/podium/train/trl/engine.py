@@ -350,7 +350,7 @@ def step_of(checkpoint: Path) -> int:
 
 
 def lora_config(settings: TrainSettings) -> Any:
-    """peft's LoraConfig; None: all weights are trained.
+    """peft's LoraConfig, or None if all weights are trained.
 
     Raises:
         ConfigError: peft is not installed, or refuses an argument.
@@ -366,7 +366,7 @@ def lora_config(settings: TrainSettings) -> Any:
 
 
 def quantization(settings: TrainSettings) -> Any:
-    """transformers' BitsAndBytesConfig; None: weights are loaded as they are.
+    """transformers' BitsAndBytesConfig, or None if weights are loaded as they are.
 
     Raises:
         ConfigError: bitsandbytes is not installed, or refuses an argument.

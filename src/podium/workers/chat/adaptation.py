@@ -34,7 +34,7 @@ class Adaptation:
     conflicts: frozenset[tuple[str, str]] = frozenset()
     """Pairs of keys: where a request has both, the first is not sent."""
     limit_key: str | None = None
-    """The key for the most tokens of a reply; None: as the client has it."""
+    """The key for the most tokens of a reply. None keeps the client's own."""
     form: MessageForm = field(default_factory=MessageForm)
     context_tokens: int | None = None
     """The most tokens of the server's context."""
@@ -58,7 +58,7 @@ class Adaptation:
         """The body without what the endpoint does not take.
 
         Args:
-            room: tokens that are left for the reply in the context; None: not known.
+            room: tokens that are left for the reply in the context. None if they are not known.
         """
         gone = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
         gone |= {_DEPENDENT_KEYS[key] for key in gone if key in _DEPENDENT_KEYS}
@@ -75,7 +75,7 @@ class Adaptation:
     def after(
         self, error: ProviderError, body: Mapping[str, Any], messages: Sequence[Message]
     ) -> Adaptation | None:
-        """The adaptation after the endpoint has refused a request; None: the next request would be the same.
+        """The adaptation after the endpoint has refused a request, or None if the next request would be the same.
 
         Args:
             body: as it was sent.
@@ -98,7 +98,8 @@ class Adaptation:
         return None
 
     def _limited(self, error: ProviderError, body: Mapping[str, Any]) -> Adaptation | None:
-        """The adaptation with the limits of tokens that the error names; None: it names none below the request's."""
+        """The adaptation with the limits of tokens that the error names, or None if it names none below the
+        request's."""
         said = token_limit(error)
         limits = [body[key] for key in LIMITS if isinstance(body.get(key), int)]
         if said is None or not limits:
@@ -113,7 +114,8 @@ class Adaptation:
         return replace(self, context_tokens=said.context, input_tokens=count)
 
     def room(self, read: int, context_tokens: int | None) -> int | None:
-        """Tokens that the context leaves for the reply; None: not known, or too few, which the server shall judge.
+        """Tokens that the context leaves for the reply. None if they are not known, or too few, which the server shall
+        judge.
 
         Args:
             read: estimated tokens of the messages.
@@ -176,7 +178,8 @@ class AdaptedRequest:
 
 
 def too_long(read: int, context_tokens: int | None) -> str | None:
-    """Why messages are not sent: they leave no room for a reply, and some servers cut them in silence; None: they fit.
+    """Why messages are not sent: they leave no room for a reply, and some servers cut them in silence. None if they
+    fit.
 
     Args:
         read: estimated tokens of the messages.

@@ -42,7 +42,7 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
 
     Args:
         base_url: up to and without /models, as in "https://openrouter.ai/api/v1".
-        key: sent as "Bearer KEY"; None: none is sent.
+        key: sent as "Bearer KEY". Without it, no key is sent.
         key_env: the environment variable that the workers read the key from.
 
     Raises:
@@ -103,7 +103,7 @@ async def _get(endpoint: Endpoint, connections: Connections, failures: Failures)
 
 
 def _table(model: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> dict[str, Any] | None:
-    """The worker table of a model; None: it is left out."""
+    """The worker table of a model, or None if it is left out."""
     price = _price(model.get("pricing"))
     form = model.get("architecture") or {}
     if price is None or "text" not in form.get("output_modalities", ["text"]):
@@ -132,7 +132,7 @@ def _table(model: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) ->
 
 
 def _price(pricing: Any) -> dict[str, float] | None:
-    """Dollars per million tokens; None: there is no usable price."""
+    """Dollars per million tokens, or None if there is no usable price."""
     try:
         sent, written = float(pricing["prompt"]), float(pricing["completion"])
     except (KeyError, TypeError, ValueError):

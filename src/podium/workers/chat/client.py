@@ -66,10 +66,10 @@ class ChatClient:
 
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
-        key: sent in `key_header`; None: no such header.
-        connections: shared with other clients, as are their secrets; None: its own.
+        key: sent in `key_header`. Without it, that header is not sent.
+        connections: shared with other clients, as are their secrets. Default: its own.
         key_header, query, headers, secret_headers: as `Endpoint`.
-        max_tokens_key: the request key for the limit; None: chosen by the address.
+        max_tokens_key: the request key for the limit. Default: chosen by the address.
 
     Raises:
         ConfigError: `base_url` is not an http or https address.

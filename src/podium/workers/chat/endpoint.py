@@ -22,7 +22,7 @@ class Endpoint:
 
     Args:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
-        key: sent in `key_header`; None: no such header.
+        key: sent in `key_header`. Without it, that header is not sent.
         secrets: the key and the secret headers are added to it.
         key_header: None or "Authorization": as "Bearer KEY"; else, as in "api-key", the bare key.
         query: added to the address, as in {"api-version": "2024-10-21"}.
@@ -74,7 +74,7 @@ class Endpoint:
 
     @property
     def proxy(self) -> str | None:
-        """The address of the proxy, with its password; None: there is none."""
+        """The address of the proxy, with its password, or None if there is none."""
         return None if self._proxy is None else self._proxy.get_secret_value()
 
     def all_headers(self) -> dict[str, str]:

@@ -229,7 +229,7 @@ class RequestRejectedError(WorkerError):
 
 
 def _permanent(error: Exception) -> str | None:
-    """The message for a connection error that no retry can fix; None: a retry may help."""
+    """The message for a connection error that no retry can fix, or None if a retry may help."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return "its certificate is not trusted ({reason}); correct base_url, or name its authority in SSL_CERT_FILE"
     if isinstance(error, aiohttp.ClientSSLError):
@@ -313,7 +313,7 @@ def read_error_body(content: bytes) -> ProviderError:
 
 
 def find_error(body: Mapping[str, Any]) -> ProviderError | None:
-    """The error that a reply of status 200, or an event of a stream, reports; None: it reports none."""
+    """The error that a reply of status 200, or an event of a stream, reports; or None if it reports none."""
     if body.get("error") or body.get("object") == "error":
         return _of(body, json.dumps(body)) or ProviderError(json.dumps(body))
     choices = body.get("choices")

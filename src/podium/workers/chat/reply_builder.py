@@ -54,7 +54,7 @@ _UNFINISHED = frozenset({"", "null", "none", "unspecified"})
 
 
 def read_finish(written: object) -> str | None:
-    """Podium's word for a provider's finish_reason, in any case; None: the reply goes on.
+    """Podium's word for a provider's finish_reason, in any case, or None if the reply goes on.
 
     A word that is none of any provider's stays as it is.
     """
@@ -70,16 +70,16 @@ class ReplyBuilder:
     """Collects the chunks of a stream; a whole reply is one chunk.
 
     Args:
-        hold: whether the pieces of the answer wait for the end, since the model begins inside a thought; None: not
-            known, so they wait where the text begins as thoughts do.
-        written: finds the calls of tools that the model writes as text; None: none count.
+        hold: whether the pieces of the answer wait for the end, since the model begins inside a thought. None if that
+            is not known, so they wait where the text begins as thoughts do.
+        written: finds the calls of tools that the model writes as text. Without it, no text is a call.
     """
 
     def __init__(self, *, hold: bool | None = False, written: TextToolCallParser | None = None) -> None:
         self.choices = 0
         """Well-formed choices received so far."""
         self.finish: str | None = None
-        """Why the reply ended, in the words of `read_finish`; None: it goes on."""
+        """Why the reply ended, in the words of `read_finish`. None if it goes on."""
         self.finish_word: str | None = None
         """The finish_reason as the provider wrote it."""
         self.went_on = False
@@ -141,7 +141,7 @@ class ReplyBuilder:
 
     @property
     def logprobs(self) -> dict[str, Any] | None:
-        """The log-probabilities of all tokens of the answer; None: there are none, or some are of thoughts."""
+        """The log-probabilities of all tokens of the answer. None if there are none, or some are of thoughts."""
         return None if self._logprobs is None or split_thoughts("".join(self._text))[0] else self._logprobs
 
     def add(self, chunk: Mapping[str, Any]) -> tuple[str, str]:
@@ -215,7 +215,7 @@ class ReplyBuilder:
 
 
 def _begins_as_thought(text: str) -> bool | None:
-    """Whether the text begins as the thoughts of models do; None: it is too short to tell."""
+    """Whether the text begins as the thoughts of models do, or None if it is too short to tell."""
     begun = text.lstrip().lower()
     if begun.startswith(_OPENINGS):
         return True

@@ -51,7 +51,8 @@ def chat_body(
 
 
 def sent_limit(body: Mapping[str, Any]) -> int | None:
-    """The most tokens that a request's body allows, reasoning of some providers left aside; None: it names no limit."""
+    """The most tokens that a request's body allows, reasoning of some providers left aside. None if it names no
+    limit."""
     first, second = body.get("max_tokens"), body.get("max_completion_tokens")
     if not isinstance(second, int):
         return first if isinstance(first, int) else None

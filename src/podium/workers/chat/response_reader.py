@@ -49,7 +49,7 @@ class ResponseReader:
         failures: makes the `WorkerError`s.
         streamed: whether the request was for a stream.
         timeout: seconds from now until the reply must be complete.
-        first_token_timeout: seconds from now until a streamed reply must have begun; None: no limit.
+        first_token_timeout: seconds from now until a streamed reply must have begun, or None for no limit.
         hold, written: as for `ReplyBuilder`.
         listeners: two callbacks: the first gets each piece of text, the second each piece of reasoning.
     """

@@ -35,7 +35,7 @@ _IN_TEXT = re.compile(
 def retry_after(
     headers: Mapping[str, str], body: Any = None, text: str = "", *, limited: bool = True
 ) -> float | None:
-    """Seconds to wait before a retry, at least 0; None: the response gives no usable hint.
+    """Seconds to wait before a retry, at least 0, or None if the response gives no usable hint.
 
     Args:
         headers: of the response, with names of any case.
@@ -106,7 +106,7 @@ def _seconds(text: str | None) -> float | None:
 
 
 def _scaled(text: str | None, unit: float) -> float | None:
-    """A finite number that is not negative, times `unit`; None: the text is none."""
+    """A finite number that is not negative, times `unit`, or None if the text is no such number."""
     if text is None or not text.strip()[:1].isdecimal():
         return None
     try:
@@ -117,8 +117,8 @@ def _scaled(text: str | None, unit: float) -> float | None:
 
 
 def _duration(text: str) -> float | None:
-    """The length of "1.2s", "20 s", "1m3s", "6m0s", "120ms", "2 minutes and 5 seconds"; None: it does not begin with
-    one."""
+    """The length of "1.2s", "20 s", "1m3s", "6m0s", "120ms", "2 minutes and 5 seconds"; or None if it does not begin
+    with one."""
     total, end = None, 0
     while part := _PART.match(text, end):
         unit = part["unit"]

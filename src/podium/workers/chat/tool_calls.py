@@ -124,7 +124,7 @@ class ToolCallCollector:
         self.length += added
 
     def _continued(self, index: object, id_: str, name: str, place: int) -> _Begun | None:
-        """The call that a piece continues; None: it begins one."""
+        """The call that a piece continues, or None if it begins one."""
         if isinstance(index, int | str):
             call = next((call for call in reversed(self._calls) if call.index == index), None)
         elif id_:

@@ -49,7 +49,7 @@ def read_usage(
         usage: the reply's `usage`, of any type.
         messages, options: what was sent.
         text, reasoning_text: the reply; `text` includes its tool calls.
-        max_tokens: the limit that was sent; None: none.
+        max_tokens: the limit that was sent, or None.
     """
     counts = _table(usage)
     cached, stored, sent, written, reasoning = _read_counts(counts)
@@ -89,7 +89,7 @@ def _read_counts(
     counts: Mapping[str, object],
 ) -> tuple[int | None, int | None, int | None, int | None, int | None]:
     """Input tokens that were read from a cache and written to one, all input tokens, output tokens, and those of them
-    that are reasoning; None: the provider does not count them.
+    that are reasoning. Each is None if the provider does not count it.
 
     In order: OpenAI and xAI; the Responses API; Anthropic; DeepSeek; Moonshot; Gemini; Bedrock; llama.cpp.
     """
@@ -159,7 +159,7 @@ def _billed_usd(counts: Mapping[str, object]) -> float | None:
 
 
 def _sum(*values: object) -> int | None:
-    """The sum of those that can be numbers of tokens; None: none can."""
+    """The sum of the values that can be numbers of tokens, or None if none can."""
     known = [count for value in values if (count := _first_count(value)) is not None]
     return sum(known) if known else None
 

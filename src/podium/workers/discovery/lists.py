@@ -32,7 +32,7 @@ _OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
 
 
 def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
-    """The server whose lists these are, by the form of the lists; None: no list has a known form.
+    """The server whose lists these are, by the form of the lists, or None if no list has a known form.
 
     Args:
         answers: the object at each of `PATHS`; an empty one where there is none.
@@ -74,10 +74,10 @@ def with_ollama_details(
     default: int | None,
     most_loaded: int | None,
 ) -> FoundModel | None:
-    """A model of Ollama with what /api/show and /api/ps say of it; None: it does not chat.
+    """A model of Ollama with what /api/show and /api/ps say of it, or None if it does not chat.
 
     Args:
-        default: the context of the server for models that set none; None: Ollama's own default.
+        default: the context of the server for models that set none, or None for Ollama's own.
         most_loaded: models that the server is set to hold. None: as many as fit, which the server does not tell.
     """
     can = show.get("capabilities")
@@ -209,7 +209,7 @@ def _thinks(name: str) -> bool:
 
 
 def _rows(answer: Mapping[str, Any], key: str, named: str) -> list[dict[str, Any]] | None:
-    """The objects of a list that have a text at `named`; None: there is no such list."""
+    """The objects of a list that have a text at `named`, or None if there is no such list."""
     rows = answer.get(key)
     if not isinstance(rows, list):
         return None

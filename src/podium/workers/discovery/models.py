@@ -63,7 +63,7 @@ class FoundServer:
 
 
 def parameters_in(text: str) -> int | None:
-    """How many parameters a name such as "qwen2.5-coder:1.5b" or a size such as "494.03M" says; None: none.
+    """How many parameters a name such as "qwen2.5-coder:1.5b" or a size such as "494.03M" says, or None.
 
     Of several numbers the largest counts: in Qwen3-30B-A3B it is the whole model. 8x7B has 56 billion.
     """

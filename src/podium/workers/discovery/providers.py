@@ -43,7 +43,7 @@ class Provider:
     base_url: str
     models: tuple[KnownModel, ...]
     key_header: str | None = None
-    """The header of the key when its models are listed; None: Authorization."""
+    """The header of the key when its models are listed. Default: Authorization."""
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers for that."""
 

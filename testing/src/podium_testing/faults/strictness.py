@@ -40,7 +40,7 @@ class StrictTemplate(Fault):
     """Whether an assistant's message may not be the last."""
     code: int = Field(default=400, ge=400, le=599)
     message: str | None = None
-    """Said of every fault; None: what templates of that kind say."""
+    """Said of every fault. Default: what templates of that kind say."""
 
     async def serve(self, exchange: Exchange) -> None:
         fault = next(self._faults(exchange.body["messages"]), None)
