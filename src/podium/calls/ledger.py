@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from podium.errors import RefusalError, StoreError
 from podium.types import Budget, Price, Receipt, Spent
-from podium.workers.spend_limit import SpendLimit, describe_refusal
+from podium.workers.spend_limit import SpendLimit
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,6 @@ class _Totals:
     tokens: int = 0
     usd: float = 0.0
     reserved_tokens: int = 0
-    reserved_usd: float = 0.0
     in_flight: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     """Set, and cleared at once, when a call is settled."""
@@ -77,7 +76,13 @@ class Ledger:
     ) -> None:
         self.budget = budget
         self.deadline = deadline
-        self.spend_limits = tuple(spend_limits)
+        self._own_limit: SpendLimit | None = None
+        if budget.usd is not None:
+            name = f"the budget's ${budget.usd:g}"
+            self._own_limit = SpendLimit(budget.usd, name=name, way_out="raise the budget's usd")
+        own = () if self._own_limit is None else (self._own_limit,)
+        self.spend_limits = (*own, *spend_limits)
+        """All that a call is charged to, the question's own dollars first."""
         self._totals = _Totals()
 
     def part(self) -> LedgerPart:
@@ -140,36 +145,26 @@ class Ledger:
         return True
 
     def _reserve(self, reservation: Reservation, now: float) -> str | _SpendLimitRefusal | None:
-        refusal = self._own_refusal(reservation, now) or self._shared_refusal(reservation)
+        refusal = self._count_refusal(reservation, now) or self._usd_refusal(reservation)
         if refusal is None:
             totals = self._totals
             totals.calls += reservation.calls
             totals.reserved_tokens += reservation.tokens
-            totals.reserved_usd += reservation.usd
             totals.in_flight += 1
         return refusal
 
-    def _own_refusal(self, reservation: Reservation, now: float) -> str | None:
+    def _count_refusal(self, reservation: Reservation, now: float) -> str | None:
         budget, totals = self.budget, self._totals
         if self.deadline is not None and now >= self.deadline:
             return self.time_is_up
         if budget.calls is not None and totals.calls + reservation.calls > budget.calls:
             return f"The budget of {budget.calls} calls is used up."
-        tokens, usd = totals.tokens + totals.reserved_tokens, totals.usd + totals.reserved_usd
+        tokens = totals.tokens + totals.reserved_tokens
         if budget.tokens is not None and tokens + reservation.tokens > budget.tokens:
             left = max(0, budget.tokens - tokens)
             return (
                 f"The call could take {reservation.tokens} tokens, and {left} of the budget's {budget.tokens} are "
                 "left: raise the budget's tokens or lower the worker's max_tokens."
-            )
-        if budget.usd is not None and usd + reservation.usd > budget.usd:
-            return describe_refusal(
-                reservation.usd,
-                f"the budget's ${budget.usd:g}",
-                limit_usd=budget.usd,
-                spent_usd=totals.usd,
-                reserved_usd=totals.reserved_usd,
-                way_out="raise the budget's usd",
             )
         return None
 
@@ -181,10 +176,9 @@ class Ledger:
             and (self.deadline is None or now < self.deadline)
             and (budget.calls is None or totals.calls + reservation.calls <= budget.calls)
             and (budget.tokens is None or totals.tokens + reservation.tokens <= budget.tokens)
-            and (budget.usd is None or totals.usd + reservation.usd <= budget.usd)
         )
 
-    def _shared_refusal(self, reservation: Reservation) -> _SpendLimitRefusal | None:
+    def _usd_refusal(self, reservation: Reservation) -> _SpendLimitRefusal | None:
         """Reserve the dollars in all spend limits, or in none."""
         for number, spend_limit in enumerate(self.spend_limits):
             try:
@@ -197,25 +191,32 @@ class Ledger:
                 return _SpendLimitRefusal(spend_limit, sentence)
         return None
 
-    def settle(self, reservation: Reservation, spent: Spent) -> None:
-        """Release the reservation and count what the call really took."""
+    def settle(self, reservation: Reservation, spent: Spent, *, usd: bool = True) -> None:
+        """Release the reservation and count what the call really took.
+
+        Args:
+            usd: whether its dollars are charged; False: the worker that was called has charged them.
+        """
         totals = self._totals
         totals.in_flight -= 1
         totals.reserved_tokens -= reservation.tokens
-        # Sums of floats leave rounding errors. One that stayed reserved would refuse the last call that fits.
-        totals.reserved_usd = totals.reserved_usd - reservation.usd if totals.in_flight else 0.0
         totals.settled.set()
         totals.settled.clear()  # Those that wait for it are woken all the same.
-        self.count(spent)
-        self._settle_all(reservation.usd, spent.cost_usd)
+        self._count(spent)
+        self._settle_all(reservation.usd, spent.cost_usd if usd else 0.0)
 
     def record(self, spent: Spent) -> None:
         """Count what was not reserved, and charge the spend limits: a planner's tokens and dollars."""
-        self.count(spent)
+        self._count(spent)
         self._settle_all(0.0, spent.cost_usd)
 
     def count(self, spent: Spent) -> None:
-        """Count in the question's budget alone. The spend limits were charged before, as for a plan that waited."""
+        """Count in the question's budget alone. Shared limits were charged before, as for a plan that waited."""
+        self._count(spent)
+        if self._own_limit is not None:
+            self._own_limit.settle(0.0, spent.cost_usd)
+
+    def _count(self, spent: Spent) -> None:
         self._totals.tokens += spent.usage.tokens
         self._totals.usd += spent.cost_usd
 
@@ -237,15 +238,11 @@ class Ledger:
 
     @contextmanager
     def settling(self, reservation: Reservation, receipt: Receipt, *, usd: bool = True) -> Iterator[None]:
-        """Settle a reservation when the block ends, by what the receipt says then.
-
-        Args:
-            usd: whether its dollars are counted; False: the worker that was called has counted them here.
-        """
+        """Settle a reservation when the block ends, by what the receipt says then; `usd` as in `settle`."""
         try:
             yield
         finally:
-            self.settle(reservation, receipt.spent if usd else replace(receipt.spent, cost_usd=0.0))
+            self.settle(reservation, receipt.spent, usd=usd)
 
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None
@@ -260,7 +257,6 @@ class Ledger:
         return (
             (budget.calls is not None and totals.calls >= budget.calls)
             or (budget.tokens is not None and totals.tokens >= budget.tokens)
-            or (budget.usd is not None and totals.usd > budget.usd)
             or any(spend_limit.exhausted for spend_limit in self.spend_limits)
         )
 
@@ -274,16 +270,15 @@ class LedgerPart(Ledger):
     """A ledger within `whole`, which tells what one part of the question took, such as a plan that may fail."""
 
     def __init__(self, whole: Ledger) -> None:
-        super().__init__(whole.budget, whole.deadline, whole.spend_limits)
-        self._totals = whole._totals
+        self.budget, self.deadline, self.spend_limits = whole.budget, whole.deadline, whole.spend_limits
+        self._own_limit, self._totals = whole._own_limit, whole._totals
         self._whole = whole
         self.spent = Spent()
         """What was counted here and in its parts, with what `note` was told."""
 
-    def count(self, spent: Spent) -> None:
-        """Count calls, tokens or dollars here and in the whole ledger."""
+    def _count(self, spent: Spent) -> None:
         self.spent += spent
-        self._whole.count(spent)
+        self._whole._count(spent)
 
     def note(self, spent: Spent) -> None:
         """Note what a call took, here and in the whole ledger."""
@@ -291,74 +286,9 @@ class LedgerPart(Ledger):
         self._whole.note(spent)
 
 
-class QuestionSpendLimit:
-    """The dollars that a question has left, as a spend limit of a team that answers one of its steps (`SpendLimit`)."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
-        self._blocking: SpendLimit | None = None
-        """The question's spend limit that refused the latest reservation. None if the question's own budget did."""
-        self._refusal: str | None = None
-
-    @property
-    def refusal(self) -> str | None:
-        """Why it last refused a call for good. None if it has refused none."""
-        return self._refusal
-
-    @refusal.setter
-    def refusal(self, sentence: str | None) -> None:
-        self._refusal = sentence
-        if self._blocking is not None:
-            self._blocking.refusal = sentence
-
-    def reserve(self, usd: float) -> str | None:
-        """Reserve dollars in the question's budget and spend limits. Its call of the team is counted already."""
-        if not usd:
-            return None
-        refusal = self._ledger._reserve(Reservation(0, 0, usd), asyncio.get_running_loop().time())
-        if isinstance(refusal, _SpendLimitRefusal):
-            self._blocking = refusal.spend_limit
-            return refusal.sentence
-        self._blocking = None
-        return refusal
-
-    def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """Release what was reserved and count what was paid, here and in the limits above."""
-        if reserved_usd:
-            self._ledger.settle(Reservation(0, 0, reserved_usd), Spent(cost_usd=paid_usd))
-        else:
-            self._ledger.record(Spent(cost_usd=paid_usd))
-
-    def may_fit_later(self, usd: float) -> bool:
-        """Whether calls in flight could, once they are settled, leave room for these dollars in every limit."""
-        if self._blocking is not None:
-            return self._blocking.may_fit_later(usd)
-        return self._ledger._may_fit_later(Reservation(0, 0, usd), asyncio.get_running_loop().time())
-
-    async def wait_until_settled(self) -> None:
-        """Wait until one of the limits has settled something."""
-        await (
-            self._ledger._totals.settled.wait()
-            if self._blocking is None
-            else self._blocking.wait_until_settled()
-        )
-
-    async def wait_until_unreserved(self) -> None:
-        """Wait until no call of any limit is in flight that may cost something."""
-        for spend_limit in self._ledger.spend_limits:
-            await spend_limit.wait_until_unreserved()
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether more has been spent than one of the limits allows."""
-        budget = self._ledger.budget.usd
-        spent = budget is not None and self._ledger.usd > budget
-        return spent or any(spend_limit.exhausted for spend_limit in self._ledger.spend_limits)
-
-
 @dataclass(frozen=True, slots=True)
 class _SpendLimitRefusal:
-    """The refusal of a shared spend limit. Calls in flight may still make room."""
+    """The refusal of a spend limit. Calls in flight may still make room."""
 
     spend_limit: SpendLimit
     sentence: str

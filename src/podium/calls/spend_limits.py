@@ -26,7 +26,7 @@ from podium.calls.state_file import STATE, default_state_path
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import BUSY_TIMEOUT_S, IN_MEMORY, is_busy, retry_while_busy
 from podium.types import MAX_USD
-from podium.workers.spend_limit import NANO_PER_USD, describe_refusal, to_nano
+from podium.workers.spend_limit import NANO_PER_USD, SpendLimit, to_nano
 
 _LOG = logging.getLogger("podium.spending")
 DAY_BUDGET = "PODIUM_DAY_BUDGET_USD"
@@ -44,7 +44,7 @@ def _today() -> str:
     return datetime.now(UTC).date().isoformat()
 
 
-class SharedSpendLimit:
+class SharedSpendLimit(SpendLimit):
     """One limit in dollars, for all processes that open the same file under the same name.
 
     Args:
@@ -67,21 +67,18 @@ class SharedSpendLimit:
     ) -> None:
         if not 0 <= limit_usd <= UNLIMITED_USD:
             raise UsageError(f"A {name} may not have a budget of ${limit_usd:g}: give dollars from 0 on.")
+        way_out = (
+            "raise the run's budget" if name == "run" else "raise the day's budget or wait for tomorrow (UTC)"
+        )
+        super().__init__(limit_usd, name=f"the {name}'s ${limit_usd:g}", way_out=way_out)
         self.path = path
         self.name = name
-        self.limit_usd = limit_usd
-        self.refusal: str | None = None
-        """Why this spend limit last refused a call for good. None if it has refused none."""
-        self._limit = to_nano(limit_usd)
         self._today = today
         self._day: str | None = None
-        self._spent = self._reserved = 0
-        """The dollars spent and reserved on `_day`, as this process last read them."""
+        """The day of `_spent` and `_reserved`."""
+        self._reserved_by_all = 0
         self._days: dict[int, deque[str]] = {}
         """The days on which this process has reserved each amount, oldest first."""
-        self._own = 0
-        """The dollars that this process has reserved and not settled."""
-        self._waiting: list[asyncio.Future[None]] = []
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
         """Settlements that are not written yet: reserved, paid, and the day, which is None for today."""
         self._failure: StoreError | None = None
@@ -94,31 +91,28 @@ class SharedSpendLimit:
         self._file.execute("PRAGMA busy_timeout = 0")
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
-
-        A call that costs nothing is refused only if more than the limit has been spent. It reserves and writes nothing.
-        """
+        """Reserve `usd`, as `SpendLimit.reserve` does. A call that costs nothing writes nothing."""
         if self._failure is not None:
             self._write_settlements()
         if self._failure is not None:
             raise self._failure
         try:
-            return self._reserve(usd)
+            self._open_day()
+            return super().reserve(usd)
         except _BusyError as error:
             return str(error)
 
-    def _reserve(self, usd: float) -> str | None:
-        amount, day = to_nano(usd), self._open_day()
-        if not amount:
-            return self._sentence(usd) if self.exhausted else None
+    def _take(self, amount: int) -> bool:
+        day = self._day
+        assert day is not None  # `reserve` has opened it.
         row = self._execute(_RESERVE, (amount, self.name, day, amount, self._limit))
         if row is None:
             self._read(day)
-            return self._sentence(usd)
-        self._spent, self._reserved = row
+            return False
         self._days.setdefault(amount, deque()).append(day)
         self._own += amount
-        return None
+        self._spent, self._reserved_by_all = row
+        return True
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release a reservation of `reserved_usd` and count `paid_usd` as spent, on the day of the reservation.
@@ -152,15 +146,9 @@ class SharedSpendLimit:
             self._unwritten.popleft()
             self._failure = None
             if row is not None and day == self._day:
-                self._spent, self._reserved = row
+                self._spent, self._reserved_by_all = row
             self._own -= reserved
             self._wake()
-
-    def _wake(self) -> None:
-        for waiting in self._waiting:
-            if not waiting.done():
-                waiting.set_result(None)
-        self._waiting.clear()
 
     def _retry_settlements(self) -> None:
         self._retrying = False
@@ -168,24 +156,14 @@ class SharedSpendLimit:
 
     def may_fit_later(self, usd: float) -> bool:
         """Whether there could be room for `usd` once this process settles what it has reserved."""
-        if self._busy_since is not None:
-            return True
-        amount = to_nano(usd)
-        others = max(0, self._reserved - self._own)
-        return self._own > 0 and self._spent + others + amount <= self._limit
+        return self._busy_since is not None or super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
         """Wait until this process has settled something. While the file is locked, wait only for a moment."""
         if self._busy_since is not None:
             await asyncio.sleep(_RETRY_S)
-            return
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(waiting)
-        try:
-            await waiting
-        finally:
-            if waiting in self._waiting:
-                self._waiting.remove(waiting)
+        else:
+            await super().wait_until_settled()
 
     async def wait_until_unreserved(self) -> None:
         """Wait until this process has nothing reserved.
@@ -202,21 +180,16 @@ class SharedSpendLimit:
                 await self.wait_until_settled()
 
     @property
-    def exhausted(self) -> bool:
-        """Whether more has been spent than the limit, as far as this process knows."""
-        return self._spent > self._limit
-
-    @property
     def spent_usd(self) -> float:
         """Dollars spent so far, by all processes."""
         self._read(self._open_day())
-        return self._spent / NANO_PER_USD
+        return super().spent_usd
 
     @property
     def reserved_usd(self) -> float:
         """Dollars reserved for calls in flight, by all processes. Those of killed processes stay reserved."""
         self._read(self._open_day())
-        return self._reserved / NANO_PER_USD
+        return super().reserved_usd
 
     def close(self) -> None:
         """Write the last settlements and close the file. Calling twice is fine.
@@ -248,7 +221,11 @@ class SharedSpendLimit:
     def _read(self, day: str) -> None:
         row = self._execute(f"SELECT spent, reserved FROM spending {_ROW}", (self.name, day))
         if row is not None:
-            self._spent, self._reserved = row
+            self._spent, self._reserved_by_all = row
+
+    @property
+    def _reserved(self) -> int:
+        return self._reserved_by_all
 
     def _take_day(self, amount: int) -> str:
         days = self._days[amount]
@@ -281,23 +258,6 @@ class SharedSpendLimit:
             raise _BusyError(sentence) from error
         self._busy_since = None
         return rows[0] if rows else None
-
-    def _sentence(self, usd: float) -> str:
-        way_out = (
-            "raise the run's budget"
-            if self.name == "run"
-            else "raise the day's budget or wait for tomorrow (UTC)"
-        )
-        if self.exhausted:
-            return f"${self._spent / NANO_PER_USD:.6f} of the {self.name}'s ${self.limit_usd:g} are spent: {way_out}."
-        return describe_refusal(
-            usd,
-            f"the {self.name}'s ${self.limit_usd:g}",
-            limit_usd=self.limit_usd,
-            spent_usd=self._spent / NANO_PER_USD,
-            reserved_usd=self._reserved / NANO_PER_USD,
-            way_out=way_out,
-        )
 
 
 class _BusyError(StoreError):

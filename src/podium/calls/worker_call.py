@@ -16,7 +16,7 @@ import stamina
 from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.ledger import Ledger, QuestionSpendLimit, Reservation
+from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
 from podium.errors import RefusalError, WorkerError
 from podium.trace import Attempt, Reply
@@ -228,7 +228,7 @@ class WorkerCall:
         async with self._allowed(receipt, hedge=hedge) as probe:
             if begun is not None:
                 begun.set_result(None)
-            spend_limits = (QuestionSpendLimit(context.ledger),) if self._pays_for_own_calls else ()
+            spend_limits = context.ledger.spend_limits if self._pays_for_own_calls else ()
             request = replace(self._request, receipt=receipt, spend_limits=spend_limits)
             if self._make_listeners is not None:
                 on_text, on_reasoning = self._make_listeners()

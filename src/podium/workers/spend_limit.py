@@ -1,8 +1,12 @@
-"""Dollars that many questions share, as a worker that calls others sees them."""
+"""A limit in dollars that many calls share: what is spent, what is reserved for calls in flight, and what is left.
+
+`SpendLimit` is kept in memory, such as the dollars of one question. `podium.calls.spend_limits.SharedSpendLimit` is
+kept in a file that processes share, `podium.server.keys.key_budget.KeyBudget` in a register that replicas share.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+import asyncio
 
 from podium.types import MAX_USD
 
@@ -15,36 +19,39 @@ def to_nano(usd: float) -> int:
     return round(min(usd, 2 * MAX_USD) * NANO_PER_USD)
 
 
-def describe_refusal(
-    usd: float, limit: str, *, limit_usd: float, spent_usd: float, reserved_usd: float, way_out: str
-) -> str:
-    """The sentence that a call, which could cost `usd`, is refused.
+class SpendLimit:
+    """Dollars at most, kept in the memory of this process, for one event loop.
 
     Args:
-        limit: as in "the day's $5".
+        limit_usd: dollars at most.
+        name: as in "the budget's $5".
         way_out: how to have a larger limit.
     """
-    left = max(0.0, limit_usd - spent_usd - reserved_usd)
-    return (
-        f"The call could cost ${usd:.6f}, and ${left:.6f} of {limit} are left "
-        f"(${spent_usd:.6f} spent, ${reserved_usd:.6f} reserved for calls in flight): "
-        f"{way_out}, or lower the worker's max_tokens."
-    )
 
-
-class SpendLimit(Protocol):
-    """Dollars that many questions share; `podium.calls.spend_limits.SharedSpendLimit` is one."""
-
-    refusal: str | None
-    """Why it last refused a call for good. None if it has refused none."""
+    def __init__(self, limit_usd: float, *, name: str, way_out: str) -> None:
+        self.limit_usd = limit_usd
+        self.refusal: str | None = None
+        """Why it last refused a call for good. None if it has refused none."""
+        self._name = name
+        self._way_out = way_out
+        self._limit = to_nano(limit_usd)
+        self._spent = 0
+        """What all processes have spent, as this one last knew it."""
+        self._own = 0
+        """What this process has reserved and not settled."""
+        self._waiting: list[asyncio.Future[None]] = []
 
     def reserve(self, usd: float) -> str | None:
         """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
 
+        A call that costs nothing is refused only if more than the limit has been spent.
+
         Raises:
             StoreError: it cannot be written; nothing is reserved.
         """
-        ...
+        amount = to_nano(usd)
+        refused = not self._take(amount) if amount else self.exhausted
+        return self._refusal_text(usd) if refused else None
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release what was reserved and count what was paid.
@@ -52,21 +59,74 @@ class SpendLimit(Protocol):
         It never fails, since an answer that is paid for must not be lost. If it cannot be written, later reservations
         raise the error.
         """
-        ...
+        if reserved_usd or paid_usd:
+            self._own -= to_nano(reserved_usd)
+            self._spent += to_nano(paid_usd)
+            self._wake()
 
     def may_fit_later(self, usd: float) -> bool:
-        """Whether calls in flight could, once they are settled, leave room for `usd`."""
-        ...
+        """Whether calls of this process that are in flight could, once they are settled, leave room for `usd`."""
+        others = max(0, self._reserved - self._own)
+        return self._own > 0 and self._spent + others + to_nano(usd) <= self._limit
 
     async def wait_until_settled(self) -> None:
-        """Wait until something has been settled."""
-        ...
+        """Wait until this process has settled something."""
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiting)
+        try:
+            await waiting
+        finally:
+            if waiting in self._waiting:
+                self._waiting.remove(waiting)
 
     async def wait_until_unreserved(self) -> None:
-        """Wait until no call is in flight that may cost something."""
-        ...
+        """Wait until this process has no call in flight that may cost something."""
+        while self._own:
+            await SpendLimit.wait_until_settled(self)
 
     @property
     def exhausted(self) -> bool:
-        """Whether more has been spent than the limit."""
-        ...
+        """Whether more has been spent than the limit, as far as this process knows."""
+        return self._spent > self._limit
+
+    @property
+    def spent_usd(self) -> float:
+        """Dollars spent so far."""
+        return self._spent / NANO_PER_USD
+
+    @property
+    def reserved_usd(self) -> float:
+        """Dollars reserved for calls in flight."""
+        return self._reserved / NANO_PER_USD
+
+    @property
+    def _reserved(self) -> int:
+        """What all processes have reserved, as this one last knew it."""
+        return self._own
+
+    def _take(self, amount: int) -> bool:
+        """Reserve so many billionths, if there is room for them."""
+        if self._spent + self._own + amount > self._limit:
+            return False
+        self._own += amount
+        return True
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+        self._waiting.clear()
+
+    def _refusal_text(self, usd: float) -> str:
+        """The sentence that a call, which could cost `usd`, is refused."""
+        if self.exhausted:
+            return f"${self._spent / NANO_PER_USD:.6f} of {self._name} are spent: {self._way_out}."
+        spent, reserved = self._spent, self._reserved
+        left, spent_usd, reserved_usd = (
+            nano / NANO_PER_USD for nano in (max(0, self._limit - spent - reserved), spent, reserved)
+        )
+        return (
+            f"The call could cost ${usd:.6f}, and ${left:.6f} of {self._name} are left "
+            f"(${spent_usd:.6f} spent, ${reserved_usd:.6f} reserved for calls in flight): "
+            f"{self._way_out}, or lower the worker's max_tokens."
+        )

@@ -7,12 +7,10 @@ worker has not answered are left out.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Self
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
 from podium.errors import UsageError
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
@@ -24,6 +22,7 @@ from podium.evals.suite.suite_run import ShowProgress
 from podium.planners.answers import Answers
 from podium.rollout import Rollout
 from podium.tasks import Task
+from podium.workers.spend_limit import SpendLimit
 
 _ENOUGH = 0.5
 """A worker that answered less than this share of what the busiest worker answered is left out of the
@@ -55,9 +54,10 @@ async def ask_workers(
         (table.with_questions(tasks[:twice]), 2),
         (table.with_questions(tasks[twice:]), samples),
     ]
-    limit_usd = UNLIMITED_USD if budget_usd is None else budget_usd
-    with closing(SharedSpendLimit(None, "run", limit_usd)) as limit:
-        progress = await ask_each_alone(parts, dispatcher.charging(limit), show)
+    if budget_usd is not None:
+        limit = SpendLimit(budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget")
+        dispatcher = dispatcher.charging(limit)
+    progress = await ask_each_alone(parts, dispatcher, show)
     if not progress.kept:
         reasons = [f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()]
         raise UsageError(

@@ -19,7 +19,9 @@ from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
 from podium.rollout import Rollout
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
+from podium.types import MAX_USD
 from podium.workers.pool import Pool
+from podium.workers.spend_limit import SpendLimit
 from podium.workers.traits import has_paid_workers
 
 
@@ -45,15 +47,15 @@ def failure_of(trace: Trace) -> str:
     return next(errors, trace.error or "It gave no answer.")
 
 
-class StartLimit:
-    """The calls and the seconds of one start, as a spend limit (`SpendLimit`). Each try of a worker or judge is a call.
+class StartLimit(SpendLimit):
+    """The calls and the seconds of one start, as a spend limit. Each try of a worker or judge is a call.
 
     Args:
         calls, seconds: the most, or None for no limit.
     """
 
     def __init__(self, calls: int | None, seconds: float | None) -> None:
-        self.refusal: str | None = None
+        super().__init__(MAX_USD, name="this start's dollars", way_out="start again")
         self._calls, self._seconds, self._made = calls, seconds, 0
         self._began = time.monotonic()
 
@@ -64,24 +66,10 @@ class StartLimit:
         if self._calls is not None and self._made >= self._calls:
             return f"The budget of {self._calls} calls is used up."
         self._made += 1
-        return None
-
-    def settle(self, reserved_usd: float, paid_usd: float) -> None:
-        """A call that was made stays counted."""
+        return super().reserve(usd)
 
     def may_fit_later(self, usd: float) -> bool:
         """No call that ends makes room for another one."""
-        return False
-
-    async def wait_until_settled(self) -> None:
-        """Nothing to wait for."""
-
-    async def wait_until_unreserved(self) -> None:
-        """Nothing to wait for."""
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether more was spent than the limit: never."""
         return False
 
 

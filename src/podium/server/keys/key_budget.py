@@ -16,7 +16,7 @@ from itertools import accumulate
 from podium.errors import StoreError
 from podium.server.keys.caller import Caller
 from podium.server.keys.register import KeySpending, Register
-from podium.workers.spend_limit import NANO_PER_USD, describe_refusal, to_nano
+from podium.workers.spend_limit import SpendLimit, to_nano
 
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
@@ -27,7 +27,7 @@ _RETRY_S = 0.2
 _LOG = logging.getLogger("podium.keys")
 
 
-class KeyBudget:
+class KeyBudget(SpendLimit):
     """The budget of one key, one period and one replica.
 
     Args:
@@ -38,65 +38,57 @@ class KeyBudget:
     def __init__(self, register: Register, caller: Caller, period: str) -> None:
         assert caller.id is not None
         assert caller.allowance is not None
-        self.refusal: str | None = None
-        """Why the budget last refused a call for good. None if it has refused none."""
+        allowance = caller.allowance
+        super().__init__(allowance.usd, name=f"the key's ${allowance}", way_out=allowance.remedy)
+        self._limit = allowance.nano
         self.refreshed_s: float | None = None
         """When the register was last read, on the event loop's clock. None if never."""
         self._register = register
         self._key = caller.id
-        self._name = caller.name
-        self._allowance = caller.allowance
+        self._key_name = caller.name
+        self._allowance = allowance
         self._period = period
         self._spending = KeySpending()
         """What all replicas have spent and reserved, as last read from the register."""
-        self._reserved = 0
+        self._held = 0
         """Reserved in the register by this replica: for calls in flight, paid, or free."""
-        self._in_flight = 0
-        """The part that is reserved for calls in flight."""
         self._paid = 0
         """The part that ended calls have paid, and that is not settled in the register yet."""
         self._short = 0
         """The sum that the latest refused call needed."""
-        self._waiting: dict[asyncio.Future[None], int] = {}
+        self._needed: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
         """The smallest sum that the register denied, and until when that answer is used."""
         self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
         """The one task that talks to the register; it ends when there is nothing to do."""
-        self._wake = asyncio.Event()
+        self._called = asyncio.Event()
         """Set when a call begins to wait."""
-        self._quiet = asyncio.Event()
-        """Set while no call is in flight."""
-        self._quiet.set()
         self._closing = False
 
-    def reserve(self, usd: float) -> str | None:
-        """Reserve dollars for a call, from those that this replica has reserved of the budget.
-
-        See `SpendLimit.reserve`. After a refusal `may_fit_later` says whether the replica can get more.
-        A call that costs nothing is refused only where the limit has been passed.
-        """
-        amount = to_nano(usd)
-        if not amount:
-            return self._refusal_text(usd) if self.exhausted else None
+    def _take(self, amount: int) -> bool:
+        """Reserve from what this replica holds. If it has too little, `may_fit_later` says whether it can get more."""
         if amount > self._free:
             self._short = amount
-            return self._refusal_text(usd)
-        self._in_flight += amount
-        self._quiet.clear()
-        return None
+            return False
+        self._own += amount
+        return True
+
+    @property
+    def _reserved(self) -> int:
+        return max(0, self._spending.reserved - self._held) + self._own
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
-        self._in_flight -= reserved
+        self._own -= reserved
         self._paid += paid
-        if not self._in_flight:
-            self._quiet.set()
+        self._spent += paid
         self._denied = None
+        self._wake()
         self._release()
         self._start()
 
@@ -105,11 +97,9 @@ class KeyBudget:
         amount = to_nano(usd)
         if not amount:
             return False
-        others = max(0, self._spending.reserved - self._reserved)
-        spent = self._spending.spent + self._paid
         if not self._is_denied(amount):
-            return spent + amount <= self._allowance.nano
-        return self._in_flight > 0 and spent + others + amount <= self._allowance.nano
+            return self._spent + amount <= self._limit
+        return super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
         """Wait until a call was settled, or the register has answered for the waiting calls.
@@ -119,37 +109,26 @@ class KeyBudget:
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Nothing ran since the reservation that was refused, so `_short` is its sum.
-        self._waiting[future] = self._short
-        self._wake.set()
+        self._needed[future] = self._short
+        self._called.set()
         self._start()
         try:
             await future
         finally:
-            self._waiting.pop(future, None)
-
-    async def wait_until_unreserved(self) -> None:
-        """Wait until no call of this replica is in flight."""
-        await self._quiet.wait()
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether more was spent than the limit, as far as this replica knows."""
-        return self._spending.spent + self._paid > self._allowance.nano
+            self._needed.pop(future, None)
 
     @property
     def spent_message(self) -> str | None:
-        """A sentence that the budget is spent. None if something is left, as far as this replica knows."""
-        spent, limit = self._spending.spent + self._paid, self._allowance.nano
+        """A sentence that the budget is spent; None: something is left, as far as this replica knows."""
+        spent, limit = self._spent, self._limit
         if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None
-        return (
-            f"The budget of the key {self._name!r}, ${self._allowance}, is spent: {self._allowance.remedy}."
-        )
+        return f"The budget of the key {self._key_name!r}, ${self._allowance}, is spent: {self._allowance.remedy}."
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing to settle or to give back."""
-        return self._work is None and not (self._reserved or self._in_flight or self._paid)
+        return self._work is None and not (self._held or self._own or self._paid)
 
     async def refresh(self) -> None:
         """Read from the register what was spent."""
@@ -158,19 +137,19 @@ class KeyBudget:
     async def close(self) -> None:
         """Settle what was paid and give the rest back, except what calls in flight need. Calling twice is fine."""
         self._closing = True
-        self._wake.set()
+        self._called.set()
         if self._work is not None:
             await self._work
         if self._paid or self._free > 0:
             try:
-                await self._settle_register(back=self._reserved - self._in_flight)
+                await self._settle_register(back=self._held - self._own)
             except StoreError as error:
                 _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
 
     @property
     def _free(self) -> int:
         """The reserve without what is paid or in flight; below 0 if calls cost more than was reserved for them."""
-        return self._reserved - self._in_flight - self._paid
+        return self._held - self._own - self._paid
 
     def _start(self) -> None:
         if self._work is None and not self._closing:
@@ -180,15 +159,15 @@ class KeyBudget:
         """Reserve what waiting calls need, settle what was paid, give back the rest, until there is nothing to do."""
         try:
             while not self._closing:
-                self._wake.clear()
-                if self._waiting and not self._is_denied(min(self._waiting.values())):
+                self._called.clear()
+                if self._needed and not self._is_denied(min(self._needed.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
-                        await self._settle_register(back=min(self._paid, self._reserved - self._in_flight))
+                        await self._settle_register(back=min(self._paid, self._held - self._own))
                 elif self._paid or self._free > 0:
                     if not await self._wait_for_call(_SETTLE_DELAY_S):
-                        await self._settle_register(back=self._reserved - self._in_flight)
-                elif self._waiting:
+                        await self._settle_register(back=self._held - self._own)
+                elif self._needed:
                     await self._wait_for_call(_RETRY_S)
                 else:
                     return
@@ -201,17 +180,17 @@ class KeyBudget:
 
     async def _reserve_more(self) -> None:
         """Reserve what the waiting calls need: for all of them, or for as many as the register has enough."""
-        sums = list(accumulate(sorted(self._waiting.values())))
+        sums = list(accumulate(sorted(self._needed.values())))
         least = sums[0]
         while sums and sums[-1] > self._free:
             amount = sums.pop() - self._free
-            spending = await self._register.reserve(self._key, self._period, self._allowance.nano, amount)
+            spending = await self._register.reserve(self._key, self._period, self._limit, amount)
             if spending is not None:
-                self._reserved += amount
+                self._held += amount
                 self._update(spending)
                 break
             await self.refresh()
-            left = self._allowance.nano - self._spending.spent - self._spending.reserved + self._free
+            left = self._limit - self._spending.spent - self._spending.reserved + self._free
             while sums and sums[-1] > left:
                 sums.pop()
             if least > left:  # Calls may have given something back since the register denied it.
@@ -221,12 +200,12 @@ class KeyBudget:
     async def _settle_register(self, *, back: int) -> None:
         """Settle all that was paid, and give `back` a part of what is reserved."""
         paid, back = self._paid, max(0, back)
-        self._reserved -= back  # At once, so that no call reserves from it.
+        self._held -= back  # At once, so that no call reserves from it.
         try:
             spending = await self._register.settle(self._key, self._period, paid, back)
         except BaseException:
             # It may have been recorded: better twice than not at all.
-            self._reserved += back
+            self._held += back
             raise
         self._paid -= paid
         self._update(spending)
@@ -236,7 +215,7 @@ class KeyBudget:
         """Whether a call began to wait within that time, or the budget is closing."""
         try:
             async with asyncio.timeout(seconds):
-                await self._wake.wait()
+                await self._called.wait()
         except TimeoutError:
             return False
         return True
@@ -247,11 +226,12 @@ class KeyBudget:
 
     def _update(self, spending: KeySpending) -> None:
         self._spending = spending
+        self._spent = spending.spent + self._paid
         self.refreshed_s = self._now()
 
     def _release(self, error: StoreError | None = None) -> None:
         """Let waiting calls try again, or fail them with `error`."""
-        waiting, self._waiting = self._waiting, {}
+        waiting, self._needed = self._needed, {}
         for future in waiting:
             if future.done():
                 continue
@@ -264,15 +244,4 @@ class KeyBudget:
         return asyncio.get_running_loop().time()
 
     def _refusal_text(self, usd: float) -> str:
-        if self.spent_message is not None:
-            return self.spent_message
-        spent = self._spending.spent + self._paid
-        reserved = max(0, self._spending.reserved - self._reserved) + self._in_flight
-        return describe_refusal(
-            usd,
-            f"the key's ${self._allowance}",
-            limit_usd=self._allowance.usd,
-            spent_usd=spent / NANO_PER_USD,
-            reserved_usd=reserved / NANO_PER_USD,
-            way_out=self._allowance.remedy,
-        )
+        return self.spent_message or super()._refusal_text(usd)
