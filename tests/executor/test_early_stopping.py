@@ -9,9 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planned_execution import planned
 from podium.errors import WorkerError
-from podium.executor import Execution, ExecutionSettings
+from podium.executor import EarlierRounds, Execution, ExecutionSettings
 from podium.executor.early_stopping import cheapest_first
 from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
@@ -69,9 +68,7 @@ async def test_a_vote_that_stops_says_what_it_says_of_all(make_context, answers,
     plan = ballot(count, "Vote." if weights is None else f"Vote with the weights {', '.join(weights)}.")
     runs = []
     for how in (ASKING_ALL, STOPPING):
-        execution = await planned(
-            make_context([*voters(answers, prices), VoteWorker("v")], settings=how), plan
-        )
+        execution = Execution(make_context([*voters(answers, prices), VoteWorker("v")], settings=how), plan)
         await execution.run()
         runs.append(execution)
     everybody, stopped = runs
@@ -111,7 +108,7 @@ async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, ans
             )
             for number, (answer, price) in enumerate(zip(answers, prices, strict=True))
         ]
-        execution = await planned(make_context([*workers, VoteWorker("v")], settings=how), plan)
+        execution = Execution(make_context([*workers, VoteWorker("v")], settings=how), plan)
         await execution.run()
         spans.append(execution.spans)
     everybody, stopped = spans
@@ -172,7 +169,7 @@ async def test_the_cheapest_are_called_first_and_only_as_many_as_it_takes(
     make_context, answers: str, prices: list[int], expected: list[int]
 ) -> None:
     workers = [*voters(list(answers), prices), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), ballot(len(answers)))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(len(answers)))
     await execution.run()
     assert sorted(asked(execution)) == sorted(expected)
     assert said(execution.spans[-1]) == max(
@@ -198,7 +195,7 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
         async def close(self) -> None: ...
 
     workers = [Waiting("0"), Waiting("1"), Waiting("2"), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     await asyncio.wait_for(execution.run(), 5)
     assert asked(execution) == [0, 1]
 
@@ -206,7 +203,7 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
 async def test_one_who_fails_is_made_up_for_by_the_next(make_context) -> None:
     """With one vote of the cheaper two, the first could still tie with it, and would win."""
     workers = [*voters(["a", None, "b"], [3, 1, 2]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "failed", "done", "done"]
     assert said(execution.spans[-1]) == "a"
@@ -225,7 +222,7 @@ async def test_what_others_read_too_is_not_deferred(make_context) -> None:
         )
     )
     workers = [*voters(["a", "b", "a", "a"], [9, 1, 1, 1]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "done", "done", "skipped", "done", "done"]
     assert said(execution.spans[-1]) == "b"
@@ -244,7 +241,7 @@ async def test_what_only_a_skipped_step_needs_is_skipped_too(make_context) -> No
     )
     for answers, status in (("aaxb", "skipped"), ("abxb", "done")):
         workers = [*voters(list(answers), [1, 1, 1, 5]), VoteWorker("v")]
-        execution = await planned(make_context(workers, settings=STOPPING), plan)
+        execution = Execution(make_context(workers, settings=STOPPING), plan)
         await execution.run()
         assert [span.status for span in execution.spans] == ["done", "done", status, status, "done"]
 
@@ -261,7 +258,7 @@ async def test_a_vote_of_votes_stops_as_a_whole(make_context) -> None:
         )
     )
     workers = [*voters(list("aaabb"), [1, 1, 1, 1, 1]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     statuses = [span.status for span in execution.spans]
     assert statuses == ["done", "done", "skipped", "done", "done", "done", "done"]
@@ -272,7 +269,7 @@ async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(make_conte
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
     workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
     asked_twice = make_context(workers, settings=STOPPING, budget=Budget(rounds=2))
-    execution = await planned(asked_twice, plan, round=1, previous="Answer: a")
+    execution = Execution(asked_twice, plan, EarlierRounds(1, "Answer: a"))
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
 
@@ -281,7 +278,7 @@ async def test_if_another_round_may_follow_all_workers_are_called(make_context) 
     """A planner that plans again looks at how many agree."""
     for rounds, skipped in ((1, ["skipped"]), (2, [])):
         workers = [*voters(["a", "a", "a"], [1, 1, 1]), VoteWorker("v")]
-        execution = await planned(
+        execution = Execution(
             make_context(workers, settings=STOPPING, budget=Budget(rounds=rounds)), ballot(3)
         )
         await execution.run()
@@ -293,7 +290,7 @@ async def test_a_vote_that_a_worker_reads_calls_all_workers(make_context) -> Non
         (*ballot(3).steps[:3], Step(4, "Vote.", Access(all=True)), Step(3, "Explain.", Access(all=True)))
     )
     workers = [*voters(["a", "a", "b", "c"], [1, 1, 1, 1]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert {span.status for span in execution.spans} == {"done"}
 
@@ -309,7 +306,7 @@ async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(make_co
         VoteWorker("v"),
     ]
     plan = Workflow((*steps, Step(3, "Vote.", Access(all=True))))
-    execution = await planned(make_context(workers, settings=STOPPING), plan)
+    execution = Execution(make_context(workers, settings=STOPPING), plan)
     await execution.run()
     assert execution.spans[-1].response == "59 of 59 responses agree.\nAnswer: a"
 
@@ -331,7 +328,7 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context)
         )
     )
     workers = [Endless("free", []), *voters(["a", "a", "a", "a"], [1, 1, 1, 1]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING, budget=Budget(seconds=0.2)), plan)
+    execution = Execution(make_context(workers, settings=STOPPING, budget=Budget(seconds=0.2)), plan)
     await execution.run()
     statuses = [span.status for span in execution.spans]
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
@@ -342,14 +339,14 @@ async def test_older_exchanges_of_a_chat_count_as_votes_so_all_are_called(make_c
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
     how = replace(STOPPING, layout="chat")
-    execution = await planned(make_context(workers, settings=how, question=question), ballot(3))
+    execution = Execution(make_context(workers, settings=how, question=question), ballot(3))
     await execution.run()
     assert asked(execution) == [0, 1, 2]
 
 
 async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(make_context) -> None:
     workers = [*voters(["a", "b", "a"], [1, 1, 1]), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING, budget=Budget(calls=2)), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING, budget=Budget(calls=2)), ballot(3))
     await execution.run()
     assert [span.status for span in execution.spans[:3]] == ["done", "done", "refused"]
 
@@ -364,7 +361,7 @@ async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(make_conte
             raise AssertionError
 
     workers = [Endless("0", []), Endless("1", []), Endless("2", []), VoteWorker("v")]
-    execution = await planned(make_context(workers, settings=STOPPING), ballot(3))
+    execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
     running = asyncio.create_task(execution.run())
     await both.wait()
     running.cancel()
@@ -391,7 +388,7 @@ async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_
     took = {}
     for how in (ASKING_ALL, STOPPING):
         workers = [*voters(["a", "b", "c"], [3, 2, 1]), VoteWorker("v")]
-        execution = await planned(make_context(workers, settings=how), ballot(3))
+        execution = Execution(make_context(workers, settings=how), ballot(3))
         await execution.run()
         claims = zip(execution.spans, (3.0, 1.0, 2.0, 0.0), strict=True)
         spans = tuple(
@@ -413,6 +410,6 @@ async def test_what_only_a_deferred_step_reads_waits_with_it(make_context) -> No
         Step(2, "Answer.", Access(steps=(0,))),
         Step(4, "Vote.", Access(steps=(1, 2, 3))),
     )
-    execution = await planned(make_context(workers, settings=STOPPING), Workflow(steps))
+    execution = Execution(make_context(workers, settings=STOPPING), Workflow(steps))
     await execution.run()
     assert [span.waited for span in execution.spans] == [(1, 2), (), (), (1, 2), ()]

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from planned_execution import planned
-from podium.executor import StepText
+from podium.executor import Execution, StepText
 from podium.executor.echoed_fences import FenceFilter, remove_fences
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
@@ -78,7 +77,7 @@ class Echoing:
 async def test_no_fence_is_in_an_answer_or_its_stream(make_context):
     heard = []
     context = make_context([Echoing()], observe=heard.append, streams=True)
-    execution = await planned(context, Workflow((Step(0, "Add."), Step(0, "Check.", Access((0,))))))
+    execution = Execution(context, Workflow((Step(0, "Add."), Step(0, "Check.", Access((0,))))))
     await execution.run()
     assert [span.response for span in execution.spans] == ["It is 4.\n", "It is 4.\n"]
     assert execution.spans[1].messages[-1].content.count("<<<end") == 4

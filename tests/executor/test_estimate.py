@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from planned_execution import planned
+from podium.executor import Execution
 from podium.executor.estimate import estimate
 from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
 from podium.workers.pool import Pool
@@ -47,7 +47,7 @@ async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: floa
     most = estimate(plan, pool, question, response_tokens=10).most_usd
     for usd, status in ((most * 0.999, "refused"), (most * 1.001, "done")):
         context = make_context(pool, question=question, fence_mark="0" * 16, budget=Budget(usd=usd))
-        execution = await planned(context, plan)
+        execution = Execution(context, plan)
         await execution.run()
         assert execution.spans[0].status == status
 

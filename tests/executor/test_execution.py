@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planned_execution import planned
 from podium.errors import WorkerError
-from podium.executor import Execution, ExecutionSettings
+from podium.executor import EarlierRounds, Execution, ExecutionSettings
 from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
 from podium.workers.base import Request
@@ -73,7 +72,7 @@ def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, 
 
     async def run() -> Execution:
         how = ExecutionSettings(run_all=run_all)
-        execution = await planned(make_context(witnesses(turns, log), settings=how), plan)
+        execution = Execution(make_context(witnesses(turns, log), settings=how), plan)
         await execution.run()
         return execution
 
@@ -93,7 +92,7 @@ async def test_a_step_does_not_wait_for_its_level(make_context):
     # 0 -> 2 -> 4 and 1 -> 3 -> 4: step 2 must run while the slow step 1, of the level before, still does.
     log: list[tuple[str, str]] = []
     plan = workflow((), (), (0,), (1,), (2, 3))
-    await (await planned(make_context(witnesses([0, 50, 0, 0, 0, 0, 0], log)), plan)).run()
+    await Execution(make_context(witnesses([0, 50, 0, 0, 0, 0, 0], log)), plan).run()
     assert log.index(("end", "2")) < log.index(("end", "1"))
 
 
@@ -105,7 +104,7 @@ async def test_an_uneven_graph_takes_as_long_as_its_critical_path(make_context):
     for _ in range(10):
         workers = [ScriptedWorker(str(k), {"": "ok"}, delay=delay) for k, delay in enumerate(delays)]
         question_context = make_context(workers)
-        execution = await planned(question_context, plan)
+        execution = Execution(question_context, plan)
         await execution.run()
         best = min(best, question_context.elapsed())
         assert execution.spans[2].started_s < execution.spans[1].ended_s  # No step waits for a whole level.
@@ -131,7 +130,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
     async def run() -> Execution:
         workers = witnesses(turns, [], price)
         question_context = make_context(workers, budget=budget, settings=ALL_STEPS)
-        execution = await planned(question_context, plan)
+        execution = Execution(question_context, plan)
         await execution.run()
         assert sum(span.usage.tokens for span in execution.spans) == question_context.ledger.tokens
         assert sum(span.spent.cost_usd for span in execution.spans) == pytest.approx(
@@ -155,7 +154,7 @@ def test_spans_never_add_up_to_more_than_the_budget(make_context, plan, turns, b
 def test_cancellation_leaves_nothing_running(make_context, plan, turns_before):
     async def run() -> None:
         log: list[tuple[str, str]] = []
-        execution = await planned(make_context(witnesses([8], log), settings=ALL_STEPS), plan)
+        execution = Execution(make_context(witnesses([8], log), settings=ALL_STEPS), plan)
         task = asyncio.create_task(execution.run())
         for _ in range(turns_before):
             await asyncio.sleep(0)
@@ -180,7 +179,7 @@ async def test_workers_that_never_pause_are_refused_when_time_is_up(make_context
     workers = [ScriptedWorker(str(k), ["ok"]) for k in range(2)]
     question_context = make_context(workers, budget=Budget(seconds=1.0), started=-10.0)
     question_context.ledger.deadline = asyncio.get_running_loop().time()
-    execution = await planned(question_context, workflow((), (0,)))
+    execution = Execution(question_context, workflow((), (0,)))
     await execution.run()
     assert [span.status for span in execution.spans] == ["refused", "refused"]
     assert not workers[0].requests
@@ -188,7 +187,7 @@ async def test_workers_that_never_pause_are_refused_when_time_is_up(make_context
 
 async def test_a_failed_step_is_left_out_and_the_workflow_goes_on(make_context):
     workers = [ScriptedWorker("0", ["four"]), ScriptedWorker("1", [BROKEN]), ScriptedWorker("2", ["4"])]
-    execution = await planned(make_context(workers), workflow((), (), (0, 1)))
+    execution = Execution(make_context(workers), workflow((), (), (0, 1)))
     await execution.run()
     _, failed, last = execution.spans
     assert (failed.status, failed.error, failed.response) == ("failed", "1: It broke.", None)
@@ -203,7 +202,7 @@ async def test_a_worker_gets_its_context_as_data_beside_the_messages(make_contex
     past = (Message(role="user", content="Hello."), Message(role="assistant", content="Answer: 9"))
     of_question = make_context(workers, settings=ExecutionSettings(layout=layout))
     of_question = replace(of_question, question=of_question.question.model_copy(update={"history": past}))
-    await (await planned(of_question, workflow((), (0,)))).run()
+    await Execution(of_question, workflow((), (0,))).run()
     view = workers[1].requests[0].view
     assert view.question == of_question.question.text
     assert [(step.position, step.response) for step in view.earlier] == [(0, "Answer: 4")]
@@ -216,7 +215,7 @@ async def test_a_prompt_says_how_many_responses_are_missing(make_context):
         ScriptedWorker("2", [BROKEN]),
         ScriptedWorker("3", ["4"]),
     ]
-    await (await planned(make_context(workers), workflow((), (), (0, 1), (0, 1, 2)))).run()
+    await Execution(make_context(workers), workflow((), (), (0, 1), (0, 1, 2))).run()
     assert [worker.requests[0].missing for worker in workers] == [(), (), (1,), (1, 2)]
 
 
@@ -226,7 +225,7 @@ async def test_a_prompt_says_how_many_responses_are_missing(make_context):
 async def test_a_vote_without_responses_ends_as_the_steps_that_it_was_to_see(make_context, budget, status):
     dear = Profile(name="0", price=Price(output=1.0))
     workers = [ScriptedWorker("0", [BROKEN], profile=dear), VoteWorker("1")]
-    execution = await planned(make_context(workers, budget=budget), workflow((), (0,)))
+    execution = Execution(make_context(workers, budget=budget), workflow((), (0,)))
     await execution.run()
     assert [span.status for span in execution.spans] == [status, status]
     assert [attempt.error_kind for attempt in execution.spans[1].attempts] == ["missing"]
@@ -245,7 +244,9 @@ async def test_access_lists_hide_other_work_but_never_the_question(make_context,
     )
     worker = ScriptedWorker("0", {f"step {k}": f"response {k}" for k in range(5)})
     how = ExecutionSettings(layout=layout, run_all=True)
-    execution = await planned(make_context([worker], settings=how), plan, previous="earlier answer")
+    execution = Execution(
+        make_context([worker], settings=how), plan, EarlierRounds(response="earlier answer")
+    )
     await execution.run()
     for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1,)], strict=True):
         view = read_view(span.messages)
@@ -259,7 +260,7 @@ async def test_each_call_has_a_seed_of_its_own(make_context):
     worker = ScriptedWorker("0", {"": "ok"})
     plan = Workflow((Step(0, "a"), Step(0, "a"), Step(0, "b", Access(all=True))))
     for number in range(2):
-        await (await planned(make_context([worker]), plan, round=number)).run()
+        await Execution(make_context([worker]), plan, EarlierRounds(number)).run()
     seeds = [request.seed for request in worker.requests]
     assert seeds == ["7/0/0", "7/0/1", "7/0/2", "7/1/0", "7/1/1", "7/1/2"]
 
@@ -271,7 +272,7 @@ async def test_a_simulated_worker_claims_its_seconds_without_sleeping(make_conte
             return Reply(reply.text, reply.usage, latency_s=30.0)
 
     question_context = make_context([Simulated("0", ["4"])])
-    execution = await planned(question_context, workflow(()))
+    execution = Execution(question_context, workflow(()))
     await execution.run()
     assert execution.spans[0].seconds == execution.spans[0].claimed_s == 30.0
     assert question_context.elapsed() < 5.0
@@ -283,7 +284,7 @@ async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(make_context):
             raise ZeroDivisionError
 
     slow = ScriptedWorker("0", ["4"], delay=5.0)
-    execution = await planned(make_context([slow, Buggy("1", [])], settings=ALL_STEPS), workflow((), ()))
+    execution = Execution(make_context([slow, Buggy("1", [])], settings=ALL_STEPS), workflow((), ()))
     with pytest.raises(ExceptionGroup) as caught:
         await execution.run()
     assert caught.group_contains(ZeroDivisionError)
@@ -293,6 +294,6 @@ async def test_a_bug_in_a_worker_escapes_and_stops_the_rest(make_context):
 
 async def test_a_parallel_step_waits_for_the_budget_that_the_other_does_not_use(make_context):
     workers = [ScriptedWorker(str(k), ["ok"], delay=0.01, limits=Limits(max_tokens=1_000)) for k in range(3)]
-    execution = await planned(make_context(workers, budget=Budget(tokens=2_000)), workflow((), (), (0, 1)))
+    execution = Execution(make_context(workers, budget=Budget(tokens=2_000)), workflow((), (), (0, 1)))
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "done", "done"]

@@ -10,8 +10,11 @@ from podium.executor.question_context import (
     StepText,
 )
 from podium.executor.step_input import MessageLayout, StepInput, build_messages, make_fence_mark
+from podium.executor.step_request import EarlierRounds
+from podium.executor.streamed_execution import StreamedExecution
 
 __all__ = [
+    "EarlierRounds",
     "Execution",
     "ExecutionSettings",
     "MessageLayout",
@@ -21,6 +24,7 @@ __all__ = [
     "StepInput",
     "StepStarted",
     "StepText",
+    "StreamedExecution",
     "build_messages",
     "make_fence_mark",
 ]

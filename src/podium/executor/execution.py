@@ -1,16 +1,16 @@
 """One workflow, run once: a step starts as soon as the steps that it reads are done.
 
-`Schedule` decides which steps start. The workflow may come in parts while its plan is being written: its first steps by
-`extend`, the whole by `complete`. No call outlives `run`, however `run` ends.
+`Schedule` decides which steps start. No call outlives `run`, however `run` ends. `streamed_execution` runs a workflow
+whose plan is still being written.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
 
 from podium.calls import AttemptLog
 from podium.calls.worker_call import MakeListeners
@@ -19,20 +19,19 @@ from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_request import StepRequestBuilder
+from podium.executor.step_request import EarlierRounds, StepRequestBuilder
 from podium.trace import Attempt, Reply, Span, SpanStatus
 from podium.types import Message, Spent
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
-from podium.workflow import Step, Workflow, live_steps
+from podium.workflow import Workflow, live_steps
 
 _GONE = "The question was cancelled."
 _SPARED = "It was not called: no answer of it could change the vote."
-_ABANDONED = "It was started while the plan was being written, and the plan does not need it."
 
 
 @dataclass(slots=True)
-class _StepResult:
+class StepResult:
     """How a step went, as far as it came."""
 
     status: SpanStatus | None = None
@@ -52,37 +51,27 @@ class Execution:
 
     Args:
         context: the question, its pool and its budget.
-        round: from 0. A step's request has the seed "{seed of the question}/{round}/{position}".
-        previous: the final response of the round before, if there is one.
-        earlier_calls: how many steps of earlier rounds each worker of the pool had, by its number.
+        workflow: checked: it names workers of the pool and reads earlier steps only.
+        max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
+        shown: steps of earlier rounds that are shown in place of the final response of the round before.
     """
 
     def __init__(
         self,
         context: QuestionContext,
+        workflow: Workflow,
+        earlier_rounds: EarlierRounds = EarlierRounds(),
         *,
-        round: int = 0,
-        previous: str | None = None,
-        earlier_calls: Mapping[int, int] | None = None,
+        max_tokens: Sequence[int | None] = (),
+        shown: tuple[EarlierStep, ...] = (),
     ) -> None:
         self._context = context
-        self._round = round
+        self._round = earlier_rounds.count
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(context.ledger.deadline)
-        self._tasks: dict[int, asyncio.Task[Any]] = {}
-        """The tasks of the steps that have started and not ended."""
-        self._more_steps = asyncio.Event()
-        """Set when more steps of the workflow are known than before."""
-        self._whole = False
-        """Whether the workflow is whole: it has been written, or there is none."""
-        self._abandons = False
-        """Whether steps are being cancelled that the whole workflow does not need."""
-        self.abandoned: tuple[Span, ...] = ()
-        """Steps that were started before the workflow was whole, and that it has not, or has otherwise."""
         self._schedule = Schedule()
-        self._requests = StepRequestBuilder(
-            context, self._schedule, round=round, previous=previous, earlier_calls=earlier_calls or {}
-        )
+        self._requests = StepRequestBuilder(context, self._schedule, earlier_rounds)
+        self._set_workflow(workflow, max_tokens, shown)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -95,80 +84,38 @@ class Execution:
 
     async def run(self) -> None:
         """Run every step that the last one needs, or all with `run_all`. `spans` has the results, also after a
-        cancellation. It ends once the workflow is whole."""
+        cancellation."""
+        async with self._until_time_is_up():
+            await self._follow(self._schedule.start_ready())
+
+    @asynccontextmanager
+    async def _until_time_is_up(self) -> AsyncGenerator[None]:
+        """Run steps in the block; at its end none is running."""
         try:
             async with self._limit, self._group:
-                while not self._whole:
-                    await self._more_steps.wait()
-                    self._more_steps.clear()
-                    for position in self._schedule.start_ready():
-                        self._start(position)
-                await self._follow(self._schedule.start_ready())
+                yield
         except TimeoutError:  # The budget's. A worker's is a failed attempt and does not come here.
             if not self._limit.expired():
                 raise
 
-    def extend(self, steps: tuple[Step, ...]) -> None:
-        """Start the first steps of a workflow that is still being written, and that will have at least one more.
+    def _needed(self, workflow: Workflow) -> Sequence[int]:
+        return range(len(workflow.steps)) if self._context.settings.run_all else live_steps(workflow)
 
-        Steps that do not continue those that are known are left for `complete`.
-        """
-        known = len(self._schedule.workflow.steps)
-        if not self._whole and len(steps) > known == self._schedule.common_with(steps):
-            self._schedule.set_workflow(Workflow(steps), range(len(steps)))
-            self._requests.max_tokens = (None,) * len(steps)
-            self._more_steps.set()
-
-    async def complete(
-        self,
-        workflow: Workflow | None,
-        max_tokens: Sequence[int | None] = (),
-        shown: tuple[EarlierStep, ...] = (),
+    def _set_workflow(
+        self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]
     ) -> None:
-        """The workflow is written. Steps that were started and that it does not have or need are cancelled.
-
-        Args:
-            workflow: the whole one, checked: it names workers of the pool and reads earlier steps only. None: there is
-                none to run.
-            max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
-                It does not hold for steps that were started before.
-            shown: steps of earlier rounds that are shown in place of the final response of the round before.
-        """
-        whole = workflow or Workflow(())
-        # The last step is asked in a way of its own, so it is not taken from what was started.
-        same = self._schedule.common_with(whole.steps[:-1])
-        run_all = self._context.settings.run_all
-        needed = range(len(whole.steps)) if run_all else live_steps(whole)
-        cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
-        self._whole = self._abandons = True
-        for task in cancelled:
-            task.cancel()
-        try:
-            await _ended(cancelled)
-        finally:
-            self._abandons = False
-            # A task that was cancelled before it began has not left by itself.
-            self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
-            self.abandon(same)
-            self._requests.set_workflow(whole, max_tokens, shown)
-            early_stop = self._context.settings.early_stop
-            self._schedule.set_workflow(
-                whole,
-                needed,
-                find_early_stops(whole, needed, self._context, self._round) if early_stop else {},
-                self._requests.earlier_responses,
-            )
-            self._more_steps.set()
-
-    def abandon(self, position: int = 0) -> tuple[Span, ...]:
-        """Count this step and later ones, which have ended, as abandoned. Returns all that are."""
-        self.abandoned += tuple(
-            span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
+        needed = self._needed(workflow)
+        self._requests.set_workflow(workflow, max_tokens, shown)
+        early_stop = self._context.settings.early_stop
+        self._schedule.set_workflow(
+            workflow,
+            needed,
+            find_early_stops(workflow, needed, self._context, self._round) if early_stop else {},
+            self._requests.earlier_responses,
         )
-        return self.abandoned
 
-    def _start(self, position: int) -> None:
-        self._tasks[position] = self._group.create_task(self._follow([position]))
+    def _start(self, position: int) -> asyncio.Task[None]:
+        return self._group.create_task(self._follow([position]))
 
     async def _follow(self, ready: list[int]) -> None:
         """Run the steps in `ready`, then those that become ready when they end. A chain of steps stays in one task."""
@@ -196,20 +143,16 @@ class Execution:
                 self._end(position, result)
             ready = self._schedule.start_ready()
 
-    def _begin(self, position: int, request: Request) -> _StepResult:
-        """The step's call is about to be made in this task."""
+    def _begin(self, position: int, request: Request) -> StepResult:
+        """The step's call is about to be made."""
         context, step = self._context, self._schedule.workflow.steps[position]
         if context.observe is not None:
             worker = context.pool[step.worker].profile.name
             context.observe(StepStarted(self._round, position, worker, step.subtask))
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks[position] = task
-        return _StepResult(messages=request.messages, started_s=context.elapsed())
+        return StepResult(messages=request.messages, started_s=context.elapsed())
 
-    def _end(self, position: int, result: _StepResult) -> None:
+    def _end(self, position: int, result: StepResult) -> None:
         """The step's call has ended."""
-        del self._tasks[position]
         if result.status is None:  # A bug of ours, which escapes.
             return
         for attempt in result.log:
@@ -255,14 +198,14 @@ class Execution:
 
     def _unstarted(self, position: int) -> Span:
         if position not in self._schedule.to_run:
-            result = _StepResult("skipped")
+            result = StepResult("skipped")
         elif self._schedule.is_spared(position):
-            result = _StepResult("skipped", _SPARED)
+            result = StepResult("skipped", _SPARED)
         else:
-            result = _StepResult("refused" if self._limit.expired() else "cancelled", self._why_stopped)
+            result = StepResult("refused" if self._limit.expired() else "cancelled", self._why_stopped)
         return self._span(position, result)
 
-    def _span(self, position: int, result: _StepResult) -> Span:
+    def _span(self, position: int, result: StepResult) -> Span:
         assert result.status is not None
         step = self._schedule.workflow.steps[position]
         return Span(
@@ -285,18 +228,4 @@ class Execution:
 
     @property
     def _why_stopped(self) -> str:
-        if self._abandons:
-            return _ABANDONED
         return self._context.ledger.time_is_up if self._limit.expired() else _GONE
-
-
-async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until cancelled tasks have ended, also where the caller is cancelled meanwhile, so that all is booked."""
-    stopped = None
-    while running := [task for task in tasks if not task.done()]:
-        try:
-            await asyncio.wait(running)
-        except asyncio.CancelledError as cancelled:
-            stopped = cancelled
-    if stopped is not None:
-        raise stopped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from podium.calls import CallContext, RetrySettings
 from podium.executor.step_input import MessageLayout
@@ -76,8 +76,6 @@ class QuestionContext(CallContext):
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepEvent], None] | None = None
     """Called with each event of a step. It must be quick: the event loop waits for it."""
-    asked: dict[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
-    """How often each worker was sent the same messages again, by worker and messages."""
 
     @property
     def profiles(self) -> tuple[Profile, ...]:

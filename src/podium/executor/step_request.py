@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from podium.executor.early_stopping import answering_steps
 from podium.executor.question_context import QuestionContext
 from podium.executor.schedule import Schedule
 from podium.executor.step_input import StepInput, build_messages
-from podium.types import DEFAULT_OPTIONS, AnswerOptions
+from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message
 from podium.workers.base import Request, Worker
 from podium.workers.view import EarlierStep
 from podium.workflow import Workflow
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRounds:
+    """What a round's steps are given of the rounds before it."""
+
+    count: int = 0
+    """How many there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
+    response: str | None = None
+    """The final response of the latest, if it has one."""
+    calls: Mapping[int, int] = field(default_factory=dict)
+    """How many steps each worker of the pool had, by its number."""
+    requests: Mapping[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
+    """How many steps sent a worker the same messages, by its name and them."""
 
 
 class StepRequestBuilder:
@@ -19,24 +35,15 @@ class StepRequestBuilder:
 
     Args:
         schedule: the workflow, and how its steps have ended.
-        round, previous, earlier_calls: as `Execution`'s.
     """
 
-    def __init__(
-        self,
-        context: QuestionContext,
-        schedule: Schedule,
-        *,
-        round: int,
-        previous: str | None,
-        earlier_calls: Mapping[int, int],
-    ) -> None:
+    def __init__(self, context: QuestionContext, schedule: Schedule, earlier_rounds: EarlierRounds) -> None:
         self._context = context
         self._schedule = schedule
-        self._round = round
-        self._previous = previous
+        self._earlier_rounds = earlier_rounds
+        self._previous = earlier_rounds.response
         self._shown: tuple[EarlierStep, ...] = ()
-        self._earlier_calls = earlier_calls
+        self._sent = Counter(earlier_rounds.requests)
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
         """For each step the plan's limit of output tokens, or None."""
@@ -44,7 +51,7 @@ class StepRequestBuilder:
     def set_workflow(
         self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]
     ) -> None:
-        """Set the whole workflow. The arguments are those of `Execution.complete`."""
+        """Set the whole workflow. The arguments are those of `Execution`."""
         workers = {p: self._context.pool[step.worker] for p, step in enumerate(workflow.steps)}
         self._answering = answering_steps(workflow, workers)
         self.max_tokens = (*max_tokens, *(None,) * len(workflow.steps))
@@ -74,14 +81,14 @@ class StepRequestBuilder:
         messages = build_messages(
             step_input, context.settings.layout, context.fence_mark, sees=worker.profile.sees
         )
-        asked, key = context.asked, (worker.profile.name, messages)
-        asked[key] = asked.get(key, -1) + 1
+        sent = (worker.profile.name, messages)
+        self._sent[sent] += 1
         return Request(
             messages,
-            seed=f"{context.seed}/{self._round}/{position}",
+            seed=f"{context.seed}/{self._earlier_rounds.count}/{position}",
             question_seed=context.seed,
             earlier_calls=self._earlier_steps(position),
-            earlier_duplicates=asked[key],
+            earlier_duplicates=self._sent[sent] - 1,
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),
@@ -93,7 +100,7 @@ class StepRequestBuilder:
         """How many steps before this one go to the same worker."""
         steps = self._schedule.workflow.steps
         worker = steps[position].worker
-        count = self._earlier_calls.get(worker, 0)
+        count = self._earlier_rounds.calls.get(worker, 0)
         for earlier in self._schedule.to_run:
             count += earlier < position and steps[earlier].worker == worker
         return count

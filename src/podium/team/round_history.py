@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from podium.executor import EarlierRounds
 from podium.planner import PastRound
 from podium.trace import RoundTrace, Span, TraceStatus
 from podium.workers.pool import Pool
@@ -26,14 +27,15 @@ class RoundHistory:
         """Why the answer is not that of the latest plan's last step. None if it is."""
 
     @property
-    def previous_response(self) -> str | None:
-        """The final response of the round before, or None if there is none."""
-        return (self.past_rounds[-1].response or None) if self.past_rounds else None
-
-    @property
-    def earlier_calls(self) -> Counter[int]:
-        """How many steps each worker had so far, by its number."""
-        return Counter(worker for round_ in self.rounds for worker in round_.called_workers)
+    def earlier_rounds(self) -> EarlierRounds:
+        """What the steps of the next round are given of these."""
+        spans = [span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans)]
+        return EarlierRounds(
+            len(self.rounds),
+            response=(self.past_rounds[-1].response or None) if self.past_rounds else None,
+            calls=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
+            requests=Counter((span.worker, span.messages) for span in spans if span.messages),
+        )
 
     @property
     def is_over(self) -> bool:

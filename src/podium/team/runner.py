@@ -18,17 +18,17 @@ from typing import Self
 from podium import __version__
 from podium.calls import Dispatcher, Ledger, LedgerPart
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
-from podium.executor import Execution, ExecutionSettings, QuestionContext, StepEvent, make_fence_mark
+from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
 from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
 from podium.team.round_history import RoundHistory
-from podium.trace import Plan, RoundTrace, Trace
+from podium.trace import Plan, RoundTrace, Span, Trace
 from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
 from podium.workers.traits import traits_of
-from podium.workflow import PlanError
+from podium.workflow import PlanError, Step
 
 _PYTHON = platform.python_version()
 
@@ -107,19 +107,12 @@ class Runner:
                 if not run.may_plan:
                     break
                 round_ = run.begin_round(number)
-                execution = round_.execution
-                async with asyncio.TaskGroup() as group:
-                    # The first steps may start while their plan is being written.
-                    running = group.create_task(execution.run()) if run.overlaps else None
+                if run.overlaps:
+                    await run.run_while_planning(round_)
+                else:
                     plan = await run.plan(round_)
-                    fallback = fallback_workflow(plan.decision, self.pool, self.plan_fallback)
-                    round_.trace = RoundTrace(plan=plan, fallback=None if number else fallback)
-                    # The plan's limits do not hold for a worker that takes the question in its place.
-                    max_tokens = plan.max_tokens if round_.trace.error is None else ()
-                    shown = responses_shown(plan, round_.past_rounds)
-                    await execution.complete(round_.trace.workflow, max_tokens, shown)
-                    run.announce_plan(round_)
-                    await (running or execution.run())
+                    if (execution := run.begin_execution(round_, plan)) is not None:
+                        await execution.run()
                 run.record_round()
         return run.trace
 
@@ -167,9 +160,12 @@ class _Round:
     started_s: float
     planning: LedgerPart
     """Counts what its plan takes."""
-    execution: Execution
     trace: RoundTrace | None = None
     """Its plan. None while it is being written."""
+    execution: Execution | None = None
+    """Runs its workflow. None until it has one."""
+    abandoned: tuple[Span, ...] = ()
+    """Steps that were started while the plan was being written, and that it does not need."""
 
 
 class _QuestionRun:
@@ -206,11 +202,9 @@ class _QuestionRun:
             settings=runner.settings,
             started=now,
             streams=streams,
-            observe=on_event and self._observe if self.overlaps else on_event,
+            observe=on_event,
         )
         self._emit = on_event or (lambda event: None)
-        self._held: list[StepEvent] | None = None
-        """Events of steps that run before their plan is ready, since they make no sense before it. None once it is."""
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._history = RoundHistory(runner.pool)
@@ -218,7 +212,13 @@ class _QuestionRun:
         self._is_dry = is_dry
         self.trace: Trace
 
-    async def plan(self, round_: _Round, *, strict: bool = False) -> Plan:
+    async def plan(
+        self,
+        round_: _Round,
+        on_steps: Callable[[tuple[Step, ...]], None] | None = None,
+        *,
+        strict: bool = False,
+    ) -> Plan:
         """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`.
 
         Raises:
@@ -235,7 +235,7 @@ class _QuestionRun:
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
             ledger=ledger,
-            on_steps=round_.execution.extend if self.overlaps else None,
+            on_steps=on_steps,
         )
         limit = asyncio.timeout_at(ledger.deadline)
         try:
@@ -288,29 +288,48 @@ class _QuestionRun:
 
     def begin_round(self, number: int) -> _Round:
         """The next round, whose plan is not written yet."""
-        context, history = self._context, self._history
-        execution = Execution(
-            context, round=number, previous=history.previous_response, earlier_calls=history.earlier_calls
-        )
-        self._held = [] if self.overlaps else None
-        self._round = _Round(number, history.past_rounds, context.elapsed(), context.ledger.part(), execution)
+        context = self._context
+        self._round = _Round(number, self._history.past_rounds, context.elapsed(), context.ledger.part())
         return self._round
 
-    def _observe(self, event: StepEvent) -> None:
-        if self._held is None:
-            self._emit(event)
-        else:
-            self._held.append(event)
+    def _decide(self, round_: _Round, plan: Plan) -> RoundTrace:
+        """Take the plan, or the worker that takes the question in its place."""
+        runner = self._runner
+        fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
+        round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
+        return round_.trace
 
-    def announce_plan(self, round_: _Round) -> None:
-        """Send the plan, then the events of those of its steps that have started."""
-        assert round_.trace is not None
-        abandoned = round_.execution.abandoned
-        trace = round_.trace.model_copy(update={"abandoned": abandoned}) if abandoned else round_.trace
+    def begin_execution(self, round_: _Round, plan: Plan) -> Execution | None:
+        """Send the plan, and make what runs it. None if there is no workflow to run."""
+        trace = self._decide(round_, plan)
         self._emit(PlanReady(round_.number, trace))
-        held, self._held = self._held or (), None
-        for event in held:
-            self._emit(event)
+        if trace.workflow is not None:
+            round_.execution = Execution(
+                self._context,
+                trace.workflow,
+                self._history.earlier_rounds,
+                max_tokens=trace.max_tokens,
+                shown=responses_shown(plan, round_.past_rounds),
+            )
+        return round_.execution
+
+    async def run_while_planning(self, round_: _Round) -> None:
+        """Run the first steps of a plan while the rest is being written, and then the others."""
+        execution = round_.execution = StreamedExecution(self._context, self._history.earlier_rounds)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(execution.run())
+                plan = await self.plan(round_, execution.extend)
+                trace = self._decide(round_, plan)
+                shown = responses_shown(plan, round_.past_rounds)
+                await execution.complete(trace.workflow, trace.max_tokens, shown)
+                trace = trace.model_copy(update={"abandoned": execution.abandoned})
+                self._emit(PlanReady(round_.number, trace))
+                execution.release_events()
+        finally:
+            if round_.trace is None:  # Its plan was never written.
+                execution.abandon()
+            round_.abandoned = execution.abandoned
 
     def record_round(self) -> None:
         """Record the round under way as far as it came."""
@@ -319,14 +338,14 @@ class _QuestionRun:
             return
         history, execution, trace = self._history, round_.execution, round_.trace
         if trace is None:  # It was cancelled, or storage failed, while its plan was being written.
-            if not execution.abandon() and round_.planning.spent == Spent():
+            if not round_.abandoned and round_.planning.spent == Spent():
                 return
             error = PlanError("cancelled", "The question was cancelled.")
             seconds = self._context.elapsed() - round_.started_s
             trace = RoundTrace(plan=Plan("", error, round_.planning.spent, seconds=seconds))
-        if execution.abandoned:
-            trace = trace.model_copy(update={"abandoned": execution.abandoned})
-        if trace.workflow is None or self._is_dry:
+        if round_.abandoned:
+            trace = trace.model_copy(update={"abandoned": round_.abandoned})
+        if trace.workflow is None or execution is None:
             trace = history.add(trace)
         else:
             trace = history.add_run(trace, trace.workflow, execution.spans)

@@ -222,6 +222,11 @@ class RoundTrace(FrozenModel):
         return decision if isinstance(decision, Workflow) else self.fallback
 
     @property
+    def max_tokens(self) -> tuple[int | None, ...]:
+        """The plan's limit of output tokens for each step. They do not hold for a worker that stands in for a plan."""
+        return self.plan.max_tokens if self.error is None else ()
+
+    @property
     def accepted(self) -> bool:
         """Whether the planner accepted an answer of the rounds before."""
         return isinstance(self.plan.decision, Acceptance)

@@ -1,0 +1,144 @@
+"""A workflow whose first steps run while the rest of its plan is being written.
+
+Steps that the plan turns out not to need are cancelled, and kept as abandoned. All that this needs beyond a plain
+`Execution` stands here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from podium.executor.execution import Execution, StepResult
+from podium.executor.question_context import QuestionContext, StepEvent
+from podium.executor.step_request import EarlierRounds
+from podium.trace import Span
+from podium.workers.base import Request
+from podium.workers.view import EarlierStep
+from podium.workflow import Step, Workflow
+
+_ABANDONED = "It was started while the plan was being written, and the plan does not need it."
+
+
+class StreamedExecution(Execution):
+    """An execution that `run` starts with no step: `extend` adds the first steps, and `complete` the whole workflow.
+
+    Its events are held back until `release_events`, since they make no sense before the plan.
+    """
+
+    def __init__(self, context: QuestionContext, earlier_rounds: EarlierRounds) -> None:
+        self._observer = context.observe
+        observe = None if context.observe is None else self._observe
+        super().__init__(replace(context, observe=observe), Workflow(()), earlier_rounds)
+        self._tasks: dict[int, asyncio.Task[Any]] = {}
+        """The tasks of the steps that have started and not ended."""
+        self._more_steps = asyncio.Event()
+        """Set when more steps of the workflow are known than before."""
+        self._is_complete = False
+        self._is_abandoning = False
+        """Whether steps are being cancelled that the whole workflow does not need."""
+        self._held_events: list[StepEvent] | None = []
+        """None once they are sent at once."""
+        self.abandoned: tuple[Span, ...] = ()
+        """Steps that were started, and that the whole workflow has not, or has otherwise."""
+
+    async def run(self) -> None:
+        """Run the steps as they become known, and end once the whole workflow has run."""
+        async with self._until_time_is_up():
+            while not self._is_complete:
+                await self._more_steps.wait()
+                self._more_steps.clear()
+                for position in self._schedule.start_ready():
+                    self._start(position)
+            await self._follow(self._schedule.start_ready())
+
+    def extend(self, steps: tuple[Step, ...]) -> None:
+        """Start the first steps of the workflow, which will have at least one more.
+
+        Steps that do not continue those that are known are left for `complete`.
+        """
+        known = len(self._schedule.workflow.steps)
+        if not self._is_complete and len(steps) > known == self._schedule.common_with(steps):
+            self._schedule.set_workflow(Workflow(steps), range(len(steps)))
+            self._requests.max_tokens = (None,) * len(steps)
+            self._more_steps.set()
+
+    async def complete(
+        self,
+        workflow: Workflow | None,
+        max_tokens: Sequence[int | None] = (),
+        shown: tuple[EarlierStep, ...] = (),
+    ) -> None:
+        """The plan is written. Steps that were started and that it does not have or need are cancelled.
+
+        Args:
+            workflow: None if there is none to run.
+            max_tokens, shown: as `Execution`; the limits do not hold for steps that were started before.
+        """
+        whole = workflow or Workflow(())
+        # The last step is asked in a way of its own, so it is not taken from what was started.
+        same = self._schedule.common_with(whole.steps[:-1])
+        needed = self._needed(whole)
+        cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
+        self._is_complete = self._is_abandoning = True
+        for task in cancelled:
+            task.cancel()
+        try:
+            await _ended(cancelled)
+        finally:
+            self._is_abandoning = False
+            # A task that was cancelled before it began has not left by itself.
+            self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
+            self.abandon(same)
+            self._set_workflow(whole, max_tokens, shown)
+            self._more_steps.set()
+
+    def abandon(self, position: int = 0) -> None:
+        """Count this step and later ones, which have ended, as abandoned."""
+        self.abandoned += tuple(
+            span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
+        )
+
+    def release_events(self) -> None:
+        """Send the events of the steps that have started, and later ones at once."""
+        held, self._held_events = self._held_events or (), None
+        for event in held:
+            self._observe(event)
+
+    def _observe(self, event: StepEvent) -> None:
+        if self._held_events is not None:
+            self._held_events.append(event)
+        elif self._observer is not None:
+            self._observer(event)
+
+    def _start(self, position: int) -> asyncio.Task[None]:
+        task = self._tasks[position] = super()._start(position)
+        return task
+
+    def _begin(self, position: int, request: Request) -> StepResult:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[position] = task  # A chain of steps stays in the task of its first.
+        return super()._begin(position, request)
+
+    def _end(self, position: int, result: StepResult) -> None:
+        del self._tasks[position]
+        super()._end(position, result)
+
+    @property
+    def _why_stopped(self) -> str:
+        return _ABANDONED if self._is_abandoning else super()._why_stopped
+
+
+async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Wait until cancelled tasks have ended, also where the caller is cancelled meanwhile, so that all is booked."""
+    stopped = None
+    while running := [task for task in tasks if not task.done()]:
+        try:
+            await asyncio.wait(running)
+        except asyncio.CancelledError as cancelled:
+            stopped = cancelled
+    if stopped is not None:
+        raise stopped
