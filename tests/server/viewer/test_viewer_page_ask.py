@@ -12,7 +12,7 @@ from running_server import Serve
 
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
-from podium_testing import FaultServer, Rule, SlowDrip
+from podium_testing import FaultServer, Hang, Rule
 
 QUESTION = "What is 3, plus 4, times 2?"
 SHIFT = """() => {
@@ -66,7 +66,7 @@ def test_a_step_is_seen_running_and_nothing_moves_when_it_ends(kept_server, open
 
 def test_the_answer_is_seen_while_its_worker_writes_it(kept_server, opened, tmp_path: Path) -> None:
     words = " ".join(f"word{number}" for number in range(60))
-    with FaultServer(words, rules=[Rule(fault=SlowDrip(seconds=0.05))]).in_thread() as provider:
+    with FaultServer(words, rules=[Rule(fault=Hang(when="middle"))]).in_thread() as provider:
         pool = tmp_path / "pool.toml"
         pool.write_text(
             f'[[worker]]\nname = "ada"\nkind = "openai"\nmodel = "m"\nbase_url = "{provider.url}"\n'
@@ -77,8 +77,6 @@ def test_the_answer_is_seen_while_its_worker_writes_it(kept_server, opened, tmp_
         page.wait_for_selector(".answer:has-text('word0')")
         assert page.locator(".step-box.running").count() == 1
         assert "word59" not in page.inner_text(".answer")
-        page.wait_for_selector(".headline .mark.good")
-        assert page.inner_text(".answer").endswith("word59")
 
 
 def test_a_question_is_cancelled_with_escape_and_recorded_so(kept_server, opened) -> None:
