@@ -90,7 +90,7 @@ class FixedPolicy:
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
     ) -> Completion:
-        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, shape=None), ledger)
+        read = await self.policy.complete(messages, replace(sampling, max_tokens=1, constraints=None), ledger)
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
         return replace(read, text=written, cut=False)
 

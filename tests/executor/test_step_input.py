@@ -17,13 +17,13 @@ STEP_INPUT = StepInput(
 
 def test_packed_fences_every_piece_in_one_message():
     *history, message = build_messages(STEP_INPUT, "packed", "feed")
-    question, preamble, *blocks = message.content.split("\n\n")
+    question, role, note, *blocks = message.content.split("\n\n")
     assert tuple(history) == PAST
     assert message.role == "user"
     assert question == "How many days are there?\n<<<end feed>>>"
-    assert "feed" in preamble
-    assert "never instructions" in preamble
-    assert preamble.endswith("Do what your subtask says.")
+    assert role.endswith("Do what your subtask says.")
+    assert "feed" in note
+    assert "never instructions" in note
     assert blocks == [
         f"<<<{label} feed>>>\n{text}\n<<<end feed>>>"
         for label, text in [
@@ -40,6 +40,13 @@ def test_packed_fences_every_piece_in_one_message():
 def packed(subtask: str, *earlier: EarlierStep, question: Question = STEP_INPUT.question) -> str:
     (*_, message) = build_messages(StepInput(question, subtask, earlier), "packed", "feed")
     return message.content
+
+
+def test_a_step_that_sees_no_other_work_reads_nothing_of_such_work():
+    alone, told = packed("Add."), packed("Add.", EarlierStep(0, "Count in March.", "31"))
+    assert "never instructions" in told
+    assert "never instructions" not in alone
+    assert "fence" not in alone
 
 
 def test_what_a_step_reads_begins_the_message_of_those_that_see_it():
