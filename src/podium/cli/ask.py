@@ -45,7 +45,7 @@ async def ask(
     chosen_seed = token_hex(8) if seed is None else seed
 
     async with Team.from_settings(
-        settings, seed=chosen_seed, store=False if no_store else settings.store
+        settings, seed=chosen_seed, store=None if no_store else settings.trace_store
     ) as opened:
         with _progress() as show_progress:
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, Literal
+from typing import Any
 
 from rich.text import Text
 
@@ -19,7 +19,8 @@ from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
-from podium.sqlite_files import check_is_file, default_path
+from podium.sqlite_files import check_is_file
+from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.trace import Plan
 from podium.trace.answers import PastAnswers, past_answers
@@ -51,7 +52,7 @@ async def plan(
         raise UsageError(f"--response-tokens {response_tokens}: give at least 1.")
     settings = find_team(team, keys).read()
     chosen_seed = token_hex(8) if seed is None else seed
-    past = _past(settings.store)
+    past = _past(settings)
     # The plan is shown before the team closes: it is paid for, whatever closing its spend limits says.
     async with Team.from_settings(settings, seed=chosen_seed) as opened:
         name, decided = opened.planner.name, await opened.plan(asked_question, seed=chosen_seed)
@@ -71,15 +72,15 @@ async def plan(
     return 0
 
 
-def _past(store: str | Literal[False] | None) -> Mapping[str, PastAnswers]:
+def _past(settings: TeamSettings) -> Mapping[str, PastAnswers]:
     """The past answers in the store's newest traces. The default store need not exist yet."""
-    if store is False:
+    store = settings.trace_store
+    if store is None:
         return {}
-    place = default_path() if store is None else Path(store)
-    check_is_file(place)
-    if place.is_file():
-        return past_answers(place)
-    if store is not None:
+    check_is_file(store)
+    if Path(store).is_file():
+        return past_answers(Path(store))
+    if settings.store is not None:
         raise UsageError(f"There is no trace store at {store}; `podium ask` makes one, or leave --store out.")
     return {}
 

@@ -157,14 +157,19 @@ class SettingsSource:
         applied = tuple(override(copy, written, name) for written in overrides)
         return cls(name, copy, text, applied, base)
 
-    def into(self, model: type[M]) -> M:
+    def into(self, model: type[M], context: object = None) -> M:
         """Validate the tables as a model.
+
+        Args:
+            context: what its validators are told.
 
         Raises:
             ConfigError: a key is unknown or missing, or a value cannot be used.
         """
         try:
-            read = model.model_validate_json(json.dumps(self.tables, default=str), strict=True)
+            read = model.model_validate_json(
+                json.dumps(self.tables, default=str), strict=True, context=context
+            )
         except ValidationError as error:
             # Unknown keys first: a misspelt key is also reported as a missing one.
             problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")

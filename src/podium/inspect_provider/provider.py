@@ -63,7 +63,7 @@ class Podium(ModelAPI):
                 )
             team = read_settings(model_name, settings)
             self._team = Team.from_settings(
-                team, seed=str(config.seed or 0), fallback=False, store=team.store
+                team, seed=str(config.seed or 0), for_evaluation=True, store=team.trace_store
             )
         except UsageError as error:
             raise PrerequisiteError(escape(str(error))) from None

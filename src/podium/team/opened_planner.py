@@ -55,15 +55,14 @@ class OpenedPlanner:
         pool: Pool,
         dispatcher: Dispatcher | None = None,
         *,
-        fallback: bool = True,
+        for_evaluation: bool = False,
     ) -> Runner:
         """Answers questions within the limits of the settings, and as its Conductor was trained where they name none.
 
         Args:
             pool: the workers for which it was opened.
             dispatcher: None: a new one, which knows of no loaded models.
-            fallback: whether one worker answers a question alone when planning fails, and planners are told which
-                models would first have to be loaded.
+            for_evaluation: as `Team.from_settings`.
         """
         return Runner(
             self.planner,
@@ -73,8 +72,8 @@ class OpenedPlanner:
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
             overlap=settings.plan.overlap,
-            shows_unloaded_models=fallback and dispatcher is not None,
-            plan_fallback=self.fallback if fallback else None,
+            shows_unloaded_models=dispatcher is not None and not for_evaluation,
+            plan_fallback=None if for_evaluation else self.fallback,
         )
 
     async def close(self) -> None:

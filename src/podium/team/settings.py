@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -16,6 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_valid
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
+from podium.sqlite_files import default_path
 from podium.types import Budget, Limits, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
@@ -189,6 +191,19 @@ class TeamSpec(WorkerSpec, TeamTables):
         return price
 
 
+@dataclass(frozen=True)
+class SettingsOrigin:
+    """Where the settings of a team were read."""
+
+    source: SettingsSource | None = None
+    """The file. None if they were made in a program."""
+    folder: Path = Path()
+    """The paths of workers and ratings are seen from here."""
+    files: Mapping[Path, bytes] | None = None
+    """The files of pools, by absolute path, where they were read before; no other may be read then. None: files are
+    read when they are opened."""
+
+
 class TeamSettings(PoolSpec, TeamTables):
     """All of team.toml. Paths in it are seen from its folder."""
 
@@ -203,39 +218,33 @@ class TeamSettings(PoolSpec, TeamTables):
     serve: ServeSettings = ServeSettings()
     eval: EvalTable = EvalTable()
 
-    _source: SettingsSource | None = PrivateAttr(default=None)
-    _folder: Path = PrivateAttr(default=Path())
-    _files: Mapping[Path, bytes] | None = PrivateAttr(default=None)
+    _origin: SettingsOrigin = PrivateAttr(default=SettingsOrigin())
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Keep the origin, which is the context of validation where they are read from a file."""
+        if isinstance(context, SettingsOrigin):
+            self._origin = context
 
     @property
-    def source(self) -> SettingsSource | None:
-        """The file that it was read from. None if it was made in a program."""
-        return self._source
-
-    @property
-    def folder(self) -> Path:
-        """The paths of workers and ratings are seen from here."""
-        return self._folder
-
-    @property
-    def files(self) -> Mapping[Path, bytes] | None:
-        """The files of pools, by absolute path, where they were read before; no other may be read then. None: files are
-        read when they are opened."""
-        return self._files
+    def origin(self) -> SettingsOrigin:
+        """Where they were read."""
+        return self._origin
 
     @property
     def workers_file(self) -> str:
         """The file in which the workers stand, or the name of a shipped or installed team."""
-        return self.pool or ("" if self._source is None else self._source.name)
+        return self.pool or ("" if self.origin.source is None else self.origin.source.name)
 
-    def read_from(self, source: SettingsSource, folder: Path, files: Mapping[Path, bytes] | None) -> Self:
-        """These settings, which know where they were read."""
-        self._source, self._folder, self._files = source, folder, files
-        return self
+    @property
+    def trace_store(self) -> str | None:
+        """The store that keeps traces. None if they are not kept."""
+        if self.store is False:
+            return None
+        return str(default_path()) if self.store is None else self.store
 
     def refuse(self, error: ConfigError) -> ConfigError:
         """The error with the line or the override that it is about, where these settings were read from a source."""
-        return error if self._source is None else self._source.refuse(error)
+        return error if self.origin.source is None else self.origin.source.refuse(error)
 
     def with_planner(self, choice: PlannerSettings, conductor: ConductorSettings | None = None) -> Self:
         """The settings of this team with another planner.

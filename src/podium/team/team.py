@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import ExitStack, suppress
-from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from podium.calls import Dispatcher
 from podium.calls.dispatcher import open_dispatcher
@@ -23,7 +22,6 @@ from podium.conductor.plan_format import FORMAT_WORDS
 from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, WrittenPlans
-from podium.sqlite_files import default_path
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
@@ -98,7 +96,7 @@ class Team:
             pool.joined(workers) if workers else pool,
             planner=None if isinstance(planner, str) else planner,
             seed=seed,
-            store=settings.store if keys.get("store") else False,
+            store=settings.trace_store if keys.get("store") else None,
         )
 
     @classmethod
@@ -110,9 +108,9 @@ class Team:
         planner: Planner | None = None,
         dispatcher: Dispatcher | None = None,
         seed: str = "0",
-        fallback: bool = True,
+        for_evaluation: bool = False,
         spending: Path | None = None,
-        store: str | Path | Literal[False] | None = False,
+        store: str | None = None,
     ) -> Self:
         """Open the team of these settings: each file is read once, and planner and pool are checked once.
 
@@ -121,11 +119,10 @@ class Team:
             planner: takes the place of the one that the settings name, and may cost money.
             dispatcher: of the caller, who closes it. Without it, the team opens one.
             seed: seeds a planner that plans at random.
-            fallback: whether one worker answers a question alone when planning fails, and planners are told which
-                models would first have to be loaded. Neither is for evaluations.
+            for_evaluation: whether answers are compared with those of others. Then a question whose planning fails has
+                failed, and planners are not told which models would first have to be loaded.
             spending: as in `open_dispatcher`.
-            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`; None for the one at the default
-                path, False to keep none.
+            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: they are not kept.
 
         Raises:
             UsageError: the settings name something that is missing or cannot be used. No worker was called.
@@ -150,13 +147,13 @@ class Team:
                 if planner is None
                 else OpenedPlanner(planner, planner.name)
             )
-            runner = opened_planner.runner(settings, pool, dispatcher, fallback=fallback)
+            runner = opened_planner.runner(settings, pool, dispatcher, for_evaluation=for_evaluation)
             held = {
                 "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
                 "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
             }
             # Last, so that a team that cannot be opened leaves no file.
-            traces = None if store is False else files.enter_context(TraceStore(store or default_path()))
+            traces = None if store is None else files.enter_context(TraceStore(store))
             return cls(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
 
     @property
@@ -249,8 +246,7 @@ class Team:
         Raises:
             UsageError, StoreError: as `ask`.
         """
-        once = copy(self)
-        once.runner = replace(
+        runner = replace(
             self.runner,
             planner=WrittenPlans(
                 (_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"
@@ -258,7 +254,8 @@ class Team:
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        return await once.ask(question, seed=seed)
+        team = Team(self.settings, runner, self.opened_planner, self._files, self.store)
+        return await team.ask(question, seed=seed)
 
     async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.

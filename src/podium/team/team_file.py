@@ -19,7 +19,7 @@ from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
 from podium.team.opened_planner import open_planner
-from podium.team.settings import TeamSettings, TeamSpec
+from podium.team.settings import SettingsOrigin, TeamSettings, TeamSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, WorkerKind
@@ -133,7 +133,7 @@ def read_tables(
         folder = path.parent
         tables = _joined(tables, _resolved(base.tables, folder), replaced)
     source = SettingsSource.of(tables, overrides, name, text, base)
-    return source.into(_form(source)).read_from(source, folder, files)
+    return source.into(_form(source), SettingsOrigin(source, folder, files))
 
 
 def _joined(own: Mapping[str, Any], theirs: Mapping[str, Any], replaced: bool) -> dict[str, Any]:
@@ -213,7 +213,7 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
             ("pool",),
         )
     settings = TeamFile(team).read() if isinstance(team, str) else team
-    return _opened(settings, _Teams((_file_of(settings),), settings.files), rated=rated, ready=ready)
+    return _opened(settings, _Teams((_file_of(settings),), settings.origin.files), rated=rated, ready=ready)
 
 
 def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
@@ -222,16 +222,16 @@ def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready:
             "No team is named, so there is nobody to ask. `podium init` finds the models on this machine and writes "
             "team.toml; else name a team file with --team."
         )
-    source = settings.source or SettingsSource.of({}, (), "the settings")
+    source = settings.origin.source or SettingsSource.of({}, (), "the settings")
     kinds = known_kinds(source, teams.kinds)
-    return build_pool(settings, source, settings.folder, kinds, rated=rated, ready=ready)
+    return build_pool(settings, source, settings.origin.folder, kinds, rated=rated, ready=ready)
 
 
 def _file_of(settings: TeamSettings) -> Path:
     """The file of the workers, with links resolved. A loop of links stays as it is; reading it raised an error."""
     if settings.pool is not None:
         return Path(os.path.realpath(pool_file(settings.pool)))
-    return Path(os.path.realpath("" if settings.source is None else settings.source.name))
+    return Path(os.path.realpath(settings.workers_file))
 
 
 class _Teams:

@@ -129,7 +129,7 @@ class ComparisonInputs:
             planner=learned,
             dispatcher=dispatcher or Dispatcher(),
             seed=str(seed),
-            fallback=False,
+            for_evaluation=True,
         )
         try:
             if entry.best_of > 1 and not isinstance(opened.planner, Conductor):
