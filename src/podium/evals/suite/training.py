@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
@@ -19,14 +18,9 @@ MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingCache:
-    """What the jobs of one process have read of training questions, so that they read and compute it once."""
-
-    answers: dict[TableSettings, Answers] = field(default_factory=dict)
-    """The answers of each table, from which votes are chosen."""
-    scored: dict[tuple[TableSettings, bool], Answers] = field(default_factory=dict)
-    """What planners learn from, by table and by whether votes stop early. The value keeps what they learned."""
+TrainingCache = dict[TableSettings, Answers]
+"""What the jobs of one process have read of the training questions of each table, so that they read and compute it
+once."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +72,9 @@ class SuiteTraining:
         samples = samples_within(cost_usd, float(self.measured.cost[best]))
         return self.measured.workers[best], max(1, samples)
 
-    @cached_property
-    def _training(self) -> ComparisonInputs:
-        return self.inputs.training(len(self.measured.texts))
-
     async def _answers(self) -> Answers:
         """The answers from which votes are chosen: of recorded workers all samples, else the first answers."""
-        training, cache = self._training, self.cache.answers
+        training, cache = self.inputs.training(len(self.measured.texts)), self.cache
         if training.table not in cache:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
             tasks = list(training.tasks(0))
@@ -96,14 +86,13 @@ class SuiteTraining:
 
     async def _scored(self) -> Answers:
         """What planners learn from, with the costs of votes as this job's workers would cause them."""
-        table, early_stop = self._training.table, self.job.settings.early_stop
-        if (table, early_stop) not in self.cache.scored:
-            answers = await self._answers()
+        answers, early_stop = await self._answers(), self.job.settings.early_stop
+
+        def priced() -> Answers:
             prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
-            self.cache.scored[table, early_stop] = replace(
-                answers, early_stop=early_stop, price_of=prices.among
-            )
-        return self.cache.scored[table, early_stop]
+            return replace(answers, early_stop=early_stop, price_of=prices.among)
+
+        return answers.once(("priced", early_stop), priced)
 
 
 def samples_within(cost_usd: float, single_usd: float) -> int:
