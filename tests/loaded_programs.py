@@ -37,7 +37,7 @@ PROGRAMS = {
 }
 """As their packages' entry points have them."""
 _LATE = {
-    "podium train": ("podium.cli.run_training", "sympy"),
+    "podium train": ("podium.train.run", "podium.train.supervised", "sympy"),
     "podium replay": ("pyarrow.parquet", "pandas"),
     "inspect eval": (
         "podium.inspect_provider.provider",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
-from podium.cli.team_options import DEFAULT_CALLS, Calls
+from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_calls
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
+
+if TYPE_CHECKING:
+    from podium.train.settings import TrainSettings
 
 OWN_STAGES = ("grpo", "sft")
 """The stages of Podium itself."""
@@ -59,16 +63,37 @@ def train(
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
         return 0 if installed(config, overrides, run) else 1
-    from podium.cli import run_training  # noqa: PLC0415 - loads torch
+    from podium.cli.run_settings import read_run_settings  # noqa: PLC0415 - loads pydantic
+    from podium.train.settings import TrainSettings  # noqa: PLC0415
 
-    settings = run_training.read_train_settings(config, overrides, "sft" if stage == "sft" else "grpo")
+    settings = read_run_settings(config, TrainSettings, overrides)
+    if "stage" in settings.model_fields_set and settings.stage != stage:
+        raise UsageError(
+            f"The settings say stage = {settings.stage!r}, and the command says --stage {stage}: give --stage "
+            f"{settings.stage}, or remove stage from the settings."
+        )
+    settings = settings.model_copy(update={"stage": stage})
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 
         return asyncio.run(print_dry_run(settings, run, calls=calls, json=json))
     assert run is not None
-    run_training.train_policy(settings, run, calls=calls)
+    _train(settings, run, calls)
     return 0
+
+
+def _train(settings: TrainSettings, run: Path, calls: DispatchOptions) -> None:
+    """Train, or go on training. Loads torch, and TRL where TRL trains."""
+    from podium.cli.terminal import open_console, print_sentence  # noqa: PLC0415
+    from podium.train.run import run_grpo  # noqa: PLC0415
+    from podium.train.supervised import run_sft  # noqa: PLC0415
+
+    dispatch = partial(open_calls, calls, run=run)
+    say = partial(print_sentence, open_console())
+    if settings.stage == "sft":
+        run_sft(settings, run, dispatch=dispatch, say=say)
+    else:
+        asyncio.run(run_grpo(settings, run, dispatch=dispatch, run_budget_usd=calls.run_budget_usd, say=say))
 
 
 def push(run: Path, *, to: str, private: Flag = False) -> int:

@@ -103,7 +103,7 @@ def read_tables(
         name: of the file, for messages.
         folder: its paths are seen from here.
         text: of the file.
-        files: as `TeamSettings.files`.
+        files: as `SettingsOrigin.files`.
 
     Raises:
         ConfigError: as `TeamFile.read`.
@@ -239,7 +239,7 @@ class _Teams:
 
     Args:
         chain: the files of this pool and of the pools around it, the outermost first.
-        files: as `TeamSettings.files`.
+        files: as `SettingsOrigin.files`.
     """
 
     def __init__(self, chain: Sequence[Path] = (), files: Mapping[Path, bytes] | None = None) -> None:
