@@ -97,7 +97,7 @@ def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
         run_grpo(
             TrainSettings.model_validate(tables | {"start": str(run / "form/policy")}),
             run / "run",
-            on_row=ended,
+            on_metrics=ended,
         )
     )
     return {

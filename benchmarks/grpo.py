@@ -88,7 +88,7 @@ def write_pool(path: Path, tasks: Iterable[Task]) -> Path:
 def train(settings: TrainSettings, ended: Callable[[Mapping[str, Any]], None]) -> None:
     """Train with Podium."""
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(run_grpo(settings, Path(folder) / "run", on_row=ended))
+        asyncio.run(run_grpo(settings, Path(folder) / "run", on_metrics=ended))
 
 
 class Seconds(TrainerCallback):  # type: ignore[misc]

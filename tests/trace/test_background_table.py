@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from podium.trace import Trace
 from podium.trace.async_store import AsyncTraceStore
 from podium.trace.background_table import ALIVE_S, BackgroundTable
-from podium.trace.database import now
+from podium.trace.database import SqlNow
 from podium.trace.schema import BACKGROUND
 
 B = BACKGROUND.c
@@ -60,9 +60,9 @@ async def test_who_reads_a_response_of_a_dead_server_finds_it_failed(kept: Async
     table = BackgroundTable(kept)
     for id in ("alive", "dead", "ended"):
         await table.add(failed(id), "one")
-    await change(kept, "alive", heartbeat=now() - ALIVE_S / 2)
-    await change(kept, "dead", heartbeat=now() - 2 * ALIVE_S)
-    await change(kept, "ended", heartbeat=now() - 2 * ALIVE_S)
+    await change(kept, "alive", heartbeat=SqlNow() - ALIVE_S / 2)
+    await change(kept, "dead", heartbeat=SqlNow() - 2 * ALIVE_S)
+    await change(kept, "ended", heartbeat=SqlNow() - 2 * ALIVE_S)
     kept.add(failed("ended").model_copy(update={"status": "ok", "answer": "4"}))  # Killed before `end`.
     await kept.wait_until_flushed()
     assert await table.find("dead", "ann") is None
