@@ -16,7 +16,7 @@ ROW = re.compile(
 def check_page(page: Path, baselines: Iterable[BaselineSpec]) -> None:
     """Each planner has a row, with what it needs, and whether a recording can serve it."""
     rows = {row["form"]: row for row in ROW.finditer(page.read_text(encoding="utf-8"))}
-    known = {baseline.form: baseline for baseline in baselines}
+    known = {baseline.syntax: baseline for baseline in baselines}
     assert sorted(rows) == sorted(known)
     for form, baseline in known.items():
         row = rows[form]

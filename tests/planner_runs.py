@@ -90,7 +90,7 @@ def _run_and_check(
     random = Random(f"every-planner/{seed}")
     pool = workers(count, random)
     names = [worker.profile.name for worker in pool]
-    form = baseline.form.replace("FILE", str(write_file(names, seed))) if write_file else baseline.form
+    form = baseline.syntax.replace("FILE", str(write_file(names, seed))) if write_file else baseline.syntax
     examples = tuple(baseline.examples(names)) or (form,)
     name = examples[choice // 3 % len(examples)]
     found, argument = find_baseline(name)

@@ -146,7 +146,7 @@ def test_a_line_without_end_is_complained_of_and_never_held(tmp_path: Path, name
             out.write(b"x" * (1 << 20))
         out.write(b'"}\n{"q": 2}\n')
     tracemalloc.start()
-    first, long, last = read_rows(file, longest=1 << 20)
+    first, long, last = read_rows(file, max_line_bytes=1 << 20)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (first.values, last.values) == ({"q": 1}, {"q": 2})
@@ -159,10 +159,10 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
     for ending in (b"\n", b"\r\n", b""):
         file = tmp_path / "a.jsonl"
         file.write_bytes(2 * (line + ending) if ending else line)
-        rows = list(read_rows(file, longest=len(line)))
+        rows = list(read_rows(file, max_line_bytes=len(line)))
         assert [(row.place, row.error) for row in rows][-1] == (f"a.jsonl, line {len(rows)}", "")
-        assert all(row.error for row in read_rows(file, longest=len(line) - 1))
-        assert len(list(read_rows(file, longest=len(line) - 1))) == len(rows) == (2 if ending else 1)
+        assert all(row.error for row in read_rows(file, max_line_bytes=len(line) - 1))
+        assert len(list(read_rows(file, max_line_bytes=len(line) - 1))) == len(rows) == (2 if ending else 1)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_where_gaps_are_allowed_they_are_null_but_no_column_is_missing(
 ) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"q": "x"}\n{"q": "y", "gold": 1}\nbroken\n{"gold": 2}\n')
-    rows = list(read_rows(file, ["q", "gold"], gaps=True))
+    rows = list(read_rows(file, ["q", "gold"], allow_missing=True))
     assert values([row for row in rows if not row.error]) == [
         {"q": "x", "gold": None},
         {"q": "y", "gold": 1},
@@ -256,7 +256,7 @@ def test_where_gaps_are_allowed_they_are_null_but_no_column_is_missing(
     ]
     assert [row.place for row in rows if row.error] == ["a.jsonl, line 3"]
     with pytest.raises(UsageError, match=r"a\.jsonl has no column 'golds'; did you mean 'gold'\?"):
-        list(read_rows(file, ["golds"], gaps=True))
+        list(read_rows(file, ["golds"], allow_missing=True))
 
 
 def test_reading_parquet_leaves_no_threads_that_work_on_columns(tmp_path: Path) -> None:

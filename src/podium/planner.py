@@ -166,7 +166,7 @@ class WrittenPlans:
         number = min(len(request.past_rounds), len(self.plans) - 1)
         written = self.plans[number]
         if isinstance(written, Plan):
-            request.ledger.count(written.spent)
+            request.ledger.count_only(written.spent)
             return written
         decision = parse(
             written,

@@ -53,7 +53,7 @@ class PluginGroup(Generic[T]):
         """The name and the thing of each entry point, in alphabetical order. Imports the packages.
 
         Raises:
-            ConfigError: as `find`.
+            ConfigError: see `find`.
         """
         return ((name, self._load(self._entries[name])) for name in self.names)
 

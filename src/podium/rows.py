@@ -44,15 +44,19 @@ class Row:
 
 
 def read_rows(
-    file: Path, columns: Collection[str] = (), *, gaps: bool = False, longest: int = MAX_LINE_BYTES
+    file: Path,
+    columns: Collection[str] = (),
+    *,
+    allow_missing: bool = False,
+    max_line_bytes: int = MAX_LINE_BYTES,
 ) -> Iterator[Row]:
-    """The rows of a table. They are read one at a time, except those of .json, which is read as a whole.
+    """The rows of a table. They are read one at a time, but a .json file is read as a whole.
 
     Args:
         file: .jsonl, .json (a list of objects, or an object a line), .csv or .parquet; the first three also as .gz.
         columns: required in every row; of a parquet file, only these are read. Empty: all are read.
-        gaps: whether a row may lack a column that another row has; its cell is then null.
-        longest: most bytes of a line of JSONL.
+        allow_missing: whether a row may lack a column that another row has; its cell is then null.
+        max_line_bytes: most bytes of a line of JSONL.
 
     Raises:
         UsageError: the file is missing, is not what its name says, or has a required column in no row.
@@ -66,7 +70,9 @@ def read_rows(
             raise UsageError(
                 f"{file}: a table is .parquet, .jsonl, .json or .csv; convert it to one of them."
             )
-        yield from _complete(file, columns, lambda: reader(file, columns, longest), gaps=gaps)
+        yield from _complete(
+            file, columns, lambda: reader(file, columns, max_line_bytes), allow_missing=allow_missing
+        )
     except _BROKEN as error:
         reason = str(error).partition("\n")[0]
         raise UsageError(f"{file} cannot be read as {kind[1:]}: {reason}; fix or replace it.") from None
@@ -82,7 +88,7 @@ def _kind(file: Path) -> str:
 
 
 def _complete(
-    file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]], *, gaps: bool
+    file: Path, columns: Collection[str], read: Callable[[], Iterator[Row]], *, allow_missing: bool
 ) -> Iterator[Row]:
     """The rows. One without a required column is completed or marked; a column that no row has is an error."""
     known: set[str] = set()
@@ -93,7 +99,7 @@ def _complete(
             continue
         known = known or {column for other in read() for column in other.values}
         _check(file, missing, known)
-        if gaps:
+        if allow_missing:
             yield replace(row, values=row.values | dict.fromkeys(missing))
         else:
             yield Row(row.place, error=f"it has no column {missing[0]}")
@@ -113,24 +119,24 @@ def _open(file: Path) -> BufferedReader:
 # --- JSON ----------------------------------------------------------------------------------------------
 
 
-def _jsonl(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+def _jsonl(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
     with _open(file) as opened:
-        for number, line in enumerate(_lines(opened, longest), 1):
+        for number, line in enumerate(_lines(opened, max_line_bytes), 1):
             place = f"{file.name}, line {number}"
             if line is None:
-                yield Row(place, error=f"it is longer than {longest:,} bytes")
+                yield Row(place, error=f"it is longer than {max_line_bytes:,} bytes")
             elif bare := line.removeprefix(codecs.BOM_UTF8).strip():
                 yield _object(place, bare)
 
 
-def _lines(opened: BufferedReader, longest: int) -> Iterator[bytes | None]:
+def _lines(opened: BufferedReader, max_line_bytes: int) -> Iterator[bytes | None]:
     """The lines of a file; None for a line that is too long, which is skipped."""
-    while line := opened.readline(longest + len("\r\n")):
-        if len(line.rstrip(b"\r\n")) <= longest:
+    while line := opened.readline(max_line_bytes + len("\r\n")):
+        if len(line.rstrip(b"\r\n")) <= max_line_bytes:
             yield line
             continue
         while line and not line.endswith(b"\n"):
-            line = opened.readline(longest)
+            line = opened.readline(max_line_bytes)
         yield None
 
 
@@ -148,11 +154,11 @@ def _object(place: str, text: bytes) -> Row:
     return _row(place, value)
 
 
-def _json(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+def _json(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
     with _open(file) as opened:
         text = opened.read().decode("utf-8-sig")
     if not text.lstrip().startswith("["):
-        yield from _jsonl(file, columns, longest)
+        yield from _jsonl(file, columns, max_line_bytes)
         return
     for number, item in enumerate(_parsed(text), 1):
         yield _row(f"{file.name}, item {number}", item)
@@ -176,7 +182,7 @@ def _row(place: str, value: object) -> Row:
 # --- CSV -----------------------------------------------------------------------------------------------
 
 
-def _csv(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+def _csv(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
     with TextIOWrapper(_open(file), encoding="utf-8-sig", errors="surrogateescape", newline="") as opened:
         reader = csv.reader(opened, strict=True)
         head = next(reader, [])
@@ -218,7 +224,7 @@ def _is_text(cells: list[str]) -> bool:
 # --- parquet -------------------------------------------------------------------------------------------
 
 
-def _parquet(file: Path, columns: Collection[str], longest: int) -> Iterator[Row]:
+def _parquet(file: Path, columns: Collection[str], max_line_bytes: int) -> Iterator[Row]:
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional extra
         import pyarrow.parquet as pq  # noqa: PLC0415

@@ -113,7 +113,7 @@ class SQLiteSchema:
         """Open an existing file, only for reading.
 
         Raises:
-            UsageError: as `open`; also for an empty file.
+            UsageError: see `open`; also for an empty file.
         """
         with ExitStack() as failing:
             try:

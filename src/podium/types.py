@@ -298,8 +298,8 @@ class Limits(FrozenModel):
     probe_after: float = Field(default=10.0, gt=0)
     """Seconds of cooldown before one call probes whether the worker is back."""
     host: str | None = None
-    """A name for the machine whose memory the worker's model shares with those of other workers. Calls are then ordered
-    so that it seldom changes models; those of a team that is a worker are ordered among themselves alone. None: its
+    """A name for the machine whose memory the worker's model shares with other workers' models. Calls are then ordered
+    so that it seldom changes models. A team that is a worker orders its own calls alone. None: its
     model is always loaded."""
     loaded_at_once: int = Field(default=1, ge=1)
     """How many models that machine holds at once; all its workers say the same."""

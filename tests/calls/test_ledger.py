@@ -47,7 +47,7 @@ def test_a_fallback_of_a_counted_call_needs_no_further_call():
 
 def test_a_planner_can_spend_the_budget_of_the_workers():
     ledger = Ledger(Budget(tokens=50))
-    ledger.record(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
+    ledger.charge(Spent(Usage(input_tokens=40, output_tokens=10), 0.01))
     assert ledger.exhausted
     assert ledger.try_reserve(Reservation(1, 1, 0.0), now=0.0) is not None
     assert ledger.usd == 0.01
@@ -120,5 +120,5 @@ def test_what_a_reply_from_the_cache_saved_takes_nothing_of_the_budget():
     ledger = Ledger(Budget(tokens=5))
     part = ledger.part()
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
-    part.note(saved)
+    part.observe(saved)
     assert (part.spent, ledger.tokens, ledger.usd, ledger.exhausted) == (saved, 0, 0.0, False)

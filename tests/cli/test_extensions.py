@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from podium.errors import ConfigError
-from podium.planners import baseline_forms, open_baseline
+from podium.planners import baseline_syntaxes, open_baseline
 from podium.types import Profile
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
@@ -57,7 +57,7 @@ def test_a_planner_of_another_package_answers_a_question(podium):
 
 @pytest.mark.usefixtures("outside")
 def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
-    assert "last:ANYTHING" in baseline_forms()
+    assert "last:ANYTHING" in baseline_syntaxes()
     for planner, sentence in (("lost:x", "did you mean last:ANYTHING?"), ("last:nobody", "needs a worker")):
         refused = podium("ask", "Hm?", "--pool", "pool.toml", "--planner", planner)
         assert (refused.status, sentence in refused.err) == (2, True)

@@ -35,7 +35,7 @@ class Script:
         self.asked.append((messages, sampling))
         spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
         if ledger is not None:
-            ledger.record(spent)
+            ledger.charge(spent)
         return Completion(self._texts[len(self.asked) - 1], spent)
 
 

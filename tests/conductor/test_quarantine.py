@@ -168,7 +168,7 @@ class Wants:
         names = tuple(profile.name for profile in request.pool)
         self.shown.append(names)
         paid = Plan("", Workflow((Step(0, "Do it."),)), Spent(Usage(input_tokens=10, output_tokens=1), 0.001))
-        request.ledger.record(paid.spent)
+        request.ledger.charge(paid.spent)
         if self.wanted in names:
             workflow = Workflow((Step(names.index(self.wanted), "Do it."),))
             return replace(paid, text=render(workflow), decision=workflow)

@@ -13,7 +13,7 @@ from podium.planners import (
     RandomPlans,
     SelfConsistency,
     Single,
-    baseline_forms,
+    baseline_syntaxes,
     find_baseline,
     open_baseline,
 )
@@ -74,11 +74,11 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
         ("singel:ada", "There is no baseline 'singel:ada'; did you mean single:WORKER?"),
         (
             "unheard",
-            f"There is no baseline 'unheard'; known: {', '.join(baseline_forms())}.",
+            f"There is no baseline 'unheard'; known: {', '.join(baseline_syntaxes())}.",
         ),
         (
             "",
-            f"There is no baseline ''; known: {', '.join(baseline_forms())}.",
+            f"There is no baseline ''; known: {', '.join(baseline_syntaxes())}.",
         ),
         ("random:3", "There is no baseline 'random:3'; did you mean random?"),
         ("single", "The baseline 'single' names no worker; write one after a colon: ada, gpt-4:mini, vote."),

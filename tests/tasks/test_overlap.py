@@ -81,7 +81,7 @@ def test_space_case_and_marks_between_words_do_not_count(said: list[str], betwee
 
 def test_a_question_that_stands_there_whole_is_the_same() -> None:
     found = met(["What is 2+2?", "What is 2-2?"], ["nothing", "WHAT IS 2 + 2"])
-    assert found == [Overlap(0, "row 1", same=True, shared=0.0)]
+    assert found == [Overlap(0, "row 1", is_equal=True, shared=0.0)]
 
 
 def test_a_long_question_is_found_by_a_run_of_its_words() -> None:
@@ -90,7 +90,7 @@ def test_a_long_question_is_found_by_a_run_of_its_words() -> None:
     short = " ".join(asked[10 : 9 + NGRAM_WORDS])
     assert met([" ".join(asked)], [short]) == []
     (found,) = met([" ".join(asked)], [short, inside])
-    assert (found.place, found.where, found.same) == (0, "row 1", False)
+    assert (found.place, found.where, found.is_equal) == (0, "row 1", False)
     assert found.shared == pytest.approx(1 / (40 - NGRAM_WORDS + 1))
 
 
@@ -106,7 +106,7 @@ def test_runs_of_several_texts_are_added_up_and_the_largest_is_named() -> None:
 def test_a_whole_question_is_named_before_a_longer_part() -> None:
     asked = " ".join(some_words("asked", 20))
     (found,) = met([asked], [f"{asked} and more", asked])
-    assert (found.where, found.same, found.shared) == ("row 1", True, 1.0)
+    assert (found.where, found.is_equal, found.shared) == ("row 1", True, 1.0)
 
 
 def test_runs_are_as_long_as_the_docs_say() -> None:
@@ -116,11 +116,11 @@ def test_runs_are_as_long_as_the_docs_say() -> None:
 def test_a_short_question_must_stand_there_as_a_whole() -> None:
     asked = some_words("asked", MIN_WORDS)
     (found,) = met([" ".join(asked)], [" ".join(["Answer", *asked, "now"])])
-    assert (found.same, found.shared) == (False, 1.0)
+    assert (found.is_equal, found.shared) == (False, 1.0)
     assert met([" ".join(asked)], [" ".join(asked[1:])]) == []
     shorter = " ".join(asked[1:])
     assert met([shorter], [f"Answer {shorter} now"]) == []
-    assert met([shorter], [shorter.upper()])[0].same
+    assert met([shorter], [shorter.upper()])[0].is_equal
 
 
 def test_a_prompt_that_all_questions_share_is_no_overlap() -> None:
@@ -129,7 +129,7 @@ def test_a_prompt_that_all_questions_share_is_no_overlap() -> None:
     others = [f"{' '.join(some_words(f'other/{number}', 20))} {prompt}" for number in range(5)]
     assert met(asked, others) == []
     (found,) = met(asked, [*others, asked[3]])
-    assert (found.place, found.where, found.same, found.shared) == (3, "row 5", True, 1.0)
+    assert (found.place, found.where, found.is_equal, found.shared) == (3, "row 5", True, 1.0)
 
 
 def test_what_many_questions_share_counts_if_they_are_a_small_share_of_all() -> None:
@@ -155,7 +155,7 @@ def test_the_most_come_first() -> None:
 def test_nothing_overlaps_with_nothing() -> None:
     assert met([], ["a"]) == []
     assert met(["a"], []) == []
-    assert met(["", "?"], ["", "!"]) == [Overlap(0, "row 0", same=True, shared=0.0)]
+    assert met(["", "?"], ["", "!"]) == [Overlap(0, "row 0", is_equal=True, shared=0.0)]
 
 
 @given(st.data())

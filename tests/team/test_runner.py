@@ -54,7 +54,7 @@ class ScriptedPlanner:
         if isinstance(decision, WorkerError):
             raise decision
         spent = Spent(self._usage, self._cost_usd)
-        request.ledger.record(spent)
+        request.ledger.charge(spent)
         return Plan(f"plan {number}", decision, spent)
 
 
@@ -96,7 +96,7 @@ class PaysItself:
     async def plan(self, request: PlanRequest) -> Plan:
         spent = Spent(Usage(input_tokens=30, output_tokens=10), 0.25)
         if self.counts:
-            request.ledger.record(spent)
+            request.ledger.charge(spent)
         return Plan("own", SINGLE, spent)
 
 

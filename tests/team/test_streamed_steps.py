@@ -82,7 +82,7 @@ class SlowPlanner:
                 request.on_steps(draft)
                 self.told.append(len(draft))
             await asyncio.sleep(self.pause_s)
-        request.ledger.record(Spent(Usage(input_tokens=1), self.usd))
+        request.ledger.charge(Spent(Usage(input_tokens=1), self.usd))
         if isinstance(self.decision, Exception):
             raise self.decision
         return Plan("written", self.decision, Spent(Usage(input_tokens=1), self.usd))

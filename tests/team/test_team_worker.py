@@ -68,7 +68,7 @@ class Planner:
 
     async def plan(self, plan_request: PlanRequest) -> Plan:
         self.situations.append(plan_request)
-        plan_request.ledger.record(self._plan.spent)
+        plan_request.ledger.charge(self._plan.spent)
         return self._plan
 
 

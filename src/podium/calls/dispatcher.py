@@ -67,8 +67,8 @@ class WorkerChannel:
 
     Args:
         worker: the worker that it calls.
-        on_change: as `Breaker`'s.
-        model_host: as `RateLimiter`'s.
+        on_change: see `Breaker`.
+        model_host: see `RateLimiter`.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class Dispatcher:
     def unloaded_models(self, workers: Iterable[Worker]) -> tuple[str, ...]:
         """The names of the workers whose machine has loaded other models, and would first have to load theirs.
 
-        None, if there is a response cache: what a planner is told is part of the key of its reply.
+        Empty if there is a response cache: what a planner is told is part of the key of its reply.
         """
         model_hosts = self._loop_state.of_running_loop().model_hosts
         if not model_hosts or self.cache is not None:

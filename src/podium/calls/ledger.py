@@ -205,12 +205,12 @@ class Ledger:
         self._count(spent)
         self._settle_all(reservation.usd, spent.cost_usd if usd else 0.0)
 
-    def record(self, spent: Spent) -> None:
+    def charge(self, spent: Spent) -> None:
         """Count what was not reserved, and charge the spend limits: a planner's tokens and dollars."""
         self._count(spent)
         self._settle_all(0.0, spent.cost_usd)
 
-    def count(self, spent: Spent) -> None:
+    def count_only(self, spent: Spent) -> None:
         """Count in the question's budget alone. Shared limits were charged before, as for a plan that waited."""
         self._count(spent)
         if self._own_limit is not None:
@@ -220,8 +220,8 @@ class Ledger:
         self._totals.tokens += spent.usage.tokens
         self._totals.usd += spent.cost_usd
 
-    def note(self, spent: Spent) -> None:
-        """Only a `LedgerPart` tells it: a reply from the response cache takes nothing of the budget."""
+    def observe(self, spent: Spent) -> None:
+        """Count nothing: a reply from the response cache takes nothing of the budget. A `LedgerPart` tells of it."""
 
     @asynccontextmanager
     async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
@@ -274,16 +274,16 @@ class LedgerPart(Ledger):
         self._own_limit, self._totals = whole._own_limit, whole._totals
         self._whole = whole
         self.spent = Spent()
-        """What was counted here and in its parts, with what `note` was told."""
+        """What was counted here and in its parts, with what `observe` was told."""
 
     def _count(self, spent: Spent) -> None:
         self.spent += spent
         self._whole._count(spent)
 
-    def note(self, spent: Spent) -> None:
-        """Note what a call took, here and in the whole ledger."""
+    def observe(self, spent: Spent) -> None:
+        """Take note of what a call took, here and in the whole ledger."""
         self.spent += spent
-        self._whole.note(spent)
+        self._whole.observe(spent)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """A machine whose memory holds only some of the models of its workers, so that a call may have to load one.
 
-Calls wait for their model rather than change it one by one: those of all questions that need a loaded model go first.
-Another is loaded, for the call that waits longest, once a loaded one has no calls left, or once its turn is over. No
-model is loaded here; the machine's server does that when it gets a call.
+Calls wait for their model rather than change it one by one: calls that need a loaded model go first, whichever question
+makes them. Another is loaded, for the call that waits longest, once a loaded one has no calls left, or once its turn is
+over. No model is loaded here; the machine's server does that when it gets a call.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ class RateLimiter:
             self._end_turn()
 
     def _grant_on_model_host(self) -> None:
-        """Grant waiting calls, those of the machine's other models too."""
+        """Grant waiting calls, also of the machine's other models."""
         assert self._model_host is not None
         self.grant()
         self._model_host.changed()

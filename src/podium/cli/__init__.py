@@ -1,4 +1,4 @@
-"""The command line: parses, delegates, prints. The top layer; nothing imports it.
+"""The command line: parses, delegates, prints. It is the core's top layer; lab and research add commands.
 
 Loads only what parsing needs: a verb's module is imported when the user calls the verb.
 Exit status: 0, 1 (it failed), 2 (wrong usage), 130 (interrupted).

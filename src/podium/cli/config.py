@@ -63,7 +63,7 @@ def settings_of(file: TeamFile) -> Iterator[ResolvedSetting]:
     """Every setting of a team, in the order of the class. Of the workers there are the names.
 
     Raises:
-        ConfigError: as `TeamFile.read`.
+        ConfigError: see `TeamFile.read`.
     """
     team = file.read()
     workers = ", ".join(worker.name for worker in team.worker)

@@ -202,7 +202,7 @@ def _draw_span(span: Span, previous: int, full: bool) -> RenderableType:
 
 
 def _team(trace: Trace, indent: str) -> Iterator[str]:
-    """A line for each step of a team's trace, those of its own teams under it."""
+    """A line for each step of a team's trace. The steps of a team within it follow under its line."""
     for number, round_ in enumerate(trace.rounds):
         before = f"round {number + 1}, " if len(trace.rounds) > 1 else ""
         for span in round_.spans:

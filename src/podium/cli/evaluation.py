@@ -1,5 +1,5 @@
-"""`podium eval` compares planners on held-out questions: those of a suite's file, or without one the team's planner
-with what else its workers can do. Without a file it writes the suite that it runs into the run's folder.
+"""`podium eval` compares planners on held-out questions: the planners that a suite's file names, or without one the
+team's planner with what else its workers can do. Without a file it writes the suite that it runs into the run's folder.
 """
 
 from __future__ import annotations

@@ -44,9 +44,9 @@ class FoundFiles:
     path: Path
     """The settings file, as the user sees it."""
     toml: Mapping[Path, bytes]
-    """The settings file and the TOML files behind it, those of the package too, by absolute path."""
+    """The settings file and the TOML files behind it, also files of the package, by absolute path."""
     digests: Mapping[str, str]
-    """SHA-256 of each file by its real path; without those of the package."""
+    """SHA-256 of each file by its real path. Files of the package are left out."""
     acts: tuple[str, ...]
     """What they would do, in words: "calls URL with $KEY", "runs ./tool.sh"."""
 

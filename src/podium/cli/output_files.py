@@ -28,7 +28,7 @@ def check_recording_path(out: Path) -> None:
 
 
 def refuse_existing(files: Sequence[Path], way_out: str) -> None:
-    """Raise a `UsageError` that names those of the files that exist.
+    """Raise a `UsageError` that names the files that exist.
 
     Args:
         way_out: what the user can do instead of giving another name; "{them}" stands for the files, as in

@@ -102,7 +102,7 @@ def score_server(
 
 
 def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSettings:
-    """The settings of a run's own file that say how it scores; those of its trainer are left out.
+    """The settings of a run's own file that say how it scores. What concerns its trainer is left out.
 
     Raises:
         ConfigError: the file cannot be read, or a key is neither a session's nor a trainer's.

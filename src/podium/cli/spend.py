@@ -30,7 +30,7 @@ def spend(
     store: StorePlace = None,
     json: Flag = False,
 ) -> int:
-    """Sum what questions cost. Days are those of UTC; a question counts on the day on which it began.
+    """Sum what questions cost. Days are in UTC; a question counts on the day on which it began.
 
     Args:
         by: How to group the sums.

@@ -1,4 +1,4 @@
-"""The options that name a team, those of all calls to workers, and those that spell a team's keys shortly.
+"""The options that name a team, that all calls to workers share, and that spell a team's keys shortly.
 
 Whatever a team file has can be set by `key=value` on the command line. `SPELLINGS` gives a few keys a short option too.
 `team_file` finds the file that the options name. A help of one line stands under its option; a longer one would keep
@@ -110,13 +110,13 @@ class TeamOptions:
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class CallOptions(SharedOptions, TeamOptions):
-    """The options of verbs that keep answers."""
+    """The options of a team, of its response cache, and of the budget of a day."""
 
 
 @Parameter(name="*", group="Team")
 @dataclass(frozen=True)
 class RunOptions(DispatchOptions, CallOptions):
-    """The options of runs."""
+    """The options of a run: a team, with the limits of all its calls."""
 
 
 @Parameter(name="*", group="Team")

@@ -77,7 +77,7 @@ def all_trusted() -> tuple[Trusted, ...]:
     """All trusted settings files, by path.
 
     Raises:
-        UsageError: as `trusted`.
+        UsageError: see `trusted`.
     """
     path = trusted_path()
     if not path.exists():

@@ -169,7 +169,7 @@ class Checkpoint:
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
-        """The tokens that end a completion: those of generation_config.json, else of config.json."""
+        """The tokens that end a completion, as generation_config.json names them, else config.json."""
         extra = self.path / "generation_config.json"
         generation = _json_object(extra) if extra.is_file() else {}
         ends = generation.get("eos_token_id", self.config.get("eos_token_id"))

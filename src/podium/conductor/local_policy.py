@@ -116,7 +116,7 @@ class LocalPolicy:
         finally:
             done.cancel()
         if ledger is not None:
-            ledger.record(completion.spent)
+            ledger.charge(completion.spent)
         return completion
 
     def submit(

@@ -153,7 +153,7 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
     engine = _engine_for(checkpoint).open(checkpoint)
-    # Not every configuration has its vocabulary's size at the top; those of guided policies do.
+    # Not every configuration has its vocabulary's size at the top; a guided policy's has.
     guide = open_guide(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, engine, guide)
 

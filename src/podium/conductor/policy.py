@@ -265,7 +265,7 @@ class WorkerPolicy:
         cut, text = reply.finish == "length", plan_text(reply)
         unpriced = not self._priced and reply.cost_usd is None
         saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()
-        ledger.note(replace(saved, unpriced=unpriced))
+        ledger.observe(replace(saved, unpriced=unpriced))
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,

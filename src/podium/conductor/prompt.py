@@ -87,7 +87,7 @@ class PolicyNumbering:
     workers that `order` lacks, which earlier plans must not name.
 
     Policies that read ratings were trained on pools whose first worker is the vote. Podium shows them every pool in
-    that order, and translates the numbers in their plans back to those of the pool. All other policies use the pool's
+    that order, and translates the numbers in their plans back to the pool's. All other policies use the pool's
     own numbers.
     """
 

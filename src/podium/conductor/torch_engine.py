@@ -151,7 +151,8 @@ class TorchEngine:
     def _forward(
         self, ids: list[list[int]], key_values: Any, **places: torch.Tensor
     ) -> tuple[list[Logits], Any]:
-        """The logits (1, V) after the last token of each text, and the keys and values with those of these tokens."""
+        """The logits (1, V) after the last token of each text, and the keys and values, to which these tokens have
+        added theirs."""
         output = self._model(
             input_ids=torch.tensor(ids, device=self._device),
             past_key_values=key_values,

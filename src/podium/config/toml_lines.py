@@ -38,14 +38,14 @@ def find_line(text: str, where: Where) -> int | None:
 def _lines(text: str) -> dict[Where, int]:
     """The first line that names each value in `text`."""
     lines: dict[Where, int] = {}
-    begun: dict[Where, int] = {}
+    table_counts: dict[Where, int] = {}
     """The number of tables of each list so far."""
     table: Where = ()
     for line, statement in _statements(text):
         inner: Any = tomllib.loads(statement)
         if not statement.startswith("["):
-            for way in _ways(inner):
-                lines.setdefault(table + way, line)
+            for path in _paths_within(inner):
+                lines.setdefault(table + path, line)
             continue
         table = ()
         while isinstance(inner, dict) and inner:
@@ -53,9 +53,9 @@ def _lines(text: str) -> dict[Where, int]:
             table += (key,)
             lines.setdefault(table, line)
             if isinstance(inner, list):
-                begun[table] = begun.get(table, 0) + 1
-            if table in begun:
-                table += (begun[table] - 1,)
+                table_counts[table] = table_counts.get(table, 0) + 1
+            if table in table_counts:
+                table += (table_counts[table] - 1,)
                 lines.setdefault(table, line)
     return lines
 
@@ -75,10 +75,10 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
         begin = token.end()
 
 
-def _ways(value: Any, way: Where = ()) -> Iterator[Where]:
+def _paths_within(value: Any, path: Where = ()) -> Iterator[Where]:
     """The path to each value within `value`, outer ones first."""
-    if way:
-        yield way
+    if path:
+        yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from _ways(inner, (*way, key))
+        yield from _paths_within(inner, (*path, key))

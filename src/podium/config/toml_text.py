@@ -14,7 +14,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def toml_text(tables: Mapping[str, Any]) -> str:
-    """The tables as TOML. `tomllib` reads the same values from it. Values are those of JSON without null."""
+    """The tables as TOML. `tomllib` reads the same values from it. Values are JSON's, without null."""
     plain = [f"{_key(key)} = {_value(value)}" for key, value in tables.items() if not _has_header(value)]
     parts = ["\n".join(plain)] if plain else []
     for key, value in tables.items():

@@ -299,7 +299,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     the same questions. The evaluations are those that `evaluate` makes of each.
 
     Raises:
-        UsageError, BudgetError: as `evaluate`.
+        UsageError, BudgetError: see `evaluate`.
     """
     repeats = min(job.repeats for job in jobs)
     if repeats < 1 or concurrency < 1:

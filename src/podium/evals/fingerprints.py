@@ -27,8 +27,8 @@ def digest(described: Any) -> str:
 
 
 def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSettings]) -> list[Any]:
-    """What tells files from others of the same name: those of the tasks, of the pool with its ratings and recordings,
-    of the checkpoints and files from which planners plan, and of the models that run in our own process.
+    """What tells files from others of the same name: the files of the tasks, of the pool with its ratings and
+    recordings, of the checkpoints and files from which planners plan, and of the models that run in our own process.
 
     Args:
         tasks: the name of the task set.

@@ -99,8 +99,8 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
 
 
 def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collection[str] = ()) -> SafeHtml:
-    """The same figures of each planner whose plans a model writes, and what its training ruined: beside the planner
-    before training, if that has a row, which is then called "LABEL: untrained", and beside models without training.
+    """The same figures of each planner whose plans a model writes, with warnings of collapse. A planner is compared
+    with itself before training, if there is a row "LABEL: untrained", and with models that were not trained.
 
     Args:
         untrained: the labels of models that conduct and were not trained for it.

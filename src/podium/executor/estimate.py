@@ -102,7 +102,7 @@ class PlanTotal:
     tokens: int
     cost_usd: float
     latency_s: float | None
-    """Seconds along the slowest chain of steps; None when those of a step are not known."""
+    """Seconds along the slowest chain of steps. None if a step's seconds are not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -197,9 +197,9 @@ class Execution:
         return listeners
 
     def _unstarted(self, position: int) -> Span:
-        if position not in self._schedule.to_run:
+        if position not in self._schedule.planned_steps:
             result = StepResult("skipped")
-        elif self._schedule.is_spared(position):
+        elif self._schedule.is_unneeded(position):
             result = StepResult("skipped", _SPARED)
         else:
             result = StepResult("refused" if self._limit.expired() else "cancelled", self._why_stopped)
@@ -213,7 +213,7 @@ class Execution:
             worker=self._context.pool[step.worker].profile.name,
             subtask=step.subtask,
             reads=self._schedule.reads[position],
-            waited=self._schedule.waited.get(position, ()),
+            waited=self._schedule.deciding_steps.get(position, ()),
             max_tokens=self._requests.max_tokens[position],
             status=result.status,
             messages=result.messages,

@@ -19,39 +19,44 @@ class Schedule:
         self.workflow = Workflow(())
         self.reads: tuple[tuple[int, ...], ...] = ()
         """For each step the earlier steps that it reads."""
-        self.to_run: Sequence[int] = ()
+        self.planned_steps: Sequence[int] = ()
         """The steps that are run, if no vote is certain without them; the others are skipped."""
         self.spans: dict[int, Span] = {}
         """The steps that have ended, by position."""
-        self.waited: dict[int, tuple[int, ...]] = {}
-        """For each step those that had to end before a vote could tell whether it needs the step."""
-        self._before: Sequence[str] = ()
+        self.deciding_steps: dict[int, tuple[int, ...]] = {}
+        """For a deferred step, the steps that had to end before its vote could tell whether it needs the step."""
+        self._earlier_responses: Sequence[str] = ()
         self._started: set[int] = set()
-        self._wanted: set[int] = set()
+        self._undeferred: set[int] = set()
         """The steps that no vote defers."""
         self._early_stops = _NO_EARLY_STOPS
 
     def set_workflow(
         self,
         workflow: Workflow,
-        to_run: Sequence[int],
+        planned_steps: Sequence[int],
         early_stops: Mapping[int, EarlyStopping] = _NO_EARLY_STOPS,
-        before: Sequence[str] = (),
+        earlier_responses: Sequence[str] = (),
     ) -> None:
         """Set the workflow, and which of its steps are run. Steps that have started keep their positions.
 
         Args:
-            before: responses of earlier rounds, which votes that see them count.
+            earlier_responses: responses of earlier rounds, which votes that see them count.
         """
-        self.workflow, self.to_run, self._early_stops, self._before = workflow, to_run, early_stops, before
+        self.workflow, self.planned_steps = workflow, planned_steps
+        self._early_stops, self._earlier_responses = early_stops, earlier_responses
         self.reads = tuple(workflow.reads(position) for position in range(len(workflow.steps)))
-        self._wanted = set() if early_stops else set(to_run)
+        self._undeferred = set() if early_stops else set(planned_steps)
 
     def start_ready(self) -> list[int]:
         """The steps that start now: all that they read has ended, and no vote defers them. They count as started."""
         if self._early_stops:
             self._continue_votes()
-        ready = [p for p in self.to_run if p in self._wanted and p not in self._started and self._has_all(p)]
+        ready = [
+            p
+            for p in self.planned_steps
+            if p in self._undeferred and p not in self._started and self._has_all(p)
+        ]
         self._started.update(ready)
         return ready
 
@@ -77,17 +82,19 @@ class Schedule:
         """Whether the step's response is the answer."""
         return position == len(self.workflow.steps) - 1
 
-    def is_spared(self, position: int) -> bool:
+    def is_unneeded(self, position: int) -> bool:
         """Whether a step need not be run, since a vote is certain without it."""
-        return position not in self._needed(EarlyStopping.skips)
+        return position not in self._steps_needed(EarlyStopping.skips)
 
     def _continue_votes(self) -> None:
         """For each vote whose started steps have all ended, choose the steps that start next."""
-        waited_for = [stop.next_steps(self._before, self.spans) for stop in self._early_stops.values()]
-        wanted = self._needed(EarlyStopping.defers)
+        waited_for = [
+            stop.next_steps(self._earlier_responses, self.spans) for stop in self._early_stops.values()
+        ]
+        undeferred = self._steps_needed(EarlyStopping.defers)
         waited = tuple(sorted({j for positions in waited_for for j in positions}))
-        self.waited.update((position, waited) for position in wanted - self._wanted)
-        self._wanted = wanted
+        self.deciding_steps.update((position, waited) for position in undeferred - self._undeferred)
+        self._undeferred = undeferred
 
     def _has_all(self, position: int) -> bool:
         """Whether all steps that it reads have ended. A vote does not wait for steps that it skips."""
@@ -97,17 +104,17 @@ class Schedule:
                 return False
         return True
 
-    def _needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
+    def _steps_needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
         """The last step, and every step that it needs, directly or through others.
 
         Args:
             is_left_out: whether a vote does without a step that it reads.
         """
         if not self._early_stops:
-            return set(self.to_run)
+            return set(self.planned_steps)
         needed: set[int] = set()
-        for position in reversed(self.to_run):
-            readers = [k for k in self.to_run if position in self.reads[k]]
+        for position in reversed(self.planned_steps):
+            readers = [k for k in self.planned_steps if position in self.reads[k]]
             if not readers or any(
                 k in needed and not (k in self._early_stops and is_left_out(self._early_stops[k], position))
                 for k in readers

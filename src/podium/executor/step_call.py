@@ -53,7 +53,7 @@ async def call_with_fallbacks(
     Where an answer was cut off, the fallback is called too; the first of them counts if none is whole.
 
     Args:
-        log, make_listeners: as `WorkerCall`.
+        log, make_listeners: see `WorkerCall`.
     """
     candidates = deque(_chain(context.pool, worker))
     failures: list[str] = []

@@ -47,7 +47,7 @@ class StepInput:
     question: Question
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """The steps that it sees: those of earlier rounds first, each round's by position."""
+    """The steps that it sees: earlier rounds first, and each round's steps by position."""
     previous: str | None = None
     """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
     steps of earlier rounds."""

@@ -101,7 +101,7 @@ class StepRequestBuilder:
         steps = self._schedule.workflow.steps
         worker = steps[position].worker
         count = self._earlier_rounds.calls.get(worker, 0)
-        for earlier in self._schedule.to_run:
+        for earlier in self._schedule.planned_steps:
             count += earlier < position and steps[earlier].worker == worker
         return count
 

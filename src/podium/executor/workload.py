@@ -60,7 +60,7 @@ class Workload:
         )
 
     def seconds(self, plans: float, *, concurrency: float | None = None) -> float:
-        """That so many plans take: those of the busiest worker, at least of the slowest plan.
+        """Seconds that so many plans take: the busiest worker's, and at least the slowest plan's.
 
         Args:
             concurrency: how many steps run at once, or None for any number.

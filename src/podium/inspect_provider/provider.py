@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from podium.config import overrides_of
 from podium.errors import QuestionFailedError, UsageError
-from podium.planners import baseline_forms
+from podium.planners import baseline_syntaxes
 from podium.tasks.sets.inspect_samples import to_question
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -104,7 +104,7 @@ def read_settings(name: str, settings: Mapping[str, Any]) -> TeamSettings:
     Raises:
         ConfigError: an unknown key or value, or settings that exclude each other.
     """
-    planners = {form.partition(":")[0] for form in ("conductor", *baseline_forms())}
+    planners = {form.partition(":")[0] for form in ("conductor", *baseline_syntaxes())}
     if name.partition(":")[0] in planners:
         return TeamFile(None, overrides_of({"plan.planner": name, **settings})).read()
     if "pool" in settings:

@@ -29,7 +29,7 @@ class SyncTeam:
 
     @classmethod
     def open(cls, team: str | Path | Pool, **options: Any) -> Self:
-        """Open a team; the options are those of `Team.open`."""
+        """Open a team. `options` go to `Team.open`."""
         return cls(Team.open(team, **options))
 
     @property
@@ -43,19 +43,19 @@ class SyncTeam:
         return self._team.planner
 
     def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
-        """Answer a question; the options are those of `Team.ask`."""
+        """Answer a question as `Team.ask` does. `stream` gives the events."""
         return self._loop.call(self._team.ask(question, seed=seed, sample=sample))
 
     def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
-        """Write a plan and its estimated cost, and run nothing; the options are those of `Team.plan`."""
+        """Write a plan and its estimated cost, and run nothing, as `Team.plan` does."""
         return self._loop.call(self._team.plan(question, seed=seed))
 
     def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:
-        """Run a given workflow for a question; the options are those of `Team.run`."""
+        """Run a given workflow for a question, as `Team.run` does."""
         return self._loop.call(self._team.run(plan, question, seed=seed))
 
     def stream(self, question: str | Question, *, seed: str | None = None) -> Iterator[Event]:
-        """Answer a question, and yield its events as they come; the options are those of `Team.stream`."""
+        """Answer a question, and yield its events as they come, as `Team.stream` does."""
         events = self._team.stream(question, seed=seed)
 
         async def next_event() -> Event | None:
@@ -68,7 +68,7 @@ class SyncTeam:
             self._loop.call(events.aclose())
 
     def evaluate(self, tasks: str | Sequence[Task], **options: Any) -> Evaluation:
-        """Answer and grade questions; the options are those of `podium.evaluate`."""
+        """Answer and grade questions. `options` go to `podium.evaluate`."""
         return self._loop.call(evaluate(self._team, tasks, **options))
 
     def close(self) -> None:

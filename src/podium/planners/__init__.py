@@ -3,7 +3,7 @@
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.cascade import Cascade
 from podium.planners.constant_and_random import Constant, RandomPlans, random_workflow, read_constant
-from podium.planners.registry import baseline_forms, find_baseline, known_baselines, open_baseline
+from podium.planners.registry import baseline_syntaxes, find_baseline, known_baselines, open_baseline
 from podium.planners.voting import Committee, SelfConsistency, Single
 from podium.workers.vote import VOTE
 
@@ -17,7 +17,7 @@ __all__ = [
     "RandomPlans",
     "SelfConsistency",
     "Single",
-    "baseline_forms",
+    "baseline_syntaxes",
     "find_baseline",
     "known_baselines",
     "open_baseline",

@@ -74,7 +74,7 @@ class Answers:
     early_stop: bool = False
     """Whether `vote` stops once it is certain, as in `committee_cost`."""
     price_of: Callable[[Members], Floats] | None = None
-    """From a committee to the `price_QW` with which `vote` computes its cost. Without it, mean costs count."""
+    """Gives the `price_QW` with which `vote` computes the cost of a committee. Without it, mean costs count."""
     _known: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod

@@ -51,7 +51,7 @@ def _no_examples(workers: Sequence[str]) -> Iterable[str]:
 class BaselineSpec:
     """A planner that users name as NAME or NAME:ARGUMENT."""
 
-    form: str
+    syntax: str
     """How users write it, such as "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
     open: Callable[[str, BaselineContext], Planner]
     """Makes the planner from the argument; `ConfigError` if the argument cannot be used."""
@@ -70,7 +70,7 @@ class BaselineSpec:
     """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
     examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples
     """Returns full names to try, from the names of a pool's workers, which are one or more. A test opens each and runs
-    it. A form without a colon needs none."""
+    it. A syntax without a colon needs none."""
     on_recordings: bool = True
     """Whether a recording of single answers can serve it: each of its steps gives the whole question to a worker that
     sees no other answer, or votes."""
@@ -78,7 +78,7 @@ class BaselineSpec:
     @property
     def name(self) -> str:
         """The text before the first colon."""
-        return self.form.partition(":")[0]
+        return self.syntax.partition(":")[0]
 
     @property
     def replays_anywhere(self) -> bool:
@@ -114,7 +114,7 @@ def read_workers(written: str, context: BaselineContext, name: str) -> tuple[str
     return tuple(read_worker(worker, context, name) for worker in read_members(written) or ("",))
 
 
-def read_layers(argument: str, context: BaselineContext, name: str, *, form: str, layers: int) -> Layers:
+def read_layers(argument: str, context: BaselineContext, name: str, *, syntax: str, layers: int) -> Layers:
     """The workers of "2xA+B>C", layer by layer.
 
     Raises:
@@ -122,7 +122,7 @@ def read_layers(argument: str, context: BaselineContext, name: str, *, form: str
     """
     written = argument.split(">")
     if len(written) != layers:
-        raise ConfigError(f"The baseline {name!r} is not of the form {form}.")
+        raise ConfigError(f"The baseline {name!r} is not of the form {syntax}.")
     return tuple(read_workers(layer, context, name) for layer in written)
 
 
@@ -131,22 +131,22 @@ def workers_in(argument: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(worker for layer in argument.split(">") for worker in read_members(layer)))
 
 
-def read_worker_count(argument: str, form: str, remark: str) -> tuple[str, int, str]:
+def read_worker_count(argument: str, syntax: str, remark: str) -> tuple[str, int, str]:
     """The parts of "WORKER:COUNT": the worker as written, the number, and the name of the baseline for errors.
 
     Args:
-        form: how the baseline is named, as in "self-reflection:WORKER:TURNS".
-        remark: the end of the sentence that refuses another form.
+        syntax: how the baseline is named, as in "self-reflection:WORKER:TURNS".
+        remark: the end of the sentence that refuses another syntax.
 
     Raises:
         ConfigError: a part is missing, or the second one is no number. The pool need not have the worker.
     """
-    kind = form.partition(":")[0]
+    kind = syntax.partition(":")[0]
     name = f"{kind}:{argument}" if argument else kind
     worker, _, written = argument.rpartition(":")
     count = read_count(written)
     if not worker or count is None:
-        raise ConfigError(f"The baseline {name!r} is not of the form {form}{remark}")
+        raise ConfigError(f"The baseline {name!r} is not of the form {syntax}{remark}")
     return worker, count, name
 
 

@@ -127,7 +127,7 @@ class Escalation:
 
 def _open_escalation(argument: str, context: BaselineContext) -> Escalation:
     name = f"escalation:{argument}" if argument else "escalation"
-    (ladder,) = read_layers(argument, context, name, form="escalation:A+B+C", layers=1)
+    (ladder,) = read_layers(argument, context, name, syntax="escalation:A+B+C", layers=1)
     return Escalation(ladder)
 
 

@@ -80,7 +80,7 @@ def _baseline(form: str, subtask: str) -> BaselineSpec:
 
     def open_judged(argument: str, context: BaselineContext) -> JudgedPlanner:
         name = f"{form}:{argument}" if argument else form
-        members, judge = read_layers(argument, context, name, form=whole, layers=2)
+        members, judge = read_layers(argument, context, name, syntax=whole, layers=2)
         if len(judge) > 1:
             raise ConfigError(f"The baseline {name!r} names {len(judge)} judges and has one; write {whole}.")
         return JudgedPlanner(form, members, judge[0], subtask)

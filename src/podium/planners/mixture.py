@@ -70,7 +70,7 @@ class MixtureOfAgents:
 def _open_mixture(argument: str, context: BaselineContext) -> MixtureOfAgents:
     name = f"mixture-of-agents:{argument}" if argument else "mixture-of-agents"
     layers = argument.count(">") + 1
-    return MixtureOfAgents(read_layers(argument, context, name, form=MIXTURE.form, layers=layers))
+    return MixtureOfAgents(read_layers(argument, context, name, syntax=MIXTURE.syntax, layers=layers))
 
 
 MIXTURE = BaselineSpec(
@@ -94,7 +94,7 @@ def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
     name = f"fusion:{argument}" if argument else "fusion"
     panel, judge = _split(argument, {profile.name for profile in context.pool})
     if not panel or not judge:
-        raise ConfigError(f"The baseline {name!r} is not of the form {FUSION.form}, as in fusion:A+B:C.")
+        raise ConfigError(f"The baseline {name!r} is not of the form {FUSION.syntax}, as in fusion:A+B:C.")
     layers = (read_workers(panel, context, name), (read_worker(judge, context, name),))
     return MixtureOfAgents(layers, label=name)
 
@@ -111,7 +111,7 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
-    worker, samples, name = read_worker_count(argument, SELF_FUSION.form, ", as in self-fusion:A:3.")
+    worker, samples, name = read_worker_count(argument, SELF_FUSION.syntax, ", as in self-fusion:A:3.")
     if not 2 <= samples <= _MAX_WORKERS:
         raise ConfigError(f"Self-fusion takes 2 to {_MAX_WORKERS} answers, not {samples}.")
     fused = read_worker(worker, context, name)

@@ -45,7 +45,7 @@ class SelfReflection:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfReflection:
-    worker, turns, name = read_worker_count(argument, BASELINE.form, "; the paper's has 5 turns.")
+    worker, turns, name = read_worker_count(argument, BASELINE.syntax, "; the paper's has 5 turns.")
     return SelfReflection(read_worker(worker, context, name), turns)
 
 

@@ -1,4 +1,4 @@
-"""The registry of baselines: all planners that users can name, and those of other packages.
+"""The registry of baselines: all planners that users can name, also of other packages.
 
 To add a planner, write its class and its `BaselineSpec` in a file, and add a line to `_PLACES`. Another package adds
 a planner through an entry point of the group "podium.planners" that has the planner's name and names a `BaselineSpec`.
@@ -72,7 +72,7 @@ def find_baseline(
     """
     kind, colon, argument = name.partition(":")
     baseline = (own_baseline(kind) or _installed(kind)) if known is None else known.get(kind)
-    if baseline is None or (colon and ":" not in baseline.form):
+    if baseline is None or (colon and ":" not in baseline.syntax):
         return None
     return baseline, argument
 
@@ -103,9 +103,9 @@ def _installed(name: str) -> BaselineSpec | None:
     return baseline
 
 
-def baseline_forms() -> tuple[str, ...]:
-    """The form of each known baseline."""
-    return tuple(baseline.form for baseline in known_baselines().values())
+def baseline_syntaxes() -> tuple[str, ...]:
+    """The syntax of each known baseline."""
+    return tuple(baseline.syntax for baseline in known_baselines().values())
 
 
 def open_baseline(
@@ -119,21 +119,21 @@ def open_baseline(
     """Open the planner that `name` refers to, for the workers of `pool`.
 
     Args:
-        name: of a form in `baseline_forms`. The file of `constant:FILE` has a workflow's text with worker numbers of
-            `pool`.
+        name: as one of `baseline_syntaxes` has it. The file of `constant:FILE` has a workflow's text with worker
+            numbers of `pool`.
         seed: seeds random plans.
         scored: answers from which planners learn that need some.
         recorded: whether workers of the pool give recorded answers to the bare question, whatever they are shown.
 
     Raises:
-        ConfigError: the form, the worker or the file is not known, and the message names the nearest known one; or the
-            planner needs what is missing here.
+        ConfigError: the syntax, the worker or the file is not known, and the message names the nearest known one; or
+            the planner needs what is missing here.
     """
     named = find_baseline(name)
     if named is None:
-        forms = {form.partition(":")[0]: form for form in baseline_forms()}
-        meant = closest_name(name.partition(":")[0], forms)
-        remedy = f"did you mean {forms[meant]}?" if meant else f"known: {', '.join(forms.values())}."
+        syntax_of = {syntax.partition(":")[0]: syntax for syntax in baseline_syntaxes()}
+        meant = closest_name(name.partition(":")[0], syntax_of)
+        remedy = f"did you mean {syntax_of[meant]}?" if meant else f"known: {', '.join(syntax_of.values())}."
         raise ConfigError(f"There is no baseline {name!r}; {remedy}")
     baseline, argument = named
     if baseline.learns and scored is None:

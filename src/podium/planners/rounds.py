@@ -31,7 +31,7 @@ _MAX_STARTS = 50
 
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
-    """The plan that a generator yields for one round. The fields are those of `Plan`."""
+    """The plan that a generator yields for one round. `Plan` has the same fields."""
 
     workflow: Workflow
     visible_responses: tuple[StepOf, ...] = ()

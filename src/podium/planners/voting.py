@@ -124,7 +124,9 @@ def _open_single(worker: str, context: BaselineContext) -> Single:
 
 
 def _open_self_consistency(argument: str, context: BaselineContext) -> SelfConsistency:
-    worker, samples, name = read_worker_count(argument, SELF_CONSISTENCY.form, ", with a number of samples.")
+    worker, samples, name = read_worker_count(
+        argument, SELF_CONSISTENCY.syntax, ", with a number of samples."
+    )
     return SelfConsistency(read_worker(worker, context, name), samples)
 
 

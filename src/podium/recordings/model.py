@@ -60,7 +60,7 @@ class RecordedResponse:
     """The source's score in [0, 1]. None if the response was not graded."""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """Tokens of the response. Is None if the source does not say."""
+    """Tokens of the response. None if the source does not say."""
     estimated: bool = False
     """Whether the number of tokens is an estimate from the text's length (four characters a token)."""
     seconds: float | None = None

@@ -1,7 +1,7 @@
 """Figures of collapse: whether a policy still writes different plans, and whether they depend on the question.
 
 Reinforcement can raise accuracy and yet teach nothing but the form of a plan, one step, or one worker. Trainings and
-evaluations compute these figures alike, and compare them with those of the start. Pure.
+evaluations compute these figures alike, and compare them with the start's. Pure.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def entropy(values: Iterable[Hashable]) -> float:
 def _information(kinds: Sequence[Hashable], shapes: Sequence[Hashable]) -> float:
     """The mutual information of pairs, in nats, less its mean over shuffled kinds; at least 0.
 
-    Shuffling leaves the entropies of kinds and of shapes as they are, so only those of the pairs are compared.
+    Shuffling leaves the entropies of kinds and of shapes as they are, so only the pairs' entropies are compared.
     """
     random, shuffled = Random("collapse"), list(kinds)
     by_chance = []

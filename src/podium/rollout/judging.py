@@ -44,5 +44,5 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
     # A grader of another package may call a model by itself; then its cost is known only now.
     if (uncharged_usd := grade.cost_usd - ledger.usd) > 0:
-        ledger.record(Spent(cost_usd=uncharged_usd))
+        ledger.charge(Spent(cost_usd=uncharged_usd))
     return grade

@@ -113,7 +113,7 @@ class RunFolder:
         """Check, without writing, that `open` would accept the folder. Returns the configuration as JSON.
 
         Raises:
-            RunMismatchError: as `open`.
+            RunMismatchError: see `open`.
         """
         wanted = (
             configuration.model_dump(mode="json")

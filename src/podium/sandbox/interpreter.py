@@ -89,7 +89,7 @@ def folders() -> list[Path]:
 def processes_of_user() -> int:
     """Processes and threads of this user. The kernel counts a sandbox's own together with them.
 
-    Since Linux 5.14 it counts those of a user namespace apart.
+    Since Linux 5.14 it counts the processes of a user namespace apart.
     """
     me = os.getuid()
     count = 0

@@ -117,12 +117,12 @@ def program(machine: str | None = None) -> bytes | None:
         code += [(_JUMP_FROM, 0, 1, _X32), _refuse(errno.EPERM)]
     for numbers in _REFUSED.values():
         if kind < len(numbers):
-            code += _on(numbers[kind], [_refuse(errno.EPERM)])
+            code += _for_call(numbers[kind], [_refuse(errno.EPERM)])
     # The flags of `clone3` lie in memory, which a filter cannot read. On ENOSYS the C library falls back to `clone`.
-    code += _on(_CLONE3[kind], [_refuse(errno.ENOSYS)])
-    code += _on(_CLONE[kind], _unless((_JUMP_ANY, _NEW_NAMESPACES), _FIRST_ARGUMENT))
-    code += _on(_SOCKET[kind], _only(_FAMILIES, _FIRST_ARGUMENT))
-    code += _on(_IOCTL[kind], _unless((_JUMP_EQUAL, *_TERMINAL_INPUT), _SECOND_ARGUMENT))
+    code += _for_call(_CLONE3[kind], [_refuse(errno.ENOSYS)])
+    code += _for_call(_CLONE[kind], _allow_unless((_JUMP_ANY, _NEW_NAMESPACES), _FIRST_ARGUMENT))
+    code += _for_call(_SOCKET[kind], _allow_if_one_of(_FAMILIES, _FIRST_ARGUMENT))
+    code += _for_call(_IOCTL[kind], _allow_unless((_JUMP_EQUAL, *_TERMINAL_INPUT), _SECOND_ARGUMENT))
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
 
@@ -131,19 +131,19 @@ def _refuse(error: int) -> Instruction:
     return (_RETURN, 0, 0, _ERROR | error)
 
 
-def _on(number: int, then: list[Instruction]) -> list[Instruction]:
+def _for_call(number: int, then: list[Instruction]) -> list[Instruction]:
     """The instructions `then`, for calls of this number; they must end with a return."""
     return [(_JUMP_EQUAL, 0, len(then), number), *then]
 
 
-def _unless(condition: tuple[int, ...], argument: int) -> list[Instruction]:
+def _allow_unless(condition: tuple[int, ...], argument: int) -> list[Instruction]:
     """Allow the call unless an argument fulfils the condition: a jump, and operands. One matching operand is enough."""
     jump, *operands = condition
     tests = [(jump, len(operands) - i, 0, operand) for i, operand in enumerate(operands)]
     return [(_LOAD, 0, 0, argument), *tests, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]
 
 
-def _only(values: tuple[int, ...], argument: int) -> list[Instruction]:
+def _allow_if_one_of(values: tuple[int, ...], argument: int) -> list[Instruction]:
     """Allow the call only if an argument is one of these values."""
     tests = [(_JUMP_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
     return [(_LOAD, 0, 0, argument), *tests, _refuse(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]

@@ -168,7 +168,7 @@ class SyncClient:
     """`Client` for code that is not async, such as a notebook; its event loop runs in a thread of its own.
 
     Args:
-        options: those of `Client`.
+        options: passed to `Client`.
     """
 
     def __init__(self, url: str, **options: Any) -> None:

@@ -186,7 +186,7 @@ async def serve_session(
     Args:
         host: the address to listen on; any but this machine's own needs a key.
         port: the port to listen on; 0 takes a free one.
-        key, flush: those of `ScoringService`.
+        key, flush: passed to `ScoringService`.
         on_cut: called when rollouts had to be cancelled.
 
     Raises:

@@ -252,7 +252,7 @@ async def open_run_session(
     """The session of a run, and the store in the run's folder that keeps its traces.
 
     Args:
-        tasks, pool, evaluated, seeds: those of `ScoringSession`.
+        tasks, pool, evaluated, seeds: passed to `ScoringSession`.
     """
     with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
         session = ScoringSession(

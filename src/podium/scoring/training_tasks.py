@@ -41,7 +41,9 @@ def open_training_tasks(
         on_warning(warning)
     tasks = list(opened)
     overlapping = overlaps([task_key(task) for task in tasks], _held_out(settings))
-    overlapping = [overlap for overlap in overlapping if overlap.same or overlap.shared > _MAX_SHARED_NGRAMS]
+    overlapping = [
+        overlap for overlap in overlapping if overlap.is_equal or overlap.shared > _MAX_SHARED_NGRAMS
+    ]
     if overlapping:
         sentence = _sentence(settings.tasks, tasks, overlapping)
         left_out = {overlap.place for overlap in overlapping}
@@ -75,10 +77,13 @@ def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
             if split != "train":
                 yield from _texts(settings.tasks, split)
     for place in settings.held_out:
-        name, _, split = place.rpartition(":")
-        name, splits = (name, (split,)) if name and split in SPLIT_ORDER else (place, splits_of(place))
-        for split in () if settings.tasks == name and name in generated_names() else splits:
-            yield from _texts(name, split)
+        named, _, split = place.rpartition(":")
+        has_split = bool(named) and split in SPLIT_ORDER
+        name = named if has_split else place
+        if settings.tasks == name and name in generated_names():
+            continue
+        for held_out in (split,) if has_split else splits_of(place):
+            yield from _texts(name, held_out)
 
 
 def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
@@ -95,7 +100,7 @@ def _sentence(name: str, tasks: list[Task], overlapping: list[Overlap]) -> str:
     task = tasks[first.place]
     text = " ".join(task.question.text.split())
     text = text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
-    much = "as a whole" if first.same else f"with {first.shared:.0%} of its n-grams"
+    much = "as a whole" if first.is_equal else f"with {first.shared:.0%} of its n-grams"
     return (
         f"{len(overlapping):,} of {len(tasks):,} training questions of {name} are held-out questions too; {task.id} "
         f'("{text}") is in {first.where} {much}. Remove them from the train split, remove the set from held_out, '

@@ -82,7 +82,7 @@ def answer_from_plan(
 
     Args:
         planned: the trace of the planning.
-        workflow: the plan, perhaps edited; its numbers are those of the trace's pool.
+        workflow: the plan, perhaps edited, with the worker numbers of the trace's pool.
         expires: until when the plan can be run, or None if it cannot be run by its id.
     """
     podium: dict[str, Any] = {

@@ -118,7 +118,7 @@ class WaitingPlans:
         """Take the plan, and keep its trace as that of a cancelled question.
 
         Raises:
-            APIError: as `find`.
+            APIError: see `find`.
         """
         was_here = id_ in self._here
         planned = await self.find(id_, caller)
@@ -148,7 +148,7 @@ class ApprovedPlan:
 
     planned: Trace
     workflow: Workflow
-    """The plan, edited or as it was. Its numbers are those of `planned.pool`."""
+    """The plan, edited or as it was, with the worker numbers of `planned.pool`."""
 
     @classmethod
     def of(cls, planned: Trace, request: ChatRequest) -> ApprovedPlan:
@@ -204,7 +204,7 @@ class ApprovedPlan:
         """The planner that gives it to a question over `pool`, under the name of the planner that wrote it.
 
         Raises:
-            APIError: as `over`.
+            APIError: see `over`.
         """
         (round_,) = self.planned.rounds
         edited = self.workflow != round_.workflow

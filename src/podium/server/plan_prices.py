@@ -1,6 +1,6 @@
 """What a plan is expected to cost, in the form of the API: the dollars of each step and the whole, with their source.
 
-The lengths of answers are those of the newest traces, read at most once every few seconds.
+The lengths of answers come from the newest traces, which are read at most once every few seconds.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PlanPrices:
         self._reading = asyncio.Lock()
 
     async def estimate(self, workflow: Workflow, pool: Pool, question: Question) -> dict[str, Any]:
-        """The estimate, ready for JSON. The numbers of `workflow` are those of `pool`."""
+        """The estimate, ready for JSON, of a workflow with the worker numbers of `pool`."""
         past = await self._read()
         expected = estimate(workflow, pool, question, past=past)
         return _body(expected, {name: pool.named(name).profile.price for name in pool.names})

@@ -162,7 +162,7 @@ class PlannerCatalogue:
     def _forms(self) -> tuple[str, ...]:
         """The forms of the baselines that this pool can run, whatever worker a request names."""
         return tuple(
-            baseline.form
+            baseline.syntax
             for baseline in self._baselines.values()
             if baseline.for_clients
             # Without an argument the worker that a request names is "", and the others are those needed in any case.
@@ -173,7 +173,7 @@ class PlannerCatalogue:
         if not baseline.for_clients:
             return False
         samples = argument.rpartition(":")[2]
-        return not baseline.form.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None
+        return not baseline.syntax.endswith(":SAMPLES") or _SAMPLES.fullmatch(samples) is not None
 
     async def close(self) -> None:
         """Close the connections. Calling twice is fine."""

@@ -90,7 +90,7 @@ class _Child:
 
 
 class _Group:
-    """The parent's side of a group. The arguments are those of `run_group`."""
+    """The parent's side of a group. `run_group` says what the arguments are."""
 
     def __init__(
         self,

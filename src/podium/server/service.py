@@ -177,7 +177,7 @@ def _once(budget: Budget) -> Budget:
 
 
 def _within(budget: Budget, most: Budget) -> Budget:
-    """`budget`, with no limit above that of `most`; the rounds stay those of `budget`."""
+    """`budget`, with no limit above the one in `most`. The rounds stay as they are."""
     if most == Budget():
         return budget
     limits = {}

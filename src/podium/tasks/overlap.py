@@ -38,7 +38,7 @@ class Overlap:
     """The index of the question."""
     where: str
     """The place of the text in the other source that overlaps most."""
-    same: bool
+    is_equal: bool
     """Whether that text equals the question, apart from case, punctuation and space."""
     shared: float
     """The share of its n-grams that the other source contains; 0 if it has none."""
@@ -78,7 +78,7 @@ def overlaps(texts: Sequence[str], others: Iterable[tuple[str, str]]) -> list[Ov
         Overlap(place, where, same, len(met[place]) / max(1, index.ngram_counts[place]))
         for place, (same, _, where) in best.items()
     ]
-    return sorted(overlaps, key=lambda overlap: (-overlap.same, -overlap.shared, overlap.place))
+    return sorted(overlaps, key=lambda overlap: (-overlap.is_equal, -overlap.shared, overlap.place))
 
 
 class _Index:

@@ -20,7 +20,7 @@ Spec = TypeVar("Spec", bound=Settings)
 
 
 def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> list[type[Spec]]:
-    """The classes of a table, then those of installed packages.
+    """The classes of a table, then the classes of installed packages.
 
     Args:
         base: the class that each of them extends.

@@ -1,4 +1,4 @@
-"""The events that `Runner.answer` sends to `on_event` for one question, with those of the executor."""
+"""The events that `Runner.answer` sends to `on_event` for one question, among them the executor's."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Runner:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
 
         Raises:
-            UsageError, asyncio.CancelledError, TraceStoreError: as `answer`.
+            UsageError, asyncio.CancelledError, TraceStoreError: see `answer`.
         """
         run = _QuestionRun(self, question, seed, trace_id=trace_id, is_dry=True)
         with run.traced():
@@ -252,7 +252,7 @@ class _QuestionRun:
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
             if plan.spent != Spent() and ledger.spent == Spent():
-                ledger.record(plan.spent)  # The planner called a model by itself.
+                ledger.charge(plan.spent)  # The planner called a model by itself.
             fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
             fault = fault or options_fault(plan.decision, context.pool, context.question.options)
             plan = plan if fault is None else replace(plan, decision=fault)

@@ -80,7 +80,7 @@ class Team:
             workers: further workers, such as functions of your own (`podium.worker`); they come after the team's.
             planner: a planner of your own, or the key `plan.planner`.
             seed: seeds a planner that plans at random.
-            keys: keys of a team file, which override those of the file: `budget=podium.Budget(usd=0.1)`,
+            keys: keys of a team file, which override the file's own: `budget=podium.Budget(usd=0.1)`,
                 `plan={"max_steps": 3}`, `**{"serve.port": 0}`. Traces are kept in the file that `store` names here;
                 without it they are not kept.
 
@@ -225,7 +225,7 @@ class Team:
             The plan; its decision is a `Workflow`, or a `PlanError` if there is none that can be run, or not in time.
 
         Raises:
-            UsageError: as `ask`.
+            UsageError: see `ask`.
             StoreError: a spend limit cannot be written.
             WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
@@ -238,13 +238,13 @@ class Team:
 
         Args:
             plan: a workflow, which may have more than `max_steps` steps; or a text with the three lists.
-            seed: as `ask`'s.
+            seed: see `ask`.
 
         Returns:
             The trace; if the plan cannot be run, its error says why, and no worker was called.
 
         Raises:
-            UsageError, StoreError: as `ask`.
+            UsageError, StoreError: see `ask`.
         """
         runner = replace(
             self.runner,
@@ -264,7 +264,7 @@ class Team:
         the end, `QuestionEnded` with the trace. Leaving the loop cancels the question.
 
         Raises:
-            UsageError, StoreError: as `ask`.
+            UsageError, StoreError: see `ask`.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         answering = asyncio.create_task(

@@ -39,8 +39,8 @@ _PATHS = (
     "serve.runs",
     "eval.tasks",
 )
-_MAY_BE_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
-_OF_WORKERS = ("worker", "ratings", "conductor", "plan")
+_PATHS_OR_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
+_WORKER_FILE_KEYS = ("worker", "ratings", "conductor", "plan")
 """The keys that belong to the workers of a file: another pool on the command line replaces them all."""
 
 
@@ -103,15 +103,15 @@ def read_tables(
         name: of the file, for messages.
         folder: its paths are seen from here.
         text: of the file.
-        files: as `SettingsOrigin.files`.
+        files: see `SettingsOrigin.files`.
 
     Raises:
-        ConfigError: as `TeamFile.read`.
+        ConfigError: see `TeamFile.read`.
     """
     tables, base = _resolved(tables, folder), None
     override_of = {text.partition("=")[0].strip(): text for text in overrides}
     if "pool" in override_of:
-        tables = {key: value for key, value in tables.items() if key not in _OF_WORKERS}
+        tables = {key: value for key, value in tables.items() if key not in _WORKER_FILE_KEYS}
         tables["pool"], files = SettingsSource.of({}, [override_of["pool"]], name).tables["pool"], None
     conductor = tables.get("conductor", {})
     replaced = any(f"conductor.{key}" in override_of for key in SOURCES)
@@ -131,18 +131,20 @@ def read_tables(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
         folder = path.parent
-        tables = _joined(tables, _resolved(base.tables, folder), replaced)
+        tables = _merge_worker_file(tables, _resolved(base.tables, folder), replaced)
     source = SettingsSource.of(tables, overrides, name, text, base)
-    return source.into(_form(source), SettingsOrigin(source, folder, files))
+    return source.into(_settings_class(source), SettingsOrigin(source, folder, files))
 
 
-def _joined(own: Mapping[str, Any], theirs: Mapping[str, Any], replaced: bool) -> dict[str, Any]:
+def _merge_worker_file(
+    team: Mapping[str, Any], workers: Mapping[str, Any], conductor_is_replaced: bool
+) -> dict[str, Any]:
     """The tables of a file with what it takes from the file of its workers."""
-    tables = {**own, **{key: theirs[key] for key in ("worker", "ratings") if key in theirs}}
+    tables = {**team, **{key: workers[key] for key in ("worker", "ratings") if key in workers}}
     for key in ("conductor", "plan"):
-        mine, shared = own.get(key, {}), theirs.get(key, {})
+        mine, shared = team.get(key, {}), workers.get(key, {})
         if isinstance(mine, Mapping) and isinstance(shared, Mapping) and shared:
-            if key == "conductor" and (replaced or not mine.keys().isdisjoint(SOURCES)):
+            if key == "conductor" and (conductor_is_replaced or not mine.keys().isdisjoint(SOURCES)):
                 shared = {name: value for name, value in shared.items() if name == "fallback"}
             tables[key] = {**shared, **mine}
     return tables
@@ -163,7 +165,7 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         if key == "checkpoint" and shipped_checkpoint(value):
             continue
         path = pool_file(value, folder) if key == "pool" else folder / value
-        if dotted not in _MAY_BE_NAMES or (os.path.exists(path) and path.is_relative_to(folder)):
+        if dotted not in _PATHS_OR_NAMES or (os.path.exists(path) and path.is_relative_to(folder)):
             place[key] = str(path)
     plan = resolved.get("plan")
     planner = plan.get("planner") if isinstance(plan, dict) else None
@@ -180,7 +182,7 @@ def check_tables(source: SettingsSource) -> None:
     Raises:
         ConfigError: it has an unknown key, or a value that cannot be used.
     """
-    source.into(_form(source))
+    source.into(_settings_class(source))
 
 
 def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
@@ -189,7 +191,7 @@ def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
     return store if isinstance(store, str) else None
 
 
-def _form(source: SettingsSource) -> type[TeamSettings]:
+def _settings_class(source: SettingsSource) -> type[TeamSettings]:
     """The class of a file, with the kinds of workers that it names."""
     return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _Teams().kinds).values()))
 
@@ -199,10 +201,10 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
 
     Args:
         team: settings, or the name of a shipped or installed team or of a file.
-        rated, ready: as `build_pool`.
+        rated, ready: see `build_pool`.
 
     Raises:
-        ConfigError: as `TeamFile.read` and `build_pool`; or the name is empty, as that of a training without a pool;
+        ConfigError: see `TeamFile.read` and `build_pool`; or the name is empty, as that of a training without a pool;
             the workers or the planner of a team in it cannot be opened; teams contain themselves or are nested too
             deep.
         UsageError: the settings name no worker.
@@ -213,7 +215,9 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
             ("pool",),
         )
     settings = TeamFile(team).read() if isinstance(team, str) else team
-    return _opened(settings, _Teams((_file_of(settings),), settings.origin.files), rated=rated, ready=ready)
+    return _opened(
+        settings, _Teams((_workers_file(settings),), settings.origin.files), rated=rated, ready=ready
+    )
 
 
 def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready: bool = True) -> Pool:
@@ -227,7 +231,7 @@ def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready:
     return build_pool(settings, source, settings.origin.folder, kinds, rated=rated, ready=ready)
 
 
-def _file_of(settings: TeamSettings) -> Path:
+def _workers_file(settings: TeamSettings) -> Path:
     """The file of the workers, with links resolved. A loop of links stays as it is; reading it raised an error."""
     if settings.pool is not None:
         return Path(os.path.realpath(pool_file(settings.pool)))
@@ -239,7 +243,7 @@ class _Teams:
 
     Args:
         chain: the files of this pool and of the pools around it, the outermost first.
-        files: as `SettingsOrigin.files`.
+        files: see `SettingsOrigin.files`.
     """
 
     def __init__(self, chain: Sequence[Path] = (), files: Mapping[Path, bytes] | None = None) -> None:

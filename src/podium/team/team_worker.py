@@ -155,7 +155,7 @@ def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
 
 
 def share_limits(pool: Pool, number: int, process_count: int) -> None:
-    """Give the workers of a pool that was just opened their share of the limits, also those of its teams.
+    """Give the workers of a pool that was just opened their share of the limits, also the workers of teams in it.
 
     Each of several processes that call them together takes its share when it opens its pool, so the processes need not
     talk to each other before a call. Tools and scripted workers keep theirs: they run in each process anew.

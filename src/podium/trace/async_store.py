@@ -97,7 +97,7 @@ class AsyncTraceStore:
 
         Raises:
             UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
-            StoreError: as `get`.
+            StoreError: see `get`.
         """
         return await self._read(self._repository.page, filters, cursor, limit)
 
@@ -105,7 +105,7 @@ class AsyncTraceStore:
         """What was spent in the days of `query`.
 
         Raises:
-            StoreError: as `get`.
+            StoreError: see `get`.
         """
         return await self._read(self._repository.spend, query)
 
@@ -134,7 +134,7 @@ class AsyncTraceStore:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:
-            UnknownTraceError, UsageError, StoreError: as `get`.
+            UnknownTraceError, UsageError, StoreError: see `get`.
         """
         trace = (await self.get(prefix, owner)).model_copy(update={"outcome": outcome})
         if not await self._database.call(self._repository.set_outcome, trace, owner):

@@ -27,7 +27,7 @@ class Cost(NamedTuple):
     tokens: int
     """Tokens of input and output together."""
     usd: float
-    """Dollars, with those of tries that gave no answer."""
+    """Dollars, also of tries that gave no answer."""
     unpaid_usd: float
     """The part of `usd` that is not paid, because the answer was recorded."""
     saved_usd: float

@@ -212,7 +212,7 @@ class RoundTrace(FrozenModel):
 
     @property
     def all_spans(self) -> tuple[Span, ...]:
-        """The steps that were abandoned, then those of the plan."""
+        """The steps that were abandoned, then the steps of the plan."""
         return (*self.abandoned, *self.spans)
 
     @property

@@ -170,7 +170,7 @@ class TraceStore:
         """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
 
         Raises:
-            UsageError: as `get`.
+            UsageError: see `get`.
             StoreError: the file cannot be written.
         """
         trace = self.get(prefix).model_copy(update={"outcome": outcome})
@@ -181,7 +181,7 @@ class TraceStore:
     def list(
         self, filters: TraceFilters = ALL_TRACES, *, limit: int | None = None
     ) -> tuple[TraceSummary, ...]:
-        """Summaries, newest first, at most `limit`, that pass the filters; without those of damaged rows."""
+        """Summaries, newest first, at most `limit`, that pass the filters. Damaged rows are left out."""
         self.flush()
         listed: list[TraceSummary] = []
         self.damaged = 0

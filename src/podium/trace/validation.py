@@ -94,7 +94,7 @@ def _is_date(text: str) -> bool:
 
 
 def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
-    """All numbers with their places, without those of nested teams."""
+    """All numbers with their places. Nested teams are left out."""
     if isinstance(value, BaseModel) or is_dataclass(value):
         names = type(value).model_fields if isinstance(value, BaseModel) else value.__dataclass_fields__
         for name in names:

@@ -45,7 +45,7 @@ class WorkerForecast:
     """Plans of the run: one for each completion, if all can be read."""
     calls: float
     tokens: Range
-    """The likely number, between those of short and of long responses. `cost_usd` has the same interval."""
+    """The likely number, and the bounds if responses are short or long. `cost_usd` has the same interval."""
     cost_usd: Range
     cost_by_steps: Mapping[int, float]
     """For each number of steps, the likely dollars if all plans had that many."""
@@ -84,13 +84,13 @@ class Forecast:
     longest_prompt: int
     """Tokens of the longest prompt of a first round."""
     workers: WorkerForecast | None
-    """Is None where the pool or the tasks could not be opened."""
+    """What workers would do and cost. None where the pool or the tasks could not be opened."""
     gpu: GPUForecast | None
-    """Is None where the model is not known."""
+    """Its memory and time on a GPU. None where the model is not known."""
 
     @property
     def hours(self) -> float | None:
-        """Hours of the whole run, if workers begin when the last plan is written. Is None without a known model."""
+        """Hours of the whole run, if workers begin when the last plan is written. None if the model is not known."""
         if self.gpu is None:
             return None
         workers = 0.0 if self.workers is None else self.workers.iteration_s
@@ -161,7 +161,7 @@ class WorkerTrial:
     paid: bool
     """Whether the dollars are paid. They are not if the worker is scripted or recorded."""
     score: float | None
-    """Is None if there was no answer to grade, or the grader failed."""
+    """The grade of its answer. None if there was no answer to grade, or the grader failed."""
     error: str | None = None
 
 

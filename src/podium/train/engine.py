@@ -38,7 +38,7 @@ class _Job:
     """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
     initial_checkpoint: Checkpoint
     tokenizer: Any
-    """The tokenizer of transformers. Is None in GRPO where the codec needs no chat template."""
+    """The tokenizer of transformers. None in GRPO where the codec needs no chat template."""
 
     @property
     def trained(self) -> Path:
@@ -81,7 +81,7 @@ class SupervisedJob(_Job):
     examples: Sequence[EncodedExample]
     """The examples, at least one."""
     run: RunFolder | None
-    """The folder for the rows. Is None on a rank that writes none."""
+    """The folder for the rows. None on a rank that writes no rows."""
     progress: Progress
 
 

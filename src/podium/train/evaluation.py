@@ -1,6 +1,6 @@
 """Evaluates the policy while it is trained: one greedy rollout of each validation question.
 
-The code and the budget are those of training rollouts. The ranks divide the questions among themselves. Every
+The code and the budget are the same as for training rollouts. The ranks divide the questions among themselves. Every
 evaluation of a run uses the same pools, and the same seeds for the workers.
 """
 

@@ -17,7 +17,7 @@ from podium.train.settings import TrainSettings
 
 
 def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
-    """Figures of a batch: means over the samples that were scored, those of `collapse_figures` among them.
+    """Figures of a batch: means over the samples that were scored, among them the `collapse_figures`.
 
     "accuracy", "accuracy_readable", "calls" and "cost_usd" are of whole rollouts, after their last round; everything
     else is of single plans. "dropped" counts completions whose workers or grader failed, and those

@@ -194,7 +194,7 @@ LOSSES: dict[str, Loss] = {
     "grpo": Loss(mean_over_completions, clipped_surrogate),
     "dr_grpo": Loss(mean_over_limits, clipped_surrogate),
 }
-"""The losses by their names in settings, which are those of TRL."""
+"""The losses by their names in settings, which TRL uses too."""
 
 
 def kl_to_reference(

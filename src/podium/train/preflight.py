@@ -69,7 +69,7 @@ class Preflight:
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
     workers: WorkerEstimate | None = None
-    """Is None where the pool or the tasks could not be opened."""
+    """What workers would do and cost. None where the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:
         """The opened parts.

@@ -124,7 +124,7 @@ def _pool_lines(pool: str) -> list[str]:
     try:
         workers = open_pool(pool, ready=False)
     except ConfigError:
-        return [f"- Workers: those of {pool}"]
+        return [f"- Workers: the pool {pool}"]
     names = ", ".join(profile.name for profile in workers.profiles)
     return [f"- Workers: {len(workers)} of the pool {pool}: {names}"]
 

@@ -1,4 +1,4 @@
-"""The processes that train together: one here; `podium.train.trl.ranks` has those of accelerate."""
+"""The processes that train together: one here; `podium.train.trl.ranks` has accelerate's."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ class Recorder:
         """Write and report the row of the iteration that ends. All ranks call this.
 
         Args:
-            samples: those of all ranks.
+            samples: the samples of all ranks.
             seconds: the time of each phase; this adds the time of the evaluation.
             learned: further figures of the update: "entropy" (nats a token), "kl" (nats, from the start), "grad_norm"
                 (before clipping), "lr".
@@ -146,5 +146,5 @@ class Recorder:
         return False
 
     def _plans_until(self, iteration: int) -> int:
-        """Plans of the iterations before, with those of evaluations."""
+        """Plans of the iterations before, evaluations included."""
         return self._settings.plans * iteration // max(1, self._settings.grpo.iterations)

@@ -93,7 +93,8 @@ class Sampler(Protocol):
         """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         Args:
-            samples: those of one round on this rank; in a first round, samples with the same prompt are neighbours.
+            samples: the samples of one round on this rank; in a first round, samples with the same prompt are
+                neighbours.
             round_number: the number of the round, from 0.
             max_samples: the most samples of a round on any rank. All ranks call this together with the same value.
             greedy: whether the most likely tokens are written.

@@ -216,7 +216,7 @@ class TrainSettings(ScoringSettings):
 
     @property
     def samples(self) -> int:
-        """Samples that are compared with one another: those of one question in one round."""
+        """Samples that are compared with one another, since they have one question and one round."""
         return self.grpo.group // self.rounds
 
     @property
@@ -226,7 +226,7 @@ class TrainSettings(ScoringSettings):
 
     @property
     def plans(self) -> int:
-        """Plans of the whole run at most, those of its evaluations too."""
+        """Plans of the whole run at most, evaluations included."""
         every = self.grpo.eval_every
         evaluations = self.grpo.iterations // every if every else 0
         return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds

@@ -16,7 +16,7 @@ _ARCHITECTURES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 class ModelShape:
     """The sizes of a dense decoder with grouped queries and a gated MLP: Qwen, Llama, Gemma, Mistral.
 
-    The engine shared_prefix trains those of Llama and Qwen2: pre-norm, rotary positions, SwiGLU (`read`).
+    The engine shared_prefix trains the shapes of Llama and Qwen2: pre-norm, rotary positions, SwiGLU (`read`).
     """
 
     vocab: int
@@ -59,7 +59,7 @@ class ModelShape:
 
     @property
     def matrices(self) -> int:
-        """Parameters that each token is multiplied with: those of the layers and of the output matrix."""
+        """Parameters that each token is multiplied with, in the layers and the output matrix."""
         return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
 
     @property

@@ -46,7 +46,7 @@ class BuildContext:
     connections: Connections = field(default_factory=Connections)
     recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
-    """Paths in specs are relative to it; those of recordings to the folder of `recordings`."""
+    """Paths in specs are relative to it, but paths of recordings to the folder of `recordings`."""
     gguf_servers: GgufServers = field(default_factory=GgufServers)
 
 

@@ -269,7 +269,7 @@ def _is_async(function: Function) -> bool:
 async def _in_thread(call: Callable[[], Any]) -> Any:
     """Run `call` in a thread of its own, and return or raise what it does.
 
-    The thread is a daemon: unlike those of a thread pool, neither the event loop nor the interpreter waits for it when
+    The thread is a daemon: unlike a thread pool's threads, neither the event loop nor the interpreter waits for it when
     they end.
     """
     loop = asyncio.get_running_loop()

@@ -141,7 +141,7 @@ class LiteLLMWorker:
         )
 
     async def close(self) -> None:
-        """Close the library's connections, also those of other workers, and end its task."""
+        """Close all connections of the library, whichever worker uses them, and end its task."""
         if self._used:
             self._used = False
             library = _library()

@@ -147,7 +147,7 @@ class Pool:
         return self._with([workers.get(worker.profile.name, worker) for worker in self._workers])
 
     def joined(self, workers: Sequence[Worker]) -> Pool:
-        """A pool with further workers after those of this one.
+        """A pool with further workers after its own.
 
         Raises:
             ConfigError: two workers have one name.
@@ -207,7 +207,7 @@ def load_pool(
     "worker.gpt-5.limits.timeout=10". `podium.team.team_file` reads whole team files.
 
     Args:
-        rated, ready: those of `build_pool`.
+        rated, ready: passed to `build_pool`.
         kinds: further kinds of workers by name; built-in and installed ones are known anyway.
 
     Raises:

@@ -95,7 +95,7 @@ class Secrets:
         return text[: start + min(cuts)] + REDACTED if cuts else text
 
     def scrub_values(self, value: Any) -> Any:
-        """JSON data in which every string is scrubbed, those of nested lists and objects too; keys stay."""
+        """JSON data in which every string is scrubbed, also in nested lists and objects; keys stay."""
         if not self._forms:
             return value
         if isinstance(value, str):

@@ -1,7 +1,7 @@
 """Facts about the graph of a workflow: which steps wait for which. The executor decides what runs when.
 
 Only live steps count (except in `edges`): those that the last step needs, directly or through others. The executor
-runs no other step.
+runs no other step, unless `run_all` is set.
 """
 
 from __future__ import annotations

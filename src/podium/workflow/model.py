@@ -19,7 +19,7 @@ PlanForm = Literal["lists", "structured"]
 class Access:
     """The access list of a step: which earlier responses its worker sees.
 
-    `Access()` shows none, `Access(all=True)` all, `Access(steps=(0, 2))` those of two earlier steps.
+    `Access()` shows no response, `Access(all=True)` all, `Access(steps=(0, 2))` the responses of two earlier steps.
     """
 
     steps: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ def plan_schema(
     choice at the top: steps that are empty and `"accept": true`, or steps and `"accept": false`.
 
     Args:
-        workers, names, max_steps, later_round, access: as `parse`. With names, workers have no numbers.
+        workers, names, max_steps, later_round, access: see `parse`. With names, workers have no numbers.
         max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before, and
             rather fewer steps than texts that say nothing.
         need_responses: numbers of the workers that work on responses alone.

@@ -25,7 +25,7 @@ from podium_testing.server import FaultServer
 
 
 class AnswerSettings(Settings):
-    """The answer of one model; the fields are those of `Answer`."""
+    """The answer of one model, with the fields of `Answer`."""
 
     text: str
     input_tokens: int | None = Field(default=None, ge=0)

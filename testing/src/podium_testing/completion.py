@@ -209,7 +209,7 @@ class PromptCache:
         """Each prefix that was sent, as JSON, and its tokens."""
 
     async def __call__(self, messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
-        """The answer. Its cached tokens are those of the longest prefix that an earlier request sent."""
+        """The answer. The longest prefix that an earlier request sent counts as cached tokens."""
         sent = {
             json.dumps([body["model"], body.get("tools"), messages[:length]]): count_input(messages[:length])
             for length in range(1, len(messages) + 1)

@@ -20,7 +20,7 @@ class Admission:
 
     at: float
     tokens: int
-    """At first those of the input; with those of the output once the reply is complete."""
+    """At first the input's; the output's are added once the reply is complete."""
     over: bool = False
     """Whether its minute is past."""
 

@@ -57,7 +57,7 @@ class SupervisedStage(Settings):
 
 
 class WarmStartSettings(Settings):
-    """How the tiny policy is trained. The defaults are those of the policy that ships."""
+    """How the tiny policy is trained. The policy that ships was trained with the defaults."""
 
     seed: int = 0
     tasks: Literal["world"] = "world"

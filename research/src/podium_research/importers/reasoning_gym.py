@@ -1,6 +1,6 @@
 """Imports folders of reasoning-gym-eval: one for each model, in it `<category>/<task>.json` and `summary.json`.
 
-Scores are those of the task's own verifier, in [0, 1]. The published figure of a model is the mean over tasks of the
+The task's own verifier gave the scores, in [0, 1]. The published figure of a model is the mean over tasks of the
 mean scores in its `summary.json`. Source: open-thought/reasoning-gym-eval, `zero-shot/easy` or `zero-shot/hard`,
 Apache-2.0.
 """

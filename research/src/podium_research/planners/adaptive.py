@@ -103,7 +103,7 @@ def _two_commonest(counted: Counter[str]) -> tuple[int, int]:
 
 
 def _open(argument: str, context: BaselineContext) -> AdaptiveConsistency:
-    worker, most, name = read_worker_count(argument, BASELINE.form, ", with the most samples.")
+    worker, most, name = read_worker_count(argument, BASELINE.syntax, ", with the most samples.")
     return AdaptiveConsistency(read_worker(worker, context, name), most)
 
 

@@ -59,7 +59,7 @@ class Debate:
 
 def _open(argument: str, context: BaselineContext) -> Debate:
     name = f"debate:{argument}" if argument else "debate"
-    (members,) = read_layers(argument, context, name, form=BASELINE.form, layers=1)
+    (members,) = read_layers(argument, context, name, syntax=BASELINE.syntax, layers=1)
     return Debate(members)
 
 

@@ -42,7 +42,7 @@ def fit(
 
     Args:
         texts: Q questions.
-        target_QT: T figures of each question, such as the scores of T workers; those of "logistic" are in [0, 1].
+        target_QT: T figures of each question, such as the scores of T workers. "logistic" needs figures in [0, 1].
         vectors: an encoder. Default: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict.
 

@@ -134,9 +134,9 @@ def counts_as_finding(audit: str | None) -> bool:
 
 def _open(argument: str, context: BaselineContext) -> RectifyOrReject:
     name = f"rectify-or-reject:{argument}" if argument else "rectify-or-reject"
-    members, auditors = read_layers(argument, context, name, form=BASELINE.form, layers=2)
+    members, auditors = read_layers(argument, context, name, syntax=BASELINE.syntax, layers=2)
     if len(auditors) > 1:
-        raise ConfigError(f"The baseline {name!r} has one auditor: {BASELINE.form}.")
+        raise ConfigError(f"The baseline {name!r} has one auditor: {BASELINE.syntax}.")
     return RectifyOrReject(members, auditors[0])
 
 

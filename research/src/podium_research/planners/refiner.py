@@ -54,7 +54,7 @@ class GeneratorVerifierRefiner:
 
 def _open(argument: str, context: BaselineContext) -> GeneratorVerifierRefiner:
     name = f"generator-verifier-refiner:{argument}" if argument else "generator-verifier-refiner"
-    roles = read_layers(argument, context, name, form=_FORM, layers=3)
+    roles = read_layers(argument, context, name, syntax=_FORM, layers=3)
     if any(len(workers) > 1 for workers in roles):
         raise ConfigError(f"The baseline {name!r} has one worker for each role: {_FORM}.")
     return GeneratorVerifierRefiner(*(worker for (worker,) in roles))

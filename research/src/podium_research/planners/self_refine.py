@@ -74,7 +74,9 @@ class SelfRefine:
 
 
 def _open(argument: str, context: BaselineContext) -> SelfRefine:
-    worker, refinements, name = read_worker_count(argument, BASELINE.form, "; the paper's has 4 refinements.")
+    worker, refinements, name = read_worker_count(
+        argument, BASELINE.syntax, "; the paper's has 4 refinements."
+    )
     return SelfRefine(read_worker(worker, context, name), refinements)
 
 

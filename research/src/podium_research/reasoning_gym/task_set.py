@@ -87,7 +87,7 @@ class ReasoningGym(TaskSetSpec):
     def read_splits(self, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
         configs = self._generator_configs(self.pool.names())
         with ThreadPoolExecutor(self.pool.places) as threads:
-            parts = list(threads.map(lambda config: self._draw_samples(config, splits), configs))
+            parts = list(threads.map(lambda config: self._draw_questions(config, splits), configs))
         return {
             split: LoadedSplit(
                 tuple(task for part in parts for task in part[split].tasks),
@@ -115,26 +115,26 @@ class ReasoningGym(TaskSetSpec):
             for name in names
         ]
 
-    def _draw_samples(self, config: GeneratorConfig, splits: Collection[str]) -> dict[str, LoadedSplit]:
+    def _draw_questions(self, config: GeneratorConfig, splits: Collection[str]) -> dict[str, LoadedSplit]:
         """The questions of one generator for some splits, each question once, by one sequence of ids."""
         tasks: dict[str, dict[str, RowTask]] = {split: {} for split in splits}
         misses = dict.fromkeys(splits, 0)
         slow, reason = 0, ""
         for number in count():
-            sample_ids = [
+            open_splits = [
                 split for split in splits if len(tasks[split]) < self.size and misses[split] < _MAX_REPEATS
             ]
-            if not sample_ids or reason:
+            if not open_splits or reason:
                 break
             sample_id = SampleId(config=config, seed=self.seed, number=number)
             reply = self.pool.make(sample_id)
             slow = slow + 1 if reply.timed_out else 0
             reason = _SLOW.format(name=config.name) if slow == _MAX_TIMEOUTS else reply.error
-            misses.update((split, misses[split] + 1) for split in sample_ids)
+            misses.update((split, misses[split] + 1) for split in open_splits)
             if reply.sample is not None and reply.sample.valid:
                 task = self._task(sample_id, reply.sample)
                 split = _split_of(task.key)
-                if split in sample_ids and task.key not in tasks[split]:
+                if split in open_splits and task.key not in tasks[split]:
                     tasks[split][task.key] = task
                     misses[split] = 0
         return {split: self._loaded_split(config, tuple(tasks[split].values()), reason) for split in splits}

@@ -152,9 +152,9 @@ def _open_folder(run: Path, search: SearchStart) -> RunFolder:
 
 
 async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rollout]:
-    """What each of `search.dry` does with the first question."""
+    """What each of `search.dry_planners` does with the first question."""
     rollouts = []
-    for planner in search.dry:
+    for planner in search.dry_planners:
         evaluation = await evaluate(
             Runner(
                 planner,

@@ -1,6 +1,6 @@
 """Trains MASRouter's controller on whole answers, by policy gradient on what its teams get right and cost.
 
-The answers are those of any live pool, so the controller learns modes, roles and workers. The trainer
+Any live pool answers, so the controller learns modes, roles and workers. The trainer
 keeps no file: its caller keeps the utilities of each epoch, and gives them back to continue.
 """
 

@@ -1,6 +1,6 @@
 """Trains TRINITY's head on whole answers: sep-CMA-ES, rewarded by what the planner with this head gets right.
 
-The answers are those of any live pool, so the head learns which worker to ask and in which role. The
+Any live pool answers, so the head learns which worker to ask and in which role. The
 trainer keeps no file: its caller keeps the rewards of each generation, and gives them back to continue.
 """
 

@@ -41,7 +41,7 @@ class SearchStart:
         return head_workers(self.pool, self.settings.workers)
 
     @property
-    def dry(self) -> list[Planner]:
+    def dry_planners(self) -> list[Planner]:
         """What answers the dry question: a head or a team for each worker, or the archive's first workflows."""
         if isinstance(self.settings, HeadSearch):
             return [Trinity(Head.untrained((name,)), name) for name in self.workers]
@@ -52,19 +52,21 @@ class SearchStart:
             workflows = beginnings(self.pool.names, self.settings.max_steps)
         return [Constant(workflow, self.pool.names) for workflow in workflows]
 
-    def price(self, dry: Sequence[Rollout]) -> SearchPrice:
-        """The price of the search, by what each of `dry` did with one question."""
+    def price(self, rollouts: Sequence[Rollout]) -> SearchPrice:
+        """The price of the search, by what each of `dry_planners` did with one question."""
         settings = self.settings
-        mean = sum(rollout.trace.uncached_usd for rollout in dry) / len(dry)
+        mean = sum(rollout.trace.uncached_usd for rollout in rollouts) / len(rollouts)
         if isinstance(settings, HeadSearch):
             answers = settings.population * min(settings.replications, len(self.tasks))
             return SearchPrice("generation", answers * mean, settings.generations * answers * mean)
         if isinstance(settings, ControllerSearch):
-            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry` makes two calls.
+            epoch = len(self.tasks) * MEAN_CALLS / 2 * mean  # Each of `dry_planners` makes two calls.
             return SearchPrice("epoch", epoch, settings.epochs * epoch)
         # Equal calls of several workflows are paid once.
         calls = {
-            (s.worker, s.messages): s.spent.cost_usd + s.spent.saved_usd for r in dry for s in r.trace.spans
+            (s.worker, s.messages): s.spent.cost_usd + s.spent.saved_usd
+            for r in rollouts
+            for s in r.trace.spans
         }
         archive, tried_on = sum(calls.values()), min(settings.tried_on, len(self.tasks))
         fresh = len(self.tasks) - tried_on

@@ -44,7 +44,7 @@ class HumanEval(CodeSet):
     licence: ClassVar[str] = "MIT; plus: Apache-2.0"
     set: Literal["humaneval"] = "humaneval"
     plus: bool = False
-    """Whether the tests are those of EvalPlus."""
+    """Whether EvalPlus's tests are run."""
 
     def source_of(self, split: str) -> str:
         return "evalplus/humanevalplus" if self.plus else self.source
@@ -87,8 +87,8 @@ class MBPP(CodeSet):
     `evalplus/mbppplus` (Liu et al. 2023, arXiv 2305.01210), Apache-2.0, which need NumPy. Splits by number, as the
     authors have them: test 11 to 510, validation 511 to 600, train 601 to 974; 1 to 10 are their examples. The
     asserts are shown (of `plus` the first) and must all pass.
-    Trap: `evalplus/mbppplus` calls all its questions test, those of train too. Here the number decides, in every
-    form: so a figure on `plus` is of fewer questions than EvalPlus's own.
+    Trap: `evalplus/mbppplus` calls all its questions test, even the training questions. Here the number decides, in
+    every form: so a figure on `plus` is of fewer questions than EvalPlus's own.
     """
 
     source: ClassVar[str] = "google-research-datasets/mbpp"

@@ -117,7 +117,7 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
 
     Args:
         measured: on the same questions in the same order; a method may lack some of them. Single workers come first.
-        margin: as `MARGIN`.
+        margin: see `MARGIN`.
     """
     reference, *others = measured
     difference_QM = np.stack([m.score_Q - reference.score_Q for m in measured], axis=1)

@@ -84,7 +84,7 @@ class PoolJudge:
             queue_key="judge",
             started=asyncio.get_running_loop().time(),
         )
-        return await ask_judge(self.pool.named(self.worker), messages, context, channels=self.dispatcher)
+        return await ask_judge(self.pool.named(self.worker), messages, context, dispatcher=self.dispatcher)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The questions of a study: those of a task set, of a table without right answers, or of stored traces.
+"""The questions of a study, from a task set, a table without right answers, or stored traces.
 
 They are shuffled by their ids, so the first of them are a fair sample of all, however the file is ordered. A study that
 reaches only some of them has asked a fair subset.
@@ -116,7 +116,7 @@ def load_study_questions(
 
 
 def _has_answers(path: Path) -> bool:
-    return any("answer" in row.values for row in read_rows(path, gaps=True))
+    return any("answer" in row.values for row in read_rows(path, allow_missing=True))
 
 
 def _without_answers(path: Path, size: int | None, seed: int) -> StudyQuestions:

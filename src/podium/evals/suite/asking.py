@@ -32,7 +32,7 @@ class AskingProgress:
     wanted: int
     """Responses that there are in the end."""
     kept: int
-    """Responses that are kept, those of earlier starts included."""
+    """Responses that are kept, also from earlier starts."""
     failed: int = 0
     """Calls of this start that failed for good."""
     errors: dict[str, str] = field(default_factory=dict)

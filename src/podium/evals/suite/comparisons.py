@@ -74,7 +74,7 @@ def comparison_of(
 
 
 ORACLE = "Oracle (a bound for one answer)"
-"""The label of the row that is computed from those of the workers alone."""
+"""The label of the row that is computed from the rows of single workers."""
 
 
 def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:

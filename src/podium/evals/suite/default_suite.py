@@ -37,7 +37,7 @@ def default_suite(
 
     Args:
         pool: the team's workers, opened.
-        keys: the overrides with which the team was read; those of workers stand in the suite.
+        keys: the overrides with which the team was read. Overrides of workers stand in the suite.
         untrained: the team's checkpoint before training.
         seed: of the suite.
 
@@ -136,7 +136,7 @@ def _label(label: str, level: float | None) -> str:
 
 
 def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEntry]:
-    """The rows that planners add to every comparison, those of other packages too."""
+    """The rows that planners add to every comparison, also planners of other packages."""
     for baseline in known_baselines().values():
         if baseline.on_recordings or not recorded:
             for label, name in baseline.rows(models):

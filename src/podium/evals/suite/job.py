@@ -36,7 +36,7 @@ _PLANS = 100
 
 @dataclass(frozen=True, slots=True)
 class CachingPlanner(PlannerWrapper):
-    """A planner that plans once for equal requests, such as those of its controls."""
+    """A planner that plans once for equal requests, as its controls make them."""
 
     known: dict[object, Plan] = field(default_factory=dict)
 
@@ -52,7 +52,7 @@ class CachingPlanner(PlannerWrapper):
             return self.known[key]
         plan = self.known[key]
         spent = replace(plan.spent, cost_usd=0.0, saved_usd=plan.spent.cost_usd + plan.spent.saved_usd)
-        request.ledger.record(spent)
+        request.ledger.charge(spent)
         return replace(plan, spent=spent)
 
 
@@ -67,8 +67,9 @@ async def run_jobs(
     """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
 
     Args:
-        jobs: one, or those of several workers alone on the same questions. They are asked question by question; without
-            a budget, models that share a machine are asked one after the other, since it would have to load them anew.
+        jobs: one, or the jobs of several single workers on the same questions. They are asked question by question;
+            without a budget, models that share a machine are asked one after the other, since it would have to load
+            them anew.
         results: of the run.
         dispatcher: has the response cache and spend limits, for workers that cost money. None if there are none.
         open_inputs: as in `check_suite`.

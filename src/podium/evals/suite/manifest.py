@@ -37,7 +37,7 @@ _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
 _ON_ANSWERS = {"draw", "degradation", "keys"}
 """Settings of a pool, beside its name, on which a single answer depends."""
 _UNKEYED = {"label", "controls", "pool", "tasks", "seeds"}
-"""Settings of a planner that stand in no key, or stand there as those of its table."""
+"""Settings of a planner that stand in no key, or stand there as its table's settings."""
 
 
 class TableSettings(FrozenModel):

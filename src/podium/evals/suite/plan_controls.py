@@ -171,7 +171,8 @@ def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
 
 
 def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
-    """The steps in a random order. Each still reads those of its steps that come before it."""
+    """The steps in a random order. Each still reads the steps that it read before, as far as they come before it
+    now."""
     order = list(range(len(workflow.steps)))
     setting.random.shuffle(order)
     place = {old: new for new, old in enumerate(order)}

@@ -25,7 +25,7 @@ from podium.rollout import Rollout
 
 
 async def run_in_children(results: AnswerFiles, groups: Iterable[Iterable[SuiteJob]], processes: int) -> None:
-    """Run all jobs, `processes` at a time; those of a group run in one process, one after the other.
+    """Run all jobs, `processes` at a time. The jobs of a group run in one process, one after the other.
 
     Args:
         results: of the run; each process reads there what was answered before.

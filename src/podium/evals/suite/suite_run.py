@@ -73,7 +73,7 @@ async def run_here(
     that ends early leaves answers of all of them to the same questions.
 
     Raises:
-        UsageError, BudgetError: as `run_suite`.
+        UsageError, BudgetError: see `run_suite`.
     """
     groups: dict[object, list[SuiteJob]] = {}
     for number, job in enumerate(jobs):
@@ -116,7 +116,8 @@ def answers_left(manifest: SuiteManifest, run: Path) -> int:
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
-    """The jobs, with those of routers that differ in their price alone together: one process then predicts once."""
+    """The jobs in groups. Routers that differ in their price alone stand together, so one process predicts once for
+    all."""
     groups: dict[object, list[SuiteJob]] = {}
     for number, job in enumerate(jobs):
         known = find_baseline(job.entry.planner)

@@ -84,7 +84,7 @@ class PlannerEntry(PlannerSettings):
     untrained: str | None = None
     """The checkpoint before training, for the control "untrained"."""
     pool: PoolEntry | None = None
-    """The workers of this row and its controls, if they are others than those of its table. The questions are the same,
+    """The workers of this row and its controls, if they are others than its table's. The questions are the same,
     so the row is compared with the others."""
     tasks: tuple[str, ...] = ()
     """The task sets, by name, on which it is evaluated; empty: all."""

@@ -214,7 +214,7 @@ def _rows(file: Path, columns: set[str]) -> Iterator[Row]:
             f"{file}: there is no such file; check the path. Paths in a mapping are read from its folder."
         )
     row = None
-    for row in read_rows(file, columns, gaps=True):
+    for row in read_rows(file, columns, allow_missing=True):
         if row.error:
             raise UsageError(f"{file.parent / row.place}: {row.error}; correct that line.")
         yield row

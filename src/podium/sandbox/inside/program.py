@@ -100,7 +100,7 @@ class _CallServer:
 
 
 def _open_streams() -> None:
-    """Open the standard streams anew: those of the supervisor are /dev/null."""
+    """Open the standard streams anew, since the supervisor's are /dev/null."""
     for end, name in enumerate(("stdin", "stdout", "stderr")):
         stream = open(end, "w" if end else "r", encoding="utf-8", closefd=False)  # noqa: SIM115 - for its whole life
         setattr(sys, name, stream)

@@ -130,7 +130,7 @@ ResultPart = Annotated[
 
 
 def images_of(content: str | tuple[Any, ...]) -> list[str]:
-    """The addresses of the images that can be shown to workers, those of documents too."""
+    """The addresses of the images that can be shown to workers, also of images in documents."""
     if isinstance(content, str):
         return []
     images = []

@@ -167,7 +167,7 @@ class RunFiles:
         }
 
     def questions(self) -> dict[str, Any]:
-        """Task set and split of the questions that it trains on, and of those of its comparison.
+        """Task set and split of the questions that it trains on, and of its comparison's questions.
 
         None: it has no such questions, or the folder does not say which. GRPO trains on the split train.
         """

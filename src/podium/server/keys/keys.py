@@ -61,7 +61,7 @@ class Keys:
         """The caller of a request, by its Authorization header; the request counts against the key's rate limit.
 
         Raises:
-            APIError, StoreError: as `caller` and `admit`.
+            APIError, StoreError: see `caller` and `admit`.
         """
         caller = await self.caller(authorization)
         await self.admit(caller)

@@ -26,7 +26,7 @@ async def start_response(
     """Keep a request and begin its response. Returns once it is kept, with the frame of the response.
 
     Raises:
-        APIError, StoreError: as `BackgroundQuestions.start`.
+        APIError, StoreError: see `BackgroundQuestions.start`.
     """
     frame = replace(frame, echo={**frame.echo, "background": True})
     repeated = EchoedFields(

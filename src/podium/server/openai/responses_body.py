@@ -184,7 +184,7 @@ async def _previous_messages(body: ResponseBody, service: Service, caller: Calle
 
 
 def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedFields:
-    """Convert the fields for one worker's endpoint to those of a chat completion.
+    """Convert the fields for one worker's endpoint to the fields of a chat completion.
 
     Raises:
         APIError: 400 for a field that only chat completions have: it would replace what Podium sets itself.

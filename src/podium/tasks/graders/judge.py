@@ -108,7 +108,7 @@ class Judge(GraderSettings):
         judged = JudgedResponse(answer, self.question, gold, self.rubric)
         try:
             verdict = await judged.verdict(
-                partial(self._reply, context), self.worker.name, ties_count=self.tie > 0
+                partial(self._reply, context), self.worker.name, unsure_beats_wrong=self.tie > 0
             )
         except GraderError as error:
             raise GraderError(str(error), cost_usd=context.ledger.usd) from None
@@ -119,24 +119,24 @@ class Judge(GraderSettings):
         state = self._state
         if state.worker is None:
             state.worker = build_worker(self.worker)
-        return await ask_judge(state.worker, messages, context, channels=state.dispatcher)
+        return await ask_judge(state.worker, messages, context, dispatcher=state.dispatcher)
 
 
 async def ask_judge(
-    worker: Worker, messages: Sequence[Message], context: CallContext, *, channels: Dispatcher
+    worker: Worker, messages: Sequence[Message], context: CallContext, *, dispatcher: Dispatcher
 ) -> str:
     """The text of a judge's reply.
 
     Args:
         context: its ledger is charged, and its dispatcher's cache keeps the reply.
-        channels: has the judge's channel.
+        dispatcher: has the judge's channel, in place of the context's own.
 
     Raises:
         GraderError: the worker failed.
         RefusalError: a budget refuses the call.
     """
     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
-    own = replace(context, dispatcher=channels)
+    own = replace(context, dispatcher=dispatcher)
     call = WorkerCall(own, worker, request, AttemptLog(), counts_as_call=True, waits_for_cooldown=True)
     cache = context.dispatcher.cache
     try:

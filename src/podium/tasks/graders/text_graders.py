@@ -208,9 +208,10 @@ class Regex(GraderSettings):
     """1 when the gold answer, a pattern, matches the answer from its first character to its last.
 
     With `answer = "final"`, bold, backticks and dollars around the answer are removed before. A match of only a part of
-    the answer earns nothing. Patterns are those of the `regex` package, which knows all that `re` knows; case counts
-    unless the pattern begins with `(?i)`. A pattern that matches anything, or has over 1,000 characters, is refused. A
-    pattern that takes too long raises GraderError, since that is the fault of its author and not of the answer.
+    the answer earns nothing. Patterns have the syntax of the `regex` package, which knows all that `re` knows; case
+    counts unless the pattern begins with `(?i)`. A pattern that matches anything, or has over 1,000 characters, is
+    refused. A pattern that takes too long raises GraderError, since that is the fault of its author and not of the
+    answer.
     """
 
     kind: Literal["regex"] = "regex"

@@ -61,19 +61,19 @@ class JudgedResponse:
     rubric: str = RUBRIC
     """What makes the response right, in words."""
 
-    async def verdict(self, ask: Ask, judge: str, *, ties_count: bool = False) -> Verdict:
+    async def verdict(self, ask: Ask, judge: str, *, unsure_beats_wrong: bool = False) -> Verdict:
         """The verdict of a model. It is asked with the texts in both orders, and is UNSURE if its verdicts differ.
         There is one order if no reference is known.
 
         Args:
             judge: the name of the model, for the error.
-            ties_count: whether UNSURE is better than WRONG. If not, only a RIGHT is asked for in both orders.
+            unsure_beats_wrong: whether UNSURE is better than WRONG. If not, only a RIGHT is asked for in both orders.
 
         Raises:
             GraderError: neither of two replies ended with a verdict.
         """
         first = await self._verdict(ask, judge, response_first=False)
-        if not self.reference or not (first == "RIGHT" or ties_count):
+        if not self.reference or not (first == "RIGHT" or unsure_beats_wrong):
             return first
         second = await self._verdict(ask, judge, response_first=True)
         return first if first == second else "UNSURE"

@@ -259,7 +259,7 @@ def _state(sample: Sample) -> TaskState:
 
 
 def _reason(error: Exception) -> object:
-    """The message of an exception; those of Inspect keep it in an attribute."""
+    """The message of an exception. Inspect's exceptions keep it in an attribute."""
     return getattr(error, "message", error)
 
 

@@ -1,6 +1,6 @@
 """Inspect tasks as task sets: any task that has a scorer, from a package or a file.
 
-Source, licence and prompt are those of the task: its solver asks the question, and its scorer grades the answer
+Source, licence and prompt come from the task: its solver asks the question, and its scorer grades the answer
 (`inspect_samples`). The only split is test, because an Inspect dataset has no splits. Loading a task runs its code.
 """
 

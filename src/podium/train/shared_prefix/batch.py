@@ -206,7 +206,7 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]
 def _add_tree(
     prompt: tuple[int, ...], rows: Mapping[TokenRow, RowTerms], tokens: list[_Token]
 ) -> dict[TokenRow, list[int]]:
-    """Append the tokens of one question, those of a common beginning once. Returns the numbers of each row's tokens."""
+    """Append the tokens of one question, a common beginning once. Returns the numbers of each row's tokens."""
     children: dict[tuple[int, int], int] = {}
     paths: dict[TokenRow, list[int]] = {}
     for row, terms in rows.items():

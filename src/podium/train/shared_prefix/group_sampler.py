@@ -34,7 +34,7 @@ class GroupSampler:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """Draw all completions of the round, those of a question together, and call `on_end` as each one ends."""
+        """Draw all completions of the round, question by question, and call `on_end` as each one ends."""
         groups = grouped_samples(samples)
         if not groups:
             return
@@ -60,7 +60,7 @@ class GroupSampler:
 
 
 def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
-    """The samples that have a prompt, those of one question and round together, in order."""
+    """The samples that have a prompt, in order, grouped by question and round."""
     groups: dict[object, list[SampledCompletion]] = {}
     for completion in samples:
         if completion.prompt:

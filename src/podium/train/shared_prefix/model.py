@@ -149,10 +149,10 @@ class PolicyModel(nn.Module):
         """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
 
         Args:
-            tokens_N: question after question, without padding, those of a common beginning once.
+            tokens_N: question after question, without padding, a common beginning once.
             places_N: where each token lies in the flattened [Q, G, T]; of several places, any one.
             grid_QGT: the token at each place of each row of each question; any token in the padding. Each row is filled
-                from position 0 on. A row's positions continue those of its prompt.
+                from position 0 on. A row's positions continue its prompt's.
         """
         attend = _Shared(self.shape, places_N, grid_QGT, prompt)
         _, G, T = grid_QGT.shape

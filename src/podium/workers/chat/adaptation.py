@@ -160,7 +160,7 @@ class AdaptedRequest:
         self.body = self.known.change(whole, self.known.room(self._read, self._context_tokens))
         """The body of the next request."""
         self.folded = folded != self._messages
-        """Whether its messages are not those of the caller, one by one."""
+        """Whether its messages differ from the caller's."""
         self.dropped = tuple(sorted(whole.keys() - self.body.keys() - set(LIMITS)))
         """Keys that are not in it, since the endpoint does not take them."""
 

@@ -68,7 +68,7 @@ class ChatClient:
         base_url: up to and without /chat/completions, as in "https://api.openai.com/v1".
         key: sent in `key_header`. Without it, that header is not sent.
         connections: shared with other clients, as are their secrets. Default: its own.
-        key_header, query, headers, secret_headers: as `Endpoint`.
+        key_header, query, headers, secret_headers: see `Endpoint`.
         max_tokens_key: the request key for the limit. Default: chosen by the address.
 
     Raises:

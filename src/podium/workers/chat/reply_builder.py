@@ -46,7 +46,7 @@ _FINISH_WORDS = {
     "error": "error network_error server_error malformed_function_call malformed_response unexpected_tool_call "
     "insufficient_system_resource engine_overloaded abort aborted cancelled canceled failed",
 }
-"""Providers' words for why a reply ended, by the five that Podium knows: those of OpenAI, Anthropic, Google, Mistral,
+"""Providers' words for why a reply ended, by the five that Podium knows, from OpenAI, Anthropic, Google, Mistral,
 Cohere, Bedrock, DeepSeek, Zhipu, TGI and vLLM."""
 _FINISH_MEANING = {word: meaning for meaning, words in _FINISH_WORDS.items() for word in words.split()}
 _UNFINISHED = frozenset({"", "null", "none", "unspecified"})

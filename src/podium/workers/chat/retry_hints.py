@@ -66,7 +66,7 @@ def _of_body(value: Any, depth: int) -> Iterator[float | None]:
         for name, item in value.items():
             word = name.lower().replace("_", "").replace("-", "")
             if name == "headers" and isinstance(item, dict):
-                # A gateway's, with those of the provider behind it.
+                # The headers of a gateway, with the headers of the provider behind it.
                 headers = {key.lower(): text for key, text in item.items() if isinstance(text, str)}
                 yield from _of_headers(headers)
                 yield from _of_resets(headers)

@@ -48,7 +48,7 @@ class TextToolCallParser:
         self._names = names
         self._parallel = parallel
         self._held: str | None = "" if names else None
-        """The text that may be the beginning of a call. Is None once the text is known to be none."""
+        """The text that may be the beginning of a call. None once the text is known to be no call."""
 
     @classmethod
     def of(cls, options: AnswerOptions) -> TextToolCallParser:

@@ -43,7 +43,7 @@ def read_usage(
 ) -> Usage:
     """The tokens of one call: the provider's counts if they are plausible, else estimates (`Usage.estimated`).
 
-    It understands the keys of OpenAI's two APIs, and those of other providers that differ (`_read_counts`).
+    It understands the keys of OpenAI's two APIs, and other providers' keys that differ (`_read_counts`).
 
     Args:
         usage: the reply's `usage`, of any type.

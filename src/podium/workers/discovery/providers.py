@@ -166,7 +166,7 @@ async def list_models(key: FoundKey) -> FoundServer:
     """Ask a provider for its list of models, which costs nothing.
 
     Returns:
-        those of its known models that it lists, the strongest first; `problem` says why there are none.
+        its known models that it lists, the strongest first; `problem` says why there are none.
     """
     provider = key.provider
     connections = Connections()
