@@ -122,7 +122,7 @@ async def test_a_learner_forgets_between_repeats_of_generated_questions(speciali
     forgotten: list[int] = []
 
     class Counting(Single):
-        memory = 9
+        replayed_outcomes = 9
         learned = 0
 
         def learn(self, trace, score):

@@ -185,7 +185,7 @@ TEAM = {
     "team.toml": f'pool = "pool.toml"\nstore = "own.sqlite"\ncache = "own.cache"\n{SINGLE}',
     "pool.toml": NESTED.replace("{pool}", "in/one.toml")
     + 'cache = true\n[[worker]]\nname = "f"\nkind = "python"\ncallable = "{module}:run"\npath = "code"\n'
-    + '[conductor]\nbase_url = "{url}"\nmodel = "m"\nsettings = "led"\n',
+    + '[conductor]\nbase_url = "{url}"\nmodel = "m"\npodium_file = "led"\n',
     "in/one.toml": COMMAND,
     "in/tool.sh": "echo Four.\n",
     "code/{module}.py": "def run(messages):\n    return 'Four.'\n",

@@ -145,7 +145,7 @@ def test_a_trained_conductor_is_told_of_tools_only_if_its_training_was(
 ) -> None:
     (tmp_path / "podium.json").write_text(trained)
     pool = tmp_path / "pool.toml"
-    pool.write_text(POOL.format(url=endpoint.url).replace('plans = "text"', 'settings = "podium.json"'))
+    pool.write_text(POOL.format(url=endpoint.url).replace('plans = "text"', 'podium_file = "podium.json"'))
     chat(serve(str(pool)), {})("How is the weather in Oslo?")
     asked = endpoint.requests[0].body["messages"][-1]["content"]
     assert ("get_weather" in asked) == told
