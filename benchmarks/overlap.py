@@ -31,9 +31,9 @@ from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.team_file import open_pool
 from podium.train.engine import open_engine
+from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
-from podium.train.recorder import Recorder
 from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.settings import TrainSettings
 from podium.train.trl.ranks import AcceleratedRanks

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable
 
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import PlainProcess
-from podium.sandbox.pool import SandboxPool
+from podium.sandbox.sandbox_pool import SandboxPool
 from podium.tasks.graders.code_grader import Submission
 from podium.tasks.graders.code_tests import parse_tests
 

@@ -30,7 +30,7 @@ from podium.evals.stats import mean_interval
 from podium.planner import Planner
 from podium.planners import Committee, Single
 from podium.recordings import Recording
-from podium.recordings.model import hashed_id
+from podium.recordings.recording_model import hashed_id
 from podium.tasks import ALL_TASKS, open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool

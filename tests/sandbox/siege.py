@@ -26,7 +26,7 @@ from bombs import BOMBS
 from podium.sandbox import interpreter
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
-from podium.sandbox.pool import SandboxPool
+from podium.sandbox.sandbox_pool import SandboxPool
 
 TABLE = (*ATTACKS, *BOMBS)
 ANONYMOUS = 65534

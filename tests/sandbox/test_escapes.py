@@ -24,7 +24,7 @@ from siege import (
 )
 
 from podium.sandbox.isolation import PlainProcess
-from podium.sandbox.pool import SandboxPool
+from podium.sandbox.sandbox_pool import SandboxPool
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 ISOLATIONS = {isolation.name: isolation for isolation in isolations_here()}

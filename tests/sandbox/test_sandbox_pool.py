@@ -18,8 +18,8 @@ from siege import isolations_here, left
 from podium.errors import ConfigError, GraderError
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
-from podium.sandbox.pool import SandboxPool, SandboxPools
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput
+from podium.sandbox.sandbox_pool import SandboxPool, SandboxPools
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 FREE = RunLimits(cpu_s=60, wall_s=60)
@@ -177,7 +177,7 @@ KILLED = """
 import asyncio, sys, warnings
 from podium.sandbox.isolation import PlainProcess
 from podium.sandbox.inside.run_limits import RunLimits
-from podium.sandbox.pool import SandboxPool
+from podium.sandbox.sandbox_pool import SandboxPool
 
 async def main():
     pool = SandboxPool(PlainProcess() if sys.argv[1] == "no isolation" else None)

@@ -15,7 +15,7 @@ from podium.errors import ConfigError
 from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording
 from podium.recordings.files import to_batch
-from podium.recordings.model import RecordedWorker, RecordingHeader
+from podium.recordings.recording_model import RecordedWorker, RecordingHeader
 from podium.rollout import run_rollout
 from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks import Grade, open_tasks

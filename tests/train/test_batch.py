@@ -12,7 +12,7 @@ from tiny_run import SHAPE
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import generator
 from podium.train.shared_prefix.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate
 
 MAX_TOKENS = 9

@@ -18,7 +18,7 @@ from podium.train.runtime import generator
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import companion_files, read_model, write_model
-from podium.train.shared_prefix.model import PolicyModel, token_logprobs
+from podium.train.shared_prefix.policy_model import PolicyModel, token_logprobs
 
 SHAPES = {
     "grouped queries, tied": SHAPE,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from podium.rollout.run_folder import RunFolder
+from podium.train.metrics_recorder import Recorder
 from podium.train.progress import Progress
-from podium.train.recorder import Recorder
 from podium.train.settings import GRPOSettings, TrainSettings
 
 

@@ -12,7 +12,7 @@ from tiny_run import SHAPE
 from podium.train.objective import kl_to_reference
 from podium.train.runtime import generator
 from podium.train.shared_prefix.batch import Group
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import Samples, sample
 from podium.train.shared_prefix.update import ReferencePolicy, accumulate, adamw, update
 

@@ -10,7 +10,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from podium.train.objective import mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import Samples, sample
 from podium.train.shared_prefix.update import completion_logprobs
 

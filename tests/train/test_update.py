@@ -16,7 +16,7 @@ from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.runtime import generator
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate, adamw, completion_logprobs, update
 
 MAX_TOKENS = 9

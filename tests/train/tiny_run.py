@@ -29,17 +29,17 @@ from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
 from podium.train.engine import open_engine
+from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec
 from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import write_model
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Request
 from podium.workers.pool import Pool

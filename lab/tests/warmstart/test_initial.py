@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.model import Layer, PolicyModel, rotate
+from podium.train.shared_prefix.policy_model import Layer, PolicyModel, rotate
 from podium_lab.warmstart.initial import DISTANCES, initialise
 
 SHAPE = ModelShape(

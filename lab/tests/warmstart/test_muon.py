@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium_lab.warmstart.muon import muon, step
 
 

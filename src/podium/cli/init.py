@@ -24,7 +24,7 @@ from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
 from podium.errors import ConfigError, GraderError, UsageError
-from podium.sandbox.pool import SandboxPool
+from podium.sandbox.sandbox_pool import SandboxPool
 from podium.team.checkup import CheckResult
 from podium.team.team_file import TeamFile
 from podium.workers.discovery import FoundKey, FoundModel, FoundServer, find_servers, found_keys, list_models

@@ -6,7 +6,8 @@ recording may also hold conditioned responses: those that a worker gave to such 
 """
 
 from podium.recordings.files import header_path, require_pyarrow, unfinished_path
-from podium.recordings.model import (
+from podium.recordings.recording import Recording
+from podium.recordings.recording_model import (
     SPLIT_NAMES,
     SPLITS,
     RecordedQuestion,
@@ -19,7 +20,6 @@ from podium.recordings.model import (
     reference,
     split_by_hash,
 )
-from podium.recordings.recording import Recording
 from podium.recordings.writer import RecordingWriter
 
 __all__ = [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from podium.errors import ConfigError, StoreError
 from podium.files import atomic_file
-from podium.recordings.model import RecordingHeader
+from podium.recordings.recording_model import RecordingHeader
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,12 @@ from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.recordings.files import COLUMNS, header_path, require_pyarrow, schema
-from podium.recordings.model import RecordedQuestion, RecordedResponse, RecordingHeader, ShownContext
+from podium.recordings.recording_model import (
+    RecordedQuestion,
+    RecordedResponse,
+    RecordingHeader,
+    ShownContext,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from podium.errors import StoreError, UsageError
 from podium.recordings.files import require_pyarrow, write_files
-from podium.recordings.model import (
+from podium.recordings.recording_model import (
     RecordedQuestion,
     RecordedResponse,
     RecordedWorker,

@@ -16,11 +16,11 @@ from hashlib import sha256
 from typing import NamedTuple
 
 from podium.errors import UsageError
-from podium.server.answers import ServedAnswer, answer_from_trace
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.provider_state import write_state
 from podium.server.requests import ChatRequest, full_conversation
+from podium.server.served_answers import ServedAnswer, answer_from_trace
 from podium.server.service import Service
 from podium.server.unsupported_fields import without_names
 from podium.server.worker_selection import eligible_workers

@@ -15,18 +15,18 @@ from uuid import uuid4
 from fastapi import Request
 from fastapi.responses import Response
 
-from podium.server.answers import (
+from podium.server.approval import ApprovedPlan, expiry
+from podium.server.keys import Caller
+from podium.server.live import QuestionLog
+from podium.server.reply_writer import ReplyWriter
+from podium.server.requests import ChatRequest
+from podium.server.served_answers import (
     ServedAnswer,
     answer_from_plan,
     answer_from_trace,
     encode_reply,
     no_answer_error,
 )
-from podium.server.approval import ApprovedPlan, expiry
-from podium.server.keys import Caller
-from podium.server.live import QuestionLog
-from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import ChatRequest
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, cancel_on_disconnect
 from podium.server.unsupported_fields import ignored_header

@@ -12,7 +12,7 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.executor import StepText
-from podium.server.answers import ServedAnswer, progress
+from podium.server.served_answers import ServedAnswer, progress
 from podium.server.streaming import COMMENT, StreamedText
 from podium.team import Event
 from podium.types import Profile

@@ -17,10 +17,10 @@ from typing import Any, Protocol, TypeVar, cast
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
 from podium.rollout.run_folder import RunFolder
-from podium.train.evaluation import PolicyEvaluation
+from podium.train.metrics_recorder import Recorder
+from podium.train.policy_evaluation import PolicyEvaluation
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.recorder import Recorder
 from podium.train.rollouts import PromptCodec, RolloutCollector
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import EngineName, TrainSettings

@@ -24,12 +24,12 @@ from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, open_run_session
 from podium.train.engine import TrainingEngine, TrainingJob, open_engine
-from podium.train.evaluation import PolicyEvaluation
 from podium.train.metrics import check_gate
+from podium.train.metrics_recorder import Recorder
+from podium.train.policy_evaluation import PolicyEvaluation
 from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.recorder import Recorder
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings

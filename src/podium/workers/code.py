@@ -13,8 +13,8 @@ from podium.reading.answer import final_answer
 from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, RunLimits
-from podium.sandbox.pool import SandboxPools
 from podium.sandbox.sandbox import ProgramExit
+from podium.sandbox.sandbox_pool import SandboxPools
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool

@@ -12,10 +12,10 @@ from podium.conductor.codec import Codec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
 from podium.train.engine import TrainingJob
+from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.recorder import Recorder
 from podium.train.run import ScoredTasks, make_job
 from podium.train.settings import TrainSettings
 from scripted_team import open_team

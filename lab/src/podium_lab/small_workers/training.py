@@ -26,7 +26,7 @@ from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.shared_prefix.checkpoints import read_model
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
 from podium_lab.small_workers.abilities import ABILITIES, Ability
 from podium_lab.small_workers.lessons import LessonStage, draw_lesson

@@ -23,7 +23,7 @@ from podium.conductor.codec import Codec
 from podium.conductor.guide import open_guide
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 from podium.workflow import PlanError, parse
 from podium_lab.warmstart.examples import (

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium_lab.warmstart.acceptance import AcceptanceReport, measure
 from podium_lab.warmstart.examples import (
     ExampleTeam,

@@ -19,7 +19,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from podium.train.shared_prefix.model import Layer, PolicyModel, rotate
+from podium.train.shared_prefix.policy_model import Layer, PolicyModel, rotate
 
 DISTANCES = (1, 2, 3, 4)
 """How many tokens back the heads of the first layer attend, in turn."""

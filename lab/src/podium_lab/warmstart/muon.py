@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from podium.train.shared_prefix.model import Layer, PolicyModel
+from podium.train.shared_prefix.policy_model import Layer, PolicyModel
 
 Optimizers = Sequence[torch.optim.Optimizer]
 """One or more optimisers, each for its part of the parameters."""

@@ -30,7 +30,7 @@ from podium.rollout.run_folder import RunFolder
 from podium.train.runtime import Precision, generator, resolve_device, resolve_dtype
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import StoredDtype, read_model, write_model
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import learning_rate
 from podium_lab.warmstart.data import (
     CheckExtent,

@@ -16,7 +16,13 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedResponse, ShownContext, hashed_id, split_by_hash
+from podium.recordings.recording_model import (
+    RecordedQuestion,
+    RecordedResponse,
+    ShownContext,
+    hashed_id,
+    split_by_hash,
+)
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION, estimate_tokens
 from podium_research.importers.documents import SourceDocument, list_files, read_json_lines

@@ -17,7 +17,13 @@ from pydantic import TypeAdapter
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedResponse, ShownContext, hashed_id, split_by_hash
+from podium.recordings.recording_model import (
+    RecordedQuestion,
+    RecordedResponse,
+    ShownContext,
+    hashed_id,
+    split_by_hash,
+)
 from podium.recordings.writer import RecordingWriter
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.documents import SourceDocument, read_json_lines

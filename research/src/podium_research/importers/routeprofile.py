@@ -18,7 +18,7 @@ from pydantic import Field, TypeAdapter
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
+from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, RecordedWorker, hashed_id
 from podium.recordings.writer import RecordingWriter
 from podium.types import Price
 from podium_research.importers.documents import SourceDocument, read_json

@@ -15,7 +15,7 @@ from typing import Literal
 from podium.errors import ConfigError, NoTasksError, UsageError
 from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
 from podium.evals.suite.question_table import QuestionTable
-from podium.recordings.model import hashed_id
+from podium.recordings.recording_model import hashed_id
 from podium.rows import is_empty, is_table, read_rows
 from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
 from podium.tasks.open import generated_names, splits_of

@@ -11,7 +11,7 @@ from contextlib import suppress
 from math import nan
 from typing import Any
 
-from podium.recordings.model import SPLIT_NAMES
+from podium.recordings.recording_model import SPLIT_NAMES
 from podium.rows import cell_text, is_empty
 
 _SCORE_OF_WORD = {"true": 1, "false": 0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from podium.recordings.model import RecordedWorker
+from podium.recordings.recording_model import RecordedWorker
 
 TOLERANCE = 0.002
 """How far a published accuracy may be from ours, since sources round to tenths of a percent."""

@@ -41,7 +41,7 @@ from podium.recordings.importers.cells import (
     read_verbatim,
 )
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedResponse, split_by_hash
+from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.rows import Row, cell_equals, fill_template, read_rows, template_columns
 from podium.types import estimate_tokens

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
-from podium.recordings.model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
+from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document

@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from podium.errors import APIError
-from podium.server.answers import ServedAnswer
 from podium.server.api_errors import to_anthropic_body
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.reply_writer import ReplyWriter
+from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import sse_event
 from podium.types import ToolCall, Usage
 

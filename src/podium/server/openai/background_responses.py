@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from podium.server.answers import answer_from_trace, no_answer_error
 from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
@@ -15,6 +14,7 @@ from podium.server.live import EventLog
 from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
+from podium.server.served_answers import answer_from_trace, no_answer_error
 from podium.server.streaming import EventStream, Write
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace

@@ -15,7 +15,6 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from podium.errors import APIError
-from podium.server.answers import ServedAnswer, combine_details
 from podium.server.api_errors import error_responses, invalid, to_body
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.chat_body import ChatBody, read_chat
@@ -23,6 +22,7 @@ from podium.server.prepared_question import PreparedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
+from podium.server.served_answers import ServedAnswer, combine_details
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
 from podium.types import total_usage

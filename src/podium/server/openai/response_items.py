@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from podium.errors import APIError, UsageError
-from podium.server.answers import ServedAnswer, answer_from_trace
 from podium.server.api_errors import invalid, not_found
 from podium.server.conversation import images_as_text, requested_calls
 from podium.server.keys import Caller
 from podium.server.openai.chat_body import ImageAddress
 from podium.server.provider_state import with_state
 from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversation
+from podium.server.served_answers import ServedAnswer, answer_from_trace
 from podium.server.service import Service
 from podium.trace import Trace
 from podium.trace.background_table import BackgroundRow, BackgroundTable

@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError
 
 from podium.config import suggestion
-from podium.server.answers import answer_from_trace
 from podium.server.api_errors import invalid
 from podium.server.conversation import stay_with_worker, to_question
 from podium.server.keys import Caller
@@ -36,6 +35,7 @@ from podium.server.requests import (
     Unsupported,
     with_options,
 )
+from podium.server.served_answers import answer_from_trace
 from podium.server.service import Service
 from podium.server.unsupported_fields import HINTS, UnsupportedFields, handle_unsupported, takes_extra
 from podium.server.worker_selection import resolve_model

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from podium.errors import APIError
-from podium.server.answers import ServedAnswer
 from podium.server.conversation import requested_calls, returned_state
 from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import full_conversation
+from podium.server.served_answers import ServedAnswer
 from podium.server.streaming import DONE, sse_event
 from podium.types import AnswerOptions, Message, Profile, Question, Usage
 

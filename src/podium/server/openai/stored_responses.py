@@ -12,7 +12,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse, Response
 
 from podium.errors import APIError
-from podium.server.answers import answer_from_trace, no_answer_error, to_details
 from podium.server.api_errors import error_responses, invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
@@ -21,6 +20,7 @@ from podium.server.openai.response_items import find_background, find_trace, unk
 from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
+from podium.server.served_answers import answer_from_trace, no_answer_error, to_details
 from podium.server.service import Service
 from podium.trace import Trace
 

@@ -20,8 +20,8 @@ from podium.errors import GraderError
 from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.plain import pack, unpack
 from podium.sandbox.inside.run_limits import MIB, RunLimits
-from podium.sandbox.pool import SandboxPool, SandboxPools
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
+from podium.sandbox.sandbox_pool import SandboxPool, SandboxPools
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     AssertTests,

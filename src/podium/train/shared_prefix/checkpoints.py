@@ -23,7 +23,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError, StoreError
 from podium.files import atomic_folder
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"

@@ -27,7 +27,7 @@ from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, count_trainable_tokens
 from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, read_model, write_model
 from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix, grouped_samples
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 
 open_ranks = Ranks

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from podium.conductor.guide import Guide
 from podium.train.rollouts import OnEnd, SampledCompletion
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import sample
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 from podium.conductor.guide import Guide
 from podium.train.runtime import generator
 from podium.train.shape import ModelShape
-from podium.train.shared_prefix.model import PolicyModel, PromptKeys
+from podium.train.shared_prefix.policy_model import PolicyModel, PromptKeys
 
 
 @dataclass(frozen=True, slots=True)

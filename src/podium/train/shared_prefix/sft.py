@@ -19,7 +19,7 @@ from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, write_model
 from podium.train.shared_prefix.engine import open_model, start_problems
 from podium.train.shared_prefix.group_sampler import common_prefix
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, step
 
 open_ranks = Ranks

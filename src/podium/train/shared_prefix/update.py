@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
 from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
-from podium.train.shared_prefix.model import PolicyModel
+from podium.train.shared_prefix.policy_model import PolicyModel
 
 
 def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float) -> float:

@@ -1,6 +1,6 @@
 """Writes and reports the row of each iteration, for either engine, and says when a run has to end early.
 
-What a row holds is computed elsewhere (`metrics`, `evaluation`).
+What a row holds is computed elsewhere (`metrics`, `policy_evaluation`).
 """
 
 from __future__ import annotations
