@@ -16,9 +16,9 @@ from podium.planners.constant_and_random import Constant
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Trace
-from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow, to_row
 from podium.trace.store import TraceStore
+from podium.trace.store.repository import TraceRepository
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.base import Worker
 from podium.workers.pool import Pool

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
-from podium.trace.async_store import AsyncTraceStore
+from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Message, Profile, Question, Spent, Usage
 from podium.workflow import Access, Step, Workflow
 from postgres_server import DATABASES, PostgresServer

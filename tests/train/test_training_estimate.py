@@ -15,7 +15,7 @@ from podium.executor.estimate import estimate
 from podium.scoring import ScoringSettings
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
-from podium.trace.answers import PastAnswers
+from podium.trace.store.answers import PastAnswers
 from podium.train.gpu_estimate import (
     GIB,
     GPU,

@@ -23,7 +23,7 @@ from podium.sqlite_files import check_is_file
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.trace import Plan
-from podium.trace.answers import PastAnswers, past_answers
+from podium.trace.store.answers import PastAnswers, past_answers
 from podium.types import Profile
 from podium.workflow import Workflow, topology
 

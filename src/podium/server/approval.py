@@ -18,7 +18,7 @@ from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
 from podium.trace import Trace
-from podium.trace.async_store import AsyncTraceStore
+from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Workflow, parse

@@ -1,8 +1,8 @@
 """Answers questions without a waiting request: a queue of this process, with tasks that make the answers.
 
-Any process on the same store can read, cancel and delete a question, since its state is in
-`podium.trace.background_table`. Its events are in logs of its own process, which the other processes of the same server
-read there. One that has ended is a trace, like any other. Knows no API: the routes open the questions.
+Any process on the same store can read, cancel and delete a question, since its state is in the store's
+`background_table`. Its events are in logs of its own process, which the other processes of the same server read there.
+One that has ended is a trace, like any other. Knows no API: the routes open the questions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from podium.server.prepared_question import PreparedQuestion
 from podium.server.service import Service
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace
-from podium.trace.background_table import SERVER_ENDED, BackgroundTable
+from podium.trace.store.background_table import SERVER_ENDED, BackgroundTable
 
 _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64

@@ -18,7 +18,7 @@ from podium.team.checkup import CheckResult
 from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerSettings, TeamSettings
 from podium.team.team import Team
-from podium.trace.async_store import AsyncTraceStore
+from podium.trace.store.async_store import AsyncTraceStore
 from podium.workflow import PlanError
 
 _LOG = logging.getLogger("podium.server")

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from podium.errors import UsageError
 from podium.server.keys import Caller
 from podium.trace import Trace
-from podium.trace.async_store import AsyncTraceStore
+from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Message, ProviderState, ToolCall
 
 KEY = "podium"

@@ -1,4 +1,4 @@
-"""The trace, which is the record of one question; and the stores that keep traces."""
+"""The trace, which is the record of one question. `store` keeps traces."""
 
 from podium.trace.model import (
     Attempt,

@@ -23,7 +23,7 @@ from podium.scoring.training_tasks import open_training_tasks, open_validation_t
 from podium.sqlite_files import default_path
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.trace.answers import PastAnswers, past_answers
+from podium.trace.store.answers import PastAnswers, past_answers
 from podium.train.engine import open_engine
 from podium.train.rollouts import PromptCodec
 from podium.train.schedule import generate_tasks, has_generated_tasks

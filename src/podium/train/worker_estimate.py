@@ -19,7 +19,7 @@ from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings
 from podium.tasks import Task
-from podium.trace.answers import PastAnswers
+from podium.trace.store.answers import PastAnswers
 from podium.workers.pool import Pool
 from podium.workers.traits import costly_workers
 

@@ -42,7 +42,7 @@ from sqlalchemy import (
 
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.trace.database import Database, SqlNow, Tables
+from podium.trace.store.database import Database, SqlNow, Tables
 
 WINDOW_S = 60.0
 """Seconds of the sliding window in which requests a minute are counted."""

@@ -22,7 +22,7 @@ from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversat
 from podium.server.served_answers import ServedAnswer, answer_from_trace
 from podium.server.service import Service
 from podium.trace import Trace
-from podium.trace.background_table import BackgroundRow, BackgroundTable
+from podium.trace.store.background_table import BackgroundRow, BackgroundTable
 from podium.types import Message, Question, ToolCall
 
 _ID = re.compile(r"resp_([0-9a-f]{32})")

@@ -14,9 +14,9 @@ import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.trace import Trace
-from podium.trace.database import PostgresAddress
-from podium.trace.query import TraceFilters
 from podium.trace.store import open_store
+from podium.trace.store.database import PostgresAddress
+from podium.trace.store.query import TraceFilters
 from postgres_server import PASSWORD, PostgresServer
 
 MakeTrace = Callable[..., Trace]
@@ -196,7 +196,7 @@ def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
 
 
 def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.trace.database.CONNECT_S", 2)  # The driver knows no shorter time.
+    monkeypatch.setattr("podium.trace.store.database.CONNECT_S", 2)  # The driver knows no shorter time.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(UsageError, match=r"cannot be opened \(.*timeout"):

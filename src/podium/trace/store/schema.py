@@ -1,14 +1,14 @@
 """The tables of a store of traces, for SQLite and PostgreSQL alike.
 
 A trace is a row of `DOCUMENTS`, which has it whole; a row of `TRACES`, which is narrow and has what lists and filters
-read; a row of `WORKED` for each worker; and its costs. `serialization` makes the rows, `table` writes them.
+read; a row of `WORKED` for each worker; and its costs. `serialization` makes the rows, `repository` writes them.
 """
 
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
 
-from podium.trace.database import Tables
+from podium.trace.store.database import Tables
 
 _METADATA = MetaData()
 _ID = Text().with_variant(Text(collation="C"), "postgresql")

@@ -11,9 +11,9 @@ import pytest
 
 from podium.errors import UsageError
 from podium.trace import Attempt, Outcome, Plan, Reply, RoundTrace, Span, Trace
-from podium.trace.async_store import AsyncTraceStore
 from podium.trace.costs import PLANNING, Cost, costs_of
-from podium.trace.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
+from podium.trace.store.async_store import AsyncTraceStore
+from podium.trace.store.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
 from podium.types import Price, Profile, Spent, Usage
 from podium.workflow import Acceptance
 

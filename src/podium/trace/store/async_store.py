@@ -16,11 +16,11 @@ from sqlalchemy import Executable
 from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
 from podium.trace.model import Outcome, Trace, TraceStatus
-from podium.trace.query import TraceFilters, TracePage, documents_statement
-from podium.trace.repository import TraceRepository
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
-from podium.trace.spend import SpendQuery, SpendReport
-from podium.trace.write_queue import WriteQueue
+from podium.trace.store.query import TraceFilters, TracePage, documents_statement
+from podium.trace.store.repository import TraceRepository
+from podium.trace.store.spend import SpendQuery, SpendReport
+from podium.trace.store.write_queue import WriteQueue
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

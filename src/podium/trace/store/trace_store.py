@@ -18,13 +18,13 @@ from typing import BinaryIO, Self
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
-from podium.trace.async_store import AsyncTraceStore
 from podium.trace.model import Outcome, Trace
-from podium.trace.query import ALL_TRACES, TraceFilters, TraceSummary
-from podium.trace.repository import TraceRepository
-from podium.trace.schema import STORE, WAY_OUT
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.write_queue import WriteQueue
+from podium.trace.store.async_store import AsyncTraceStore
+from podium.trace.store.query import ALL_TRACES, TraceFilters, TraceSummary
+from podium.trace.store.repository import TraceRepository
+from podium.trace.store.schema import STORE, WAY_OUT
+from podium.trace.store.write_queue import WriteQueue
 
 _MAX_WAITING = 10_000
 """Traces that wait for a file that cannot be written, until `add` raises."""

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from podium.errors import UsageError
 from podium.trace.model import Trace
-from podium.trace.schema import WAY_OUT
-from podium.trace.store import open_reader
+from podium.trace.store.schema import WAY_OUT
+from podium.trace.store.trace_store import open_reader
 
 NEWEST = 500
 """How many traces are read, the newest first."""

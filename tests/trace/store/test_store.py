@@ -12,9 +12,9 @@ import pytest
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
 from podium.trace import Trace
-from podium.trace.repository import TraceRepository
 from podium.trace.serialization import TraceRow
 from podium.trace.store import TraceStore
+from podium.trace.store.repository import TraceRepository
 
 WRITER = """
 import sys

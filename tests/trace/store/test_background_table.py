@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import select, update
 
 from podium.trace import Trace
-from podium.trace.async_store import AsyncTraceStore
-from podium.trace.background_table import ALIVE_S, BackgroundTable
-from podium.trace.database import SqlNow
-from podium.trace.schema import BACKGROUND
+from podium.trace.store.async_store import AsyncTraceStore
+from podium.trace.store.background_table import ALIVE_S, BackgroundTable
+from podium.trace.store.database import SqlNow
+from podium.trace.store.schema import BACKGROUND
 
 B = BACKGROUND.c
 

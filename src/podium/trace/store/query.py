@@ -29,10 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
-from podium.trace.database import SqlContains
 from podium.trace.model import TraceStatus, Verdict
-from podium.trace.schema import DOCUMENTS, TRACES, WORKED
 from podium.trace.serialization import plain, to_searched
+from podium.trace.store.database import SqlContains
+from podium.trace.store.schema import DOCUMENTS, TRACES, WORKED
 
 MAX_PAGE = 200
 """Traces that one page may have."""

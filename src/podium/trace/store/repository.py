@@ -18,9 +18,10 @@ from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete
 
 from podium.errors import UsageError
 from podium.trace.costs import Cost
-from podium.trace.database import Database
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.query import (
+from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.store.database import Database
+from podium.trace.store.query import (
     ALL_TRACES,
     TraceFilters,
     TracePage,
@@ -35,9 +36,8 @@ from podium.trace.query import (
     read_summary,
     write_cursor,
 )
-from podium.trace.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
-from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.spend import SpendQuery, SpendReport
+from podium.trace.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
+from podium.trace.store.spend import SpendQuery, SpendReport
 
 _BEYOND = 1e308
 _TOGETHER = 500
