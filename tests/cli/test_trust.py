@@ -23,7 +23,7 @@ store = "own/traces.sqlite"
 base_url = "https://conductor.example/v1"
 model = "m"
 api_key_env = "OPENAI_API_KEY"
-settings = "led"
+podium_file = "led"
 
 [budget]
 day_usd = 500

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.errors import UsageError, WorkerError
+from podium.errors import UsageError
 from podium.team.team import Team
 from podium.trace.store import TraceStore
 from podium.types import Budget, Question
@@ -75,21 +75,6 @@ async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch
         assert (await replayed.ask(question, seed="s")).answer == "Answer: 5"
         await replayed.close()
     assert len(server.requests) == 3
-
-
-async def test_a_plan_is_paid_from_the_days_budget_and_refused_when_used_up():
-    async with FaultServer(Answer("No plan.", input_tokens=0, output_tokens=500)) as server:
-        pool = paid_pool(server.url)
-        async with Team.open(pool, budget={"day_usd": 0.002}) as team:
-            plan = await team.plan("The sum of 2 and 3?")
-            (day,) = team.runner.dispatcher.spend_limits
-            assert plan.spent.cost_usd == pytest.approx(day.spent_usd) == pytest.approx(0.001)
-        calls = len(server.requests)
-        async with Team.open(pool, budget={"day_usd": 0.0015}) as team:
-            with pytest.raises(WorkerError) as refused:
-                await team.plan("The sum of 2 and 3?")
-            assert (refused.value.kind, day.name) == ("budget", "day")
-        assert len(server.requests) == calls
 
 
 def paid_pool(url: str) -> str:

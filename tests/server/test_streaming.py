@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,25 +11,6 @@ def test_one_attempts_text_is_sent_as_it_comes() -> None:
     sent = StreamedText()
     assert [sent.add(0, piece) for piece in ("Six", " by", " seven")] == ["Six", " by", " seven"]
     assert sent.finish("Six by seven", "t") == ""
-
-
-def test_an_answer_that_was_not_streamed_is_sent_in_the_end() -> None:
-    assert StreamedText().finish("42.", "t") == "42."
-
-
-def test_a_retry_is_sent_from_where_the_first_attempt_broke_off() -> None:
-    sent = StreamedText()
-    sent.add(0, "Six by")
-    assert [sent.add(1, piece) for piece in ("Six", " by se", "ven")] == ["", " se", "ven"]
-    assert sent.finish("Six by seven is 42.", "t") == " is 42."
-
-
-def test_a_different_answer_cannot_continue_the_text_sent() -> None:
-    sent = StreamedText()
-    sent.add(0, "Six by")
-    assert sent.add(1, "It is 42.") == ""
-    with pytest.raises(APIError, match="the final answer differs"):
-        sent.finish("It is 42.", "t")
 
 
 def test_space_around_an_answer_makes_it_no_other() -> None:

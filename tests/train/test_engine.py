@@ -50,9 +50,9 @@ def whole(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def long(start: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run of 60 iterations, which tests only read."""
+    """The folder of a run of 36 iterations, which tests only read."""
     folder = tmp_path_factory.mktemp("shared_prefix") / "long"
-    asyncio.run(run(folder, start, SETTINGS.model_copy(update={"iterations": 60})))
+    asyncio.run(run(folder, start, SETTINGS.model_copy(update={"iterations": 36})))
     return folder
 
 
@@ -195,7 +195,7 @@ def test_what_the_engine_cannot_train_is_refused(start: Checkpoint) -> None:
 async def test_several_steps_on_each_batch_learn_from_fewer_rollouts(
     tmp_path: Path, start: Checkpoint
 ) -> None:
-    few = SETTINGS.model_copy(update={"iterations": 16, "lr": 5e-3})
+    few = SETTINGS.model_copy(update={"iterations": 10, "lr": 5e-3})
     await run(tmp_path / "one", start, few)
     await run(tmp_path / "three", start, few.model_copy(update={"num_iterations": 3}))
     one, three = (fmean(row["reward"] for row in rows(tmp_path / run_)) for run_ in ("one", "three"))
@@ -231,7 +231,7 @@ async def test_an_advantage_or_loss_of_ones_own_takes_a_function_and_a_line(
 ) -> None:
     monkeypatch.setitem(ADVANTAGES, "leave_one_out", leave_one_out)
     monkeypatch.setitem(LOSSES, "reinforce", Loss(mean_over_completions, unclipped))
-    changed = {"iterations": 40, "advantage": "leave_one_out", "loss_type": "reinforce"}
+    changed = {"iterations": 16, "advantage": "leave_one_out", "loss_type": "reinforce"}
     settings = GRPOSettings.model_validate(SETTINGS.model_dump() | changed)
     await run(tmp_path / "run", start, settings)
     assert fmean(row["reward"] for row in rows(tmp_path / "run")[-10:]) > 0.8

@@ -105,25 +105,6 @@ def test_a_reader_gets_every_event_as_it_happens(url: str, writer: Writer) -> No
         assert list(told) == []
 
 
-def test_a_late_watcher_gets_all_of_it_and_text_in_one_piece(url: str, writer: Writer) -> None:
-    trace_id = asked(url)
-    writer.allowed = 3
-    with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as first:
-        told = events(first)
-        text = ""
-        while text != "Six sevens are ":
-            _, kind, data = next(told)
-            text += data["text"] if kind == "text" else ""
-        with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as late:
-            behind = events(late)
-            kinds = [next(behind) for _ in range(4)]
-            assert [kind for _, kind, _ in kinds] == ["started", "plan", "step_started", "text"]
-            assert kinds[-1][2]["text"] == "Six sevens are "
-            writer.allowed = 4
-            assert next(behind)[2]["text"] == next(told)[2]["text"] == "42."
-            assert [kind for _, kind, _ in behind] == ["step_ended", "round_ended", "ended"]
-
-
 def test_a_stream_that_broke_goes_on_behind_any_of_its_events(url: str, writer: Writer) -> None:
     trace_id = asked(url)
     writer.allowed = 4
