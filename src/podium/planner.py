@@ -19,7 +19,7 @@ class PastRound:
 
     workflow: Workflow
     response: str
-    """The answer of the round, that of the latest step that succeeded (of a tool: with a result); empty if none did."""
+    """The answer of the round: the response of the latest step that succeeded (of a tool: with a result), or ""."""
     votes: VoteCount | None = None
     """The count of votes, if that step was a vote with a winner; else None."""
     responses: tuple[str | None, ...] = ()
@@ -59,7 +59,7 @@ class PlanRequest:
     each took, also one that failed: all of it, or nothing (`Plan.spent`). The default has no limits."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """Called with the first steps of the plan, each time there are more of them while the rest is being written. They
-    are run at once, so a step that may be the last, or may still change, must not be among them. None: the caller
+    are run at once, so a step that may be the last, or may still change, must not be among them. With None, the caller
     waits for the whole plan."""
 
 

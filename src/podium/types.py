@@ -80,7 +80,8 @@ class Message(FrozenModel):
 
 
 class AnswerOptions(FrozenModel):
-    """The caller's sampling settings and tools, for the step that writes the answer. None: the worker's own setting."""
+    """The caller's sampling settings and tools, for the step that writes the answer. None leaves the worker's own
+    setting."""
 
     max_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of the answer; the worker's own limit holds too."""
@@ -119,9 +120,10 @@ class Price(FrozenModel):
     input: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider read from its own cache. Without it, that of other input."""
+    """The price of input that the provider read from its own cache. Default: the price of other input."""
     cache_write: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider wrote into its cache and bills as such. Without it, that of other input."""
+    """The price of input that the provider wrote into its cache and bills as such. Default: the price of other
+    input."""
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
@@ -144,7 +146,7 @@ class Price(FrozenModel):
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     def cost(self, usage: Usage) -> float:
-        """Dollars for `usage` at this price; those that the provider says it billed, if they are more."""
+        """Dollars for `usage` at this price, or what the provider says it billed, if that is more."""
         read = self.input if self.cached_input is None else self.cached_input
         write = self.input if self.cache_write is None else self.cache_write
         other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
@@ -299,7 +301,7 @@ class Limits(FrozenModel):
     """Seconds of cooldown before one call probes whether the worker is back."""
     host: str | None = None
     """A name for the machine whose memory the worker's model shares with other workers' models. Calls are then ordered
-    so that it seldom changes models. A team that is a worker orders its own calls alone. None: its
+    so that it seldom changes models. A team that is a worker orders its own calls alone. Without it, its
     model is always loaded."""
     loaded_at_once: int = Field(default=1, ge=1)
     """How many models that machine holds at once; all its workers say the same."""
@@ -308,7 +310,7 @@ class Limits(FrozenModel):
 
 
 class Budget(FrozenModel):
-    """Hard limits for one question. None: no limit."""
+    """Hard limits for one question. None sets no limit."""
 
     calls: int | None = Field(default=None, ge=0)
     tokens: int | None = Field(default=None, ge=0)

@@ -159,7 +159,7 @@ def _team_to_compare(options: EvalOptions, keys: Sequence[str], run: Path | None
 
     Raises:
         UsageError: the run was trained on a file that cannot be found from this folder.
-        RunMismatchError: the folder's config.json is not that of a run.
+        RunMismatchError: the folder's config.json is not a run's.
     """
     keys_given = {text.partition("=")[0].strip() for text in (*options.overrides(), *keys)}
     if run is None:

@@ -247,7 +247,7 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
 
 
 def _table(*columns: str) -> Table:
-    """A table with these columns; those that begin with > are numbers."""
+    """A table with these columns. Columns that begin with > hold numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(

@@ -52,7 +52,7 @@ def rate_workers(
             Default: 128, or the clusters of --like.
         like: A file of ratings to add a worker to. Its clusters and the ratings of its workers are kept.
         words: Also learn what each word of a question adds to each worker's accuracy (ridge regression). Planners then
-            see the accuracy that the question's words predict, in place of that of its cluster. Excludes --like.
+            see the accuracy that the question's words predict, in place of its cluster's. Excludes --like.
         split: The split whose questions are counted.
         seed: Seeds the clustering.
         json: Print the ratings as one line of JSON.

@@ -69,7 +69,7 @@ def record(
         questions: How many questions, of all splits together.
         samples: How many answers of each worker to each question.
         worker: A worker to record. May be given several times. Default: all that are no tools.
-        name: The recording's name. Default: that of the file.
+        name: The recording's name. Default: the file's.
         concurrency: The most calls at once.
         budget_calls: The most calls of this start, retries included.
         budget_seconds: The most seconds of this start.

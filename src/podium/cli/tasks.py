@@ -105,7 +105,7 @@ def _document(task: Task) -> dict[str, Any]:
 
 
 def _gold(task: Task) -> str:
-    """The gold answer, cut off if it is long: that of a programming task is its tests, perhaps megabytes of them."""
+    """The gold answer, cut off if it is long: a programming task's are its tests, perhaps megabytes of them."""
     return printable(task.gold) if len(task.gold) <= _LONGEST else shorten(task.gold, _LONGEST)
 
 

@@ -1,7 +1,7 @@
 """Which found settings files the user trusts: a file of their own keeps the digests of what they have seen.
 
 A settings file that lies in the working folder may have come with a cloned repository. Nobody obeys it before
-`podium trust` has kept its content here, with that of the files that it refers to (`found_files`).
+`podium trust` has kept its content here, and the content of the files that it refers to (`found_files`).
 """
 
 from __future__ import annotations

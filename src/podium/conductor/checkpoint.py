@@ -92,9 +92,9 @@ class PodiumFile(Settings):
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
     conducts: TrainingScope | None = None
-    """The pools that it was trained to conduct. None: any."""
+    """The pools that it was trained to conduct. Without it, any."""
     plan: PlanLimits | None = None
-    """How its plans are sampled, and their limits. None: the caller's defaults hold."""
+    """How its plans are sampled, and their limits. Without it, the caller's defaults hold."""
 
     @property
     def scope(self) -> TrainingScope:

@@ -80,7 +80,7 @@ class ProbeCache:
     """Verdicts by endpoint, shared by processes. If the file cannot be used, verdicts are not kept, and nothing fails.
 
     Args:
-        path: None: `plan_formats.sqlite` beside the state file.
+        path: the file. Default: `plan_formats.sqlite` beside the state file.
     """
 
     def __init__(self, path: Path | None = None) -> None:

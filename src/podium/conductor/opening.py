@@ -120,7 +120,7 @@ def make_worker_conductor(
 ) -> Conductor:
     """A Conductor whose plans a worker writes. The caller closes the worker.
 
-    Where `settings` name a podium.json, their prompt is that of the policy's training, and nothing of it is changed. An
+    Where `settings` name a podium.json, the policy is prompted as in its training, and nothing of that is changed. An
     untrained model is told of the caller's tools, and asked for a structured plan if it is an endpoint, unless
     `settings` say otherwise.
     """

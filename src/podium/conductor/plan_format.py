@@ -107,7 +107,7 @@ def plan_text(reply: Reply) -> str:
 def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
     """The parts of a worker's identity on which it depends which formats its endpoint obeys.
 
-    None: the worker is no endpoint, and is asked by text.
+    Returns None if the worker is no endpoint, and so is asked by text.
     """
     identity = worker.identity or {}
     if identity.get("kind") not in ("openai", "gguf", "litellm"):

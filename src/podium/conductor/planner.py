@@ -37,7 +37,7 @@ class Conductor:
         policy: the language model.
         prompt: how a request is shown to the policy; for a checkpoint, `Checkpoint.prompt`.
         cost_sensitivity: the level that replaces the one in `prompt`. Of a value between two levels each question gets
-            one of the two, the nearer one more often. None: the level in `prompt`.
+            one of the two, the nearer one more often. Default: the level in `prompt`.
         second_try: whether the policy is shown the error of a completion that is no plan, and may write another.
             Training leaves it off, since such an error must lower the reward.
         sampling: how completions are sampled. Its seed is joined with the request's.

@@ -95,7 +95,7 @@ class Policy(Protocol):
 
         Args:
             ledger: the budget of the question, which counts what each try took. One that costs money is reserved there
-                first. None: there is no budget.
+                first. Without it, there is no budget.
 
         Raises:
             WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
@@ -110,7 +110,7 @@ class WorkerPolicy:
 
     Args:
         worker: writes the plans. The caller closes it.
-        dispatcher: enforces the worker's limits; shared with the other calls to the pool. None: a new one.
+        dispatcher: enforces the worker's limits; shared with the other calls to the pool. Default: a new one.
         priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
         negotiator: chooses how its endpoint is asked for structured plans. Without it, it is asked by text.
     """

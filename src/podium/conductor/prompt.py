@@ -78,7 +78,7 @@ class PromptSettings(Settings):
     """What guides the policy's writing, by name (`podium.conductor.guide`); empty: it is not guided."""
     tools: bool | None = None
     """Whether the full style names the tools that the caller brought, and the full and the short one models that are
-    not in memory. None: only for a model that conducts untrained, since no trained policy has read of them."""
+    not in memory. Default: only for a model that conducts untrained, since no trained policy has read of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ def second_prompt(
 
 
 def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -> tuple[Message, ...]:
-    """The messages that ask for a thought before the plan; with the `thought`, those that then ask for the plan."""
+    """The messages that ask for a thought before the plan, or, with the `thought`, for the plan after it."""
     messages = (
         *messages[:-1],
         messages[-1].model_copy(update={"content": f"{messages[-1].content}\n\n{_THINK}"}),

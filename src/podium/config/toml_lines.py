@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 def find_line(text: str, where: Where) -> int | None:
     """The line, from 1, that sets the value at `where`; else the line of the table that contains it.
 
-    None: no line sets it or a table that contains it.
+    Returns None if no line sets it or a table that contains it.
     """
     lines = _lines(text) if where else {}
     while where and where not in lines:

@@ -105,7 +105,7 @@ class Evaluation:
 
     @cached_property
     def steps(self) -> float:
-        """Planned steps a question, without those that the answer does not need."""
+        """Planned steps a question. Steps that the answer does not need are left out."""
         return self.mean(lambda r: r.steps)
 
     @cached_property

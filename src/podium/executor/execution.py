@@ -176,7 +176,7 @@ class Execution:
     def _make_listeners(self, position: int) -> MakeListeners | None:
         """What makes the listeners for each try of a step.
 
-        None: the observer wants no text, or the step's text may turn out not to be the answer.
+        Returns None if the observer wants no text, or the step's text may turn out not to be the answer.
         """
         observe = self._context.observe
         final = self._round == self._context.ledger.budget.rounds - 1

@@ -24,7 +24,7 @@ def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
-    """A step in which the pool's voting tool votes on all earlier answers, that of the round before included.
+    """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before.
 
     Args:
         weights: of the votes, in the order of the answers; empty: all weights are equal.

@@ -67,7 +67,7 @@ def _accept(step: StepOf | None) -> Plan:
 
 
 def all_rounds(request: PlanRequest) -> int:
-    """How many rounds the question has in total, those that are over included."""
+    """How many rounds the question has in total, also those that are over."""
     return len(request.past_rounds) + request.rounds
 
 

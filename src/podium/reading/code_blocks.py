@@ -65,7 +65,7 @@ def last_block(
 ) -> str | None:
     """The content of the last block in one of these languages; else of the last that `reads` accepts; else of the last.
 
-    None: the text has no block that is not blank.
+    Returns None if the text has no block that is not blank.
     """
     blocks_read = fenced_blocks(text)
     named = (block.content for block in reversed(blocks_read) if block.language in languages)

@@ -92,7 +92,7 @@ class Rollout(FrozenModel):
 
     @property
     def steps(self) -> int:
-        """Planned steps over all rounds, without those that the answer does not need."""
+        """Planned steps over all rounds. Steps that the answer does not need are left out."""
         return sum(len(live_steps(round_.workflow)) for round_ in self.trace.rounds if round_.workflow)
 
     @property

@@ -134,7 +134,7 @@ class RunFolder:
         return wanted
 
     def require(self, data: DataFingerprint, *, begun: bool = True) -> None:
-        """Keep the run's questions and workers, or check that they are those that are kept.
+        """Keep the run's questions and workers, or check that they equal the kept ones.
 
         Args:
             begun: False: nothing depends on those that are kept yet, so others take their place.

@@ -71,8 +71,8 @@ class SandboxPool:
         """Nothing is started yet.
 
         Args:
-            isolation: None: the first use tries bubblewrap; where that fails, programs run without isolation, if the
-                caller allows it.
+            isolation: by default the first use tries bubblewrap; where that fails, programs run without isolation, if
+                the caller allows it.
             slots: programs at once. Default: the number of processors that this process may use.
         """
         self._wanted = isolation

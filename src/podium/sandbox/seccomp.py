@@ -103,7 +103,8 @@ Instruction = tuple[int, int, int, int]
 
 
 def program(machine: str | None = None) -> bytes | None:
-    """The filter for a machine, as `platform.machine` names it (None: this one); None where Podium has no filter."""
+    """The filter for a machine, named as by `platform.machine`; by default, for this one. None where Podium has no
+    filter."""
     kind = _ARCHITECTURES.get(machine or platform.machine())
     if kind is None:
         return None

@@ -44,7 +44,7 @@ class Client:
     Args:
         url: the service's address, as `podium score-server` prints it.
         key: the service's key, if it has one.
-        settings: those that this run scores by. A service with others refuses every request; without, any will do.
+        settings: what this run scores by. A service with others refuses every request; without, any will do.
         patience_s: seconds for which requests are repeated after a connection error or a status from 500 on.
 
     Raises:

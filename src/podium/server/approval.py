@@ -115,7 +115,7 @@ class WaitingPlans:
             self.add(planned, keep=True)
 
     async def reject(self, id_: str, caller: Caller) -> None:
-        """Take the plan, and keep its trace as that of a cancelled question.
+        """Take the plan, and keep its trace as a cancelled question's.
 
         Raises:
             APIError: see `find`.

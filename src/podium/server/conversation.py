@@ -203,7 +203,7 @@ def _may_continue(worker: str, request: ChatRequest, service: Service, caller: C
 
 
 def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> tuple[Message, ...] | None:
-    """The worker's messages, its response and the tool results. None: a result is for another call."""
+    """The worker's messages, its response and the tool results. None if a result is for another call."""
     for answer in answers:
         call_id = CallId.parse(answer.tool_call_id or "")
         if call_id is None or call_id.trace_id != trace.id or call_id.number >= len(trace.tool_calls):

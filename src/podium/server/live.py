@@ -142,7 +142,7 @@ class EventLogs:
             timer.cancel()
 
     def find(self, trace_id: str, owner: str | None) -> EventLog | None:
-        """The question's log, if it is here and `owner` (None: an admin) may read it."""
+        """The question's log, if it is here and `owner` may read it, which is None for an admin."""
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 

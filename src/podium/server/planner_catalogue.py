@@ -71,7 +71,7 @@ class PlannerCatalogue:
         return None if name == self.configured else next(iter(self.required_workers(name)), None)
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
-        """The workers without which a planner cannot plan. `name` None: the configured planner."""
+        """The workers without which a planner cannot plan. Without a name, it is the configured one."""
         match = find_baseline(self.configured if name is None else name, self._baselines)
         if match is None:
             return ()
@@ -80,7 +80,7 @@ class PlannerCatalogue:
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """Open a planner, or return it if it is open. One that learns has learned the latest outcomes then.
-        `name` None: the configured planner.
+        Without a name, it is the configured one.
 
         Raises:
             APIError: 404, there is no such planner.

@@ -117,7 +117,7 @@ class ProcessPeers:
 
 
 def flush_peers_before_reads(store: AsyncTraceStore, peers: ProcessPeers) -> None:
-    """Let each process read the traces of all: before it reads, the others write those that still wait in memory."""
+    """Let each process read the traces of all: before it reads, the others write what still waits in memory."""
 
     async def answer(_: object, write: Write) -> None:
         await store.wait_until_flushed()

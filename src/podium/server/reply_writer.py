@@ -67,7 +67,7 @@ class ReplyWriter(ABC):
         """The last events of answer `number`.
 
         Args:
-            answer: None: there is none, while others may come.
+            answer: None if there is none, while others may come.
             answers: all, with those that failed, once the last one has ended.
 
         Raises:

@@ -44,7 +44,7 @@ def started_event(
     started_at: str,
     workers: Sequence[str],
 ) -> StreamEvent:
-    """The first event of a stream. None: the value is unknown."""
+    """The first event of a stream. A value of None is not known."""
     data = {
         "id": trace_id,
         "question": question,

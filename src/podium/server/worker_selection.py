@@ -29,7 +29,8 @@ _PREFIX = "podium"
 def resolve_model(
     model: str, planner: str | None, pool: Pool, caller: Caller
 ) -> tuple[str | None, str | None]:
-    """The planner's name (None: the configured one) and the worker to call directly (None: a planner decides).
+    """The planner's name, or None for the configured one, and the worker to call directly, or None if a planner
+    decides.
 
     Args:
         planner: the planner that the request's object `podium` names.

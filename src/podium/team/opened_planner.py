@@ -61,8 +61,8 @@ class OpenedPlanner:
 
         Args:
             pool: the workers for which it was opened.
-            dispatcher: None: a new one, which knows of no loaded models.
-            for_evaluation: as `Team.from_settings`.
+            dispatcher: by default a new one, which knows of no loaded models.
+            for_evaluation: see `Team.from_settings`.
         """
         return Runner(
             self.planner,
@@ -145,7 +145,7 @@ def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> 
 
 def checkpoint_of(settings: TeamSettings) -> str | None:
     """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
-    None: it has none."""
+    None if it has no checkpoint."""
     return settings.conductor.checkpoint if settings.plan.planner == "conductor" else None
 
 

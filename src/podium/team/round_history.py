@@ -24,7 +24,7 @@ class RoundHistory:
         """Those that were run, as a planner sees them."""
         self.answer: str | None = None
         self.concern: str | None = None
-        """Why the answer is not that of the latest plan's last step. None if it is."""
+        """Why the answer does not come from the latest plan's last step. None if it does."""
 
     @property
     def earlier_rounds(self) -> EarlierRounds:
@@ -94,7 +94,7 @@ class RoundHistory:
 
 
 def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
-    """The step whose response is a round's answer: the latest that is done. None: none is.
+    """The step whose response is a round's answer: the latest that is done. None if no step is.
 
     A tool that says that it has no result gives way to an earlier step that has one.
     """

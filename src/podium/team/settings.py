@@ -63,7 +63,7 @@ class PlanSettings(PlannerSettings):
     """The table [plan]."""
 
     max_steps: int | None = Field(default=None, ge=1)
-    """The most steps of a plan. None: as many as its Conductor was trained with, else 5."""
+    """The most steps of a plan. Default: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether a vote calls the cheapest workers first, and no more of them once its result is certain."""
     overlap: bool = True
@@ -79,7 +79,7 @@ class TeamBudget(Budget):
     run_usd: float | None = Field(default=None, ge=0)
     """The most dollars that a run may cost, over all its starts; of a server, until it ends."""
     day_usd: float | None = Field(default=None, ge=0)
-    """The most dollars that all commands of a day (UTC) may cost together. None: $PODIUM_DAY_BUDGET_USD."""
+    """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
 
     @property
     def given_rounds(self) -> int | None:
@@ -146,8 +146,8 @@ class EvalTable(Settings):
     """The table [eval]: what `podium eval` measures on."""
 
     tasks: str | None = None
-    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). None: that
-    of the run."""
+    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). Default:
+    that of the run."""
     split: str = "test"
     """The split to compare on. Planners make their choices on another one."""
     questions: int = Field(default=400, ge=1)
@@ -165,7 +165,7 @@ class TeamTables(Settings):
 
     pool: str | None = None
     """The team file, or the name of a shipped or installed team, whose workers are used. What is left out of
-    [conductor] and [plan] is taken from there too. None: the workers stand here."""
+    [conductor] and [plan] is taken from there too. Without it, the workers stand here."""
     conductor: ConductorSettings = ConductorSettings()
     plan: PlanSettings = PlanSettings()
 
@@ -200,8 +200,8 @@ class SettingsOrigin:
     folder: Path = Path()
     """The paths of workers and ratings are seen from here."""
     files: Mapping[Path, bytes] | None = None
-    """The files of pools, by absolute path, where they were read before; no other may be read then. None: files are
-    read when they are opened."""
+    """The files of pools, by absolute path, where they were read before; no other may be read then. Without them, files
+    are read when they are opened."""
 
 
 class TeamSettings(PoolSpec, TeamTables):
@@ -209,9 +209,9 @@ class TeamSettings(PoolSpec, TeamTables):
 
     store: str | Literal[False] | None = None
     """The store of traces: an SQLite file, or for a server postgresql://USER@HOST/DATABASE. false: traces are not kept.
-    None: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
+    Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
     cache: Path | None = None
-    """The SQLite file of the response cache. None: none, but RUN/responses.sqlite for a run with paid workers."""
+    """The SQLite file of the response cache. Default: none, but RUN/responses.sqlite for a run with paid workers."""
     replay: bool = False
     """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
     budget: TeamBudget = TeamBudget()

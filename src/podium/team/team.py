@@ -178,7 +178,7 @@ class Team:
         """Answer a question.
 
         Args:
-            seed: seeds all randomness; the same seed repeats a question in the same way. None: a new seed.
+            seed: seeds all randomness; the same seed repeats a question in the same way. Default: a new seed.
             sample: number of this answer, if you want several independent answers to a question. The response cache
                 stores the answers of each number separately. Give each number a seed of its own, or none: with equal
                 seeds the planner and seeded workers draw the same again.

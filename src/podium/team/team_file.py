@@ -204,7 +204,7 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
         rated, ready: see `build_pool`.
 
     Raises:
-        ConfigError: see `TeamFile.read` and `build_pool`; or the name is empty, as that of a training without a pool;
+        ConfigError: see `TeamFile.read` and `build_pool`; or the name is empty, as in a training without a pool;
             the workers or the planner of a team in it cannot be opened; teams contain themselves or are nested too
             deep.
         UsageError: the settings name no worker.

@@ -138,7 +138,7 @@ def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
 def _usage_alone(trace: Trace) -> tuple[Usage | None, str]:
     """Tokens of one worker that reads the question alone and writes the answer, or None if there is no answer.
 
-    The output is that of the step that wrote the answer, its reasoning included.
+    The output tokens are those that the step with the answer took, its reasoning included.
     """
     if trace.answer is None:
         return None, ""

@@ -78,7 +78,7 @@ class Reply:
     """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
     parameters: dict[str, Any] | None = None
     """The request to the endpoint as it was sent, without messages and without secrets: model, sampling, tools;
-    `system` is the worker's own system prompt. None: the worker does not tell, or the reply is from the response
+    `system` is the worker's own system prompt. None if the worker does not tell, or the reply is from the response
     cache."""
     logprobs: dict[str, Any] | None = None
     """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
@@ -217,7 +217,8 @@ class RoundTrace(FrozenModel):
 
     @property
     def workflow(self) -> Workflow | None:
-        """The workflow that was run. None: the plan was an acceptance, or an error and no worker took the question."""
+        """The workflow that was run. None if the plan was an acceptance, or an error and no worker took the
+        question."""
         decision = self.plan.decision
         return decision if isinstance(decision, Workflow) else self.fallback
 

@@ -36,7 +36,8 @@ class Plan:
     reason: str | None = None
     """One sentence: why the decision differs from the text. None if it does not."""
     accepted_step: tuple[int, int] | None = None
-    """The (round, step), both from 0, whose response an acceptance takes as the answer. None: the latest response."""
+    """The (round, step), both from 0, whose response an acceptance takes as the answer. Default: the latest
+    response."""
     max_tokens: tuple[int | None, ...] = ()
     """The most output tokens of each step, besides the limits of its worker. None for no further limit. Steps beyond
     its end have none."""

@@ -21,7 +21,7 @@ PAPER_STD_EPS = 1e-4
 
 
 Rewards = Sequence[float | None]
-"""The rewards of one group. None: the rollout's workers failed; it has no advantage and changes no other."""
+"""The rewards of one group. A rollout whose workers failed has None, gets no advantage, and changes no other."""
 
 Advantages = tuple[float | None, ...]
 
@@ -142,7 +142,7 @@ class Surrogate(Protocol):
             logprobs_N: of the sampled tokens under the policy that is trained.
             weighted_advantages_N: the advantage of each token's completion times the token's weight, summed over equal
                 completions whose advantages have the same sign.
-            old_logprobs_N: of the same tokens under the policy that sampled them. None: the policy that is trained
+            old_logprobs_N: of the same tokens under the policy that sampled them. None if the policy that is trained
                 sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the log-probability.
             clip: how far a ratio may be from 1; beyond that, the loss has no gradient that moves it further away.
         """

@@ -42,7 +42,7 @@ class Request:
     thoughts_alone: bool = False
     """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
     executor_view: WorkerView | None = None
-    """What the executor wrote into the messages, as data. None: they do not come from the executor."""
+    """What the executor wrote into the messages, as data. None if they do not come from the executor."""
     on_text: Callable[[str], None] | None = None
     """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
@@ -120,7 +120,7 @@ class Worker(Protocol):
     def identity(self) -> Mapping[str, Any] | None:
         """All besides the messages that can change an answer (endpoint, model, sampling), as JSON without secrets.
 
-        None: its replies are not cached, since its calls cost nothing or its answers change.
+        None if its replies are not cached, since its calls cost nothing or its answers change.
         """
         ...
 

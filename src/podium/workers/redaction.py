@@ -38,7 +38,7 @@ class Secrets:
 
     @classmethod
     def of_proxies(cls, environment: Mapping[str, str] | None = None) -> Secrets:
-        """The passwords of the proxies that an environment names (by default that of this process)."""
+        """The passwords of the proxies that an environment names, by default this process's."""
         secrets = cls()
         for name, address in (os.environ if environment is None else environment).items():
             if name.lower().endswith("_proxy"):

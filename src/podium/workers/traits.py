@@ -21,7 +21,7 @@ _SOMETHING = "Answer: something"
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The traits that a worker declares in its attribute `traits`, and a kind of workers in that of its spec. Workers
+    """The traits that a worker declares in its attribute `traits`, and a kind of workers in its spec's. Workers
     that declare none have the defaults."""
 
     role: Literal["model", "tool", "program"] = "program"

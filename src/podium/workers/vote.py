@@ -108,7 +108,7 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 
 def voted_answer(response: str | None) -> str | None:
-    """The answer that a response votes for, as written: all of a JSON object or list, else the final answer. None: it
+    """The answer that a response votes for, as written: all of a JSON object or list, else the final answer. None if it
     has none."""
     if response is None or not tool.is_result(response):
         return None
@@ -116,7 +116,7 @@ def voted_answer(response: str | None) -> str | None:
 
 
 def vote_key(response: str | None) -> str | None:
-    """The key of the answer that a response votes for: equal for those that vote for the same. None: it has none."""
+    """The key of the answer that a response votes for: equal if two vote for the same. None if it has no answer."""
     answer = voted_answer(response)
     return None if answer is None else answer_key(answer)
 

@@ -1,6 +1,6 @@
 """Facts about the graph of a workflow: which steps wait for which. The executor decides what runs when.
 
-Only live steps count (except in `edges`): those that the last step needs, directly or through others. The executor
+Only live steps count (except in `edges`): steps that the last step needs, directly or through others. The executor
 runs no other step, unless `run_all` is set.
 """
 

@@ -48,7 +48,7 @@ class ServerSettings(Settings):
     """The settings of a server in a file; `FaultServer` explains them."""
 
     answer: str | None = None
-    """None: the server repeats the beginning of the last message."""
+    """The text of every answer. Without it, the server repeats the beginning of the last message."""
     capable: bool = False
     """Whether the model does what a request asks (`podium_testing.capable`) where no answer is given."""
     models: dict[str, Annotated[AnswerSettings, BeforeValidator(_from_text)]] | None = None

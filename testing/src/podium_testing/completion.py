@@ -21,9 +21,9 @@ class Answer:
 
     text: str
     input_tokens: int | None = None
-    """None: estimated from the messages."""
+    """By default estimated from the messages."""
     output_tokens: int | None = None
-    """Reasoning tokens included. None: estimated from the text and the reasoning."""
+    """Reasoning tokens included. By default estimated from the text and the reasoning."""
     finish_reason: str = "stop"
     model: str | None = None
     """The model name in the reply. Default: the name in the request."""

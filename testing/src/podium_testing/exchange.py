@@ -41,21 +41,21 @@ class Received:
     """Seconds of `time.monotonic`, which is also the clock of asyncio's own event loop."""
     path: str
     model: str | None
-    """None: the body names no model."""
+    """The model that the body names, or None."""
     body: Mapping[str, Any]
     """As sent; empty if it is no JSON object."""
     headers: Mapping[str, str] = field(repr=False)
     """Names in lower case. They contain the API key, so do not print them."""
     fault: str | None
     """The kind of the rule's fault; "key", "model", "limit", "body" or "path" if the server refused without a rule;
-    "down" if `down()` or the server's end cut the request. None: a good reply."""
+    "down" if `down()` or the server's end cut the request. None for a good reply."""
     status: int | None
     """HTTP status of the reply. None if no reply was begun."""
     input_tokens: int
     output_tokens: int
     """0 until the model has answered."""
     ended_at: float | None
-    """None: still in flight."""
+    """When the reply ended. None while it is in flight."""
     gone_at: float | None
     """When the client disconnected before the reply's end. None if it did not."""
 

@@ -26,7 +26,7 @@ class Admission:
 
 
 class Quota:
-    """The rate limits of one model: requests and tokens in `minute` seconds. None: no limit."""
+    """The rate limits of one model: requests and tokens in `minute` seconds. None sets no limit."""
 
     def __init__(self, rpm: int | None, tpm: int | None, minute: float) -> None:
         self._rpm = rpm

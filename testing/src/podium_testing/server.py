@@ -60,13 +60,13 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
             answer: the answer of every model that has none in `models`: a text, an `Answer`, or a callable, async or
                 not, that gets messages and body and returns one of these. If it raises an exception, the reply is a
                 500, and the server raises the exception again when it ends.
-            models: the names of the models, or an answer for each name. Any other model gets a 404. None: every name
-                is known.
+            models: the names of the models, or an answer for each name. Any other model gets a 404. By default every
+                name is known.
             prices: dollars per million tokens of some models, for input and for output, as GET /models says them.
             rules: the faults of chat completions; the first rule that gives its fault decides.
-            keys: the API keys that are accepted; any other gets a 401. None: no key is needed.
+            keys: the API keys that are accepted; any other gets a 401. Without them, no key is needed.
             rpm, tpm: the most requests and tokens a minute of each model. A request beyond them gets a 429 with the
-                seconds to wait. None: no limit.
+                seconds to wait. None sets no limit.
             minute: how many seconds such a minute has.
             seed: seeds the draws of rules with a share.
             tls: whether to serve https, with a new self-signed certificate; needs the openssl program.

@@ -95,10 +95,10 @@ def draw_world_workflow(
 
     Args:
         level: of cost sensitivity; at level n, some plans have n steps fewer than the question has parts, and the
-            thought repeats n. None: no plan has fewer.
+            thought repeats n. With None, no plan has fewer.
         whole: all parts of the question, if `problem` has only those of one round. The thought names all of them.
         begin: the place among them of the first part of `problem`. Steps are numbered from there; "the result of step
-            0" is that of the plan's own first step, as in access lists.
+            0" means the plan's own first step, as in access lists.
     """
     needed = len(problem.skills)
     if shares.fitting and rng.random() < shares.fitting:

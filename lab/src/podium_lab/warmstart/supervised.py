@@ -53,7 +53,7 @@ class SupervisedStage(Settings):
     synthetic_teams: float | None = Field(default=None, ge=0, le=1)
     """Replaces the settings' own value in this stage."""
     restart: float | None = Field(default=None, gt=0, le=1)
-    """The learning-rate schedule restarts here, at this share of its peak. None: the schedule continues."""
+    """The learning-rate schedule restarts here, at this share of its peak. Without it, the schedule continues."""
 
 
 class WarmStartSettings(Settings):
@@ -63,7 +63,7 @@ class WarmStartSettings(Settings):
     tasks: Literal["world"] = "world"
     """Where the examples' questions come from."""
     start: str | None = None
-    """A checkpoint to continue from, with its tokenizer and sizes. None: training starts from fresh weights."""
+    """A checkpoint to continue from, with its tokenizer and sizes. Without it, training starts from fresh weights."""
     pool: str = "orchestra"
     """The pool that the policy learns well: a shipped pool's name or a pool file."""
     synthetic_teams: float = Field(default=0.6, ge=0, le=1)

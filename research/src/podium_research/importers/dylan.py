@@ -94,8 +94,8 @@ def _turns(messages: list[_Message]) -> Iterator[tuple[str, str]]:
 def _seen(asked: str, agent: int, turn: int) -> ShownContext:
     """What a message of a debate shows. Without solutions in it, nothing earlier.
 
-    The agents answer one after another. Each sees the latest answer of every other one: of those before it, that of
-    this round; of those behind it, that of the round before.
+    The agents answer one after another. Each sees the latest answer of every other one: from the agents before it, the
+    answer of this round; from those after it, the answer of the round before.
     """
     _, *solutions = _SOLUTION.split(asked)
     if not solutions:

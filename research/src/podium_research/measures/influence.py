@@ -27,7 +27,7 @@ class Influence(FrozenModel):
     """The share of them that are wrong with it. None if none was right."""
     gained: float | None
     """The share of answers that were wrong without it, and are right with it: chance, or a plan that profits from being
-    contradicted. None: none was wrong."""
+    contradicted. None if none was wrong."""
 
 
 def measure_influence(before: Evaluation, after: Evaluation, position: Position) -> Influence:

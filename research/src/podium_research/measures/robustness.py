@@ -27,14 +27,14 @@ class Robustness(FrozenModel):
     """The share of answers that are right on both or wrong on both. Two wrong answers may differ."""
     same_plan: float | None
     """The share of paraphrases whose first plan has the same workers and access lists; RouterArena's robustness
-    (arXiv 2510.00202) asks the same of routers. None: there are no plans."""
+    (arXiv 2510.00202) asks the same of routers. None if there are no plans."""
 
 
 def measure_robustness(evaluation: Evaluation, paraphrases: Mapping[str, str]) -> Robustness | None:
     """The robustness of one planner, or None if no pair has two graded answers.
 
     Args:
-        paraphrases: from a paraphrase's task id to that of the original question. An original may have several.
+        paraphrases: maps a paraphrase's task id to the original question's. An original may have several.
 
     Raises:
         UsageError: a question of a pair was not evaluated.

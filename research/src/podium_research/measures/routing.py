@@ -105,8 +105,8 @@ def mutual_information(first: Ints, second: Ints) -> float:
 def steps_by_hops(evaluation: Evaluation, *, resamples: int = 1000, seed: str = "0") -> Interval | None:
     """Spearman's rank correlation of a question's hops and its mean number of steps.
 
-    The interval is a percentile bootstrap over questions. None: all questions have the same number of hops, or all
-    plans the same number of steps.
+    The interval is a percentile bootstrap over questions. Returns None if all questions have the same number of hops,
+    or all plans the same number of steps.
     """
     hops = np.array([_hops(evaluation, task_id) for task_id in evaluation.by_question], dtype=float)
     steps = np.array(evaluation.scores(lambda rollout: rollout.steps))

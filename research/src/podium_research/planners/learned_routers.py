@@ -125,7 +125,7 @@ def independent_votes(
 def _likeness(spread_W: Floats, samples: int) -> Floats:
     """How alike several answers of a worker to one question are: from 0, independent, to 1, all right or all wrong.
 
-    The spread is that of the mean of S answers. It is 1 / S where they are independent, and 1 where they are alike.
+    The spread is of the mean of S answers. It is 1 / S where they are independent, and 1 where they are alike.
     """
     if samples == 1:
         return spread_W
@@ -151,7 +151,7 @@ class _RightCounts:
     Args:
         share_NW: each worker's probability of being right.
         likeness_W: how alike several answers of one worker to a question are, from 0 (independent) to 1 (all right or
-            all wrong): they follow a beta-binomial distribution. None: 0.
+            all wrong): they follow a beta-binomial distribution. Default: 0.
     """
 
     def __init__(self, share_NW: Floats, likeness_W: Floats | None = None) -> None:

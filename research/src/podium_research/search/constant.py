@@ -62,7 +62,7 @@ class ConstantPlanFront(JsonFile):
 
 
 def rank_by_front(plans: Sequence[tuple[T, ConstantPlan]]) -> list[T]:
-    """Sort plans by Pareto front (that of all plans first, then that of the rest), and within a front by accuracy."""
+    """Sort plans by Pareto front (first the front of all plans, then of the rest), and within a front by accuracy."""
     order: list[T] = []
     rest = list(plans)
     while rest:

@@ -71,7 +71,7 @@ class WorkflowSearch(SearchSettings):
     max_steps: int = Field(default=5, ge=1)
     """The most steps of a workflow."""
     max_cost: float | None = Field(default=None, ge=0)
-    """The most dollars that a question may cost. None: no limit."""
+    """The most dollars that a question may cost. None sets no limit."""
 
 
 AnySearch = HeadSearch | ControllerSearch | WorkflowSearch

@@ -63,7 +63,7 @@ class StudyRow(FrozenModel):
     accuracy: Interval
     cost_usd: float
     difference: Interval | None
-    """Its accuracy minus that of the best single worker, on the same questions. None if it is this worker, or there is
+    """Its accuracy minus the best single worker's, on the same questions. None if it is this worker, or there is
     one question."""
     verdict: Verdict
     more_questions: int = 0
@@ -88,8 +88,8 @@ class StudyDecision(FrozenModel):
     """The first is the best single worker's."""
     margin: float
     detectable: float | None
-    """The smallest gain of the best team tried that a study of so many questions finds with a probability of 80 %;
-    None: no team was tried."""
+    """The smallest gain of the best team tried that a study of so many questions finds with a probability of 80 %. None
+    if no team was tried."""
     recommended: int
     """The number of the recommended row: what is better for certain, else what is as good and cheaper, else the best
     single worker."""

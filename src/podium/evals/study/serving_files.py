@@ -113,7 +113,7 @@ def write_workers(
 
 
 def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
-    """A table with its paths seen from the folder `new`. A program without a folder runs in that of its file."""
+    """A table with its paths seen from the folder `new`. A program without a folder runs in the folder of its file."""
     moved = dict(table)
     if moved.get("kind") == "command":
         moved.setdefault("folder", ".")

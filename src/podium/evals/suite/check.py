@@ -89,7 +89,7 @@ async def _checked(
     """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
 
     Args:
-        inputs_by_pool: by the pool that a row names, with None for that of the table.
+        inputs_by_pool: by the pool that a row names, with None for the table's own.
     """
     answers = {}
     table, problems = inputs_by_pool[None].table, list[str]()

@@ -79,7 +79,7 @@ ORACLE = "Oracle (a bound for one answer)"
 
 def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
     """Who chooses one worker for each question and knows which of their answers is right: the cheapest right answer, or
-    where none is right the cheapest. None: there are not two workers.
+    where none is right the cheapest. Returns None if there are not two workers.
 
     It is a bound only for plans that call one worker once: a vote or a later sample may be right where no worker's
     first answer is.

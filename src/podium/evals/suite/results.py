@@ -58,7 +58,7 @@ class AnswerFiles:
         self._begun: set[str] = set()
 
     def add(self, key: str, label: str, answer: Rollout) -> None:
-        """Write an answer before returning. It survives the end of this process, not that of the machine.
+        """Write an answer before returning. It survives the end of this process, but not a crash of the machine.
 
         Args:
             key: of the file.

@@ -42,7 +42,8 @@ class PoolEntry(Settings):
     keys: tuple[str, ...] | None = None
     """Keys of this file that are set otherwise, such as "worker.large.limits.timeout=60"."""
     draw: PoolSampling | None = None
-    """How the pool of each question is drawn from these workers, as in training. None: all of them, in their order."""
+    """How the pool of each question is drawn from these workers, as in training. Default: all of them, in their
+    order."""
     degradation: WorkerDegradation | None = None
     """A worker that turns bad. Without it, all stay as they are."""
     label: str = ""
@@ -70,7 +71,7 @@ class PlannerEntry(PlannerSettings):
     """
 
     conductor: ConductorSettings | None = None
-    """Which Conductor plans. Default: that of the pool."""
+    """Which Conductor plans. Default: the pool's."""
     label: str = ""
     """Its row's label. Default: its name; for a Conductor also the checkpoint."""
     controls: tuple[str, ...] | Literal["all"] = ()
@@ -79,8 +80,8 @@ class PlannerEntry(PlannerSettings):
     """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
     run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
     rounds: int | None = Field(default=None, ge=1)
-    """The most plans for a question in this row. None: as many as the suite's budget allows, the Conductor was trained
-    with, or the method needs, whichever is most."""
+    """The most plans for a question in this row. Default: as many as the suite's budget allows, the Conductor was
+    trained with, or the method needs, whichever is most."""
     untrained: str | None = None
     """The checkpoint before training, for the control "untrained"."""
     pool: PoolEntry | None = None
@@ -171,7 +172,7 @@ class TasksEntry(Settings):
     pools: tuple[str, ...] = ()
     """The pools, by name, with which this set is used; empty: all."""
     seed: int | None = None
-    """Draws the questions, the same for each seed of the suite. None: each seed draws its own."""
+    """Draws the questions, the same for each seed of the suite. Without it, each seed draws its own."""
 
 
 class AnsweringSettings(Settings):
@@ -180,7 +181,7 @@ class AnsweringSettings(Settings):
     repeats: int = Field(default=1, ge=1)
     """Answers to each question."""
     max_steps: int | None = Field(default=None, ge=1)
-    """The most steps of a plan. None: as many as a Conductor was trained with, else 5."""
+    """The most steps of a plan. Default: as many as a Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether votes call no further worker once they are certain."""
     budget: Budget = Field(default_factory=Budget)
@@ -205,7 +206,7 @@ class SuiteSettings(AnsweringSettings):
     training: int = Field(default=400, ge=1)
     """Training questions of each task set, on which planners that learn, and controls, make their choices."""
     processes: int | None = Field(default=None, ge=1)
-    """How many processes run workers that cost no money. None: one for each core. Paid workers run in one."""
+    """How many processes run workers that cost no money. Default: one for each core. Paid workers run in one."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
     """The first one is compared with the others."""
     tasks: tuple[TasksEntry, ...] = ()

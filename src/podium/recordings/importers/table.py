@@ -71,8 +71,8 @@ class ResponseColumns(Settings):
     """The question's id."""
     worker: str
     sample: str | None = None
-    """A column with any numbers, such as seeds or temperatures; in their order, samples are numbered from 0. None: each
-    worker has one response to a question."""
+    """A column with any numbers, such as seeds or temperatures; in their order, samples are numbered from 0. Without
+    it, each worker has one response to a question."""
     text: str | None = None
     """The column of the whole response. None if there are only answers."""
     answer: str | None = None

@@ -42,8 +42,8 @@ class ProgramExchange:
                 closed after `sent`, and the exchange is over when it ends.
 
         Returns:
-            None: a frame was received. "ended": the child has ended. "orphaned": the host has closed the connection.
-            Else the limit that was passed.
+            None if a frame was received, "ended" if the child has ended, "orphaned" if the host has closed the
+            connection. Else the limit that was passed.
         """
         child, rest, step_s = self._child, memoryview(sent), _STEP_S
         poll = select.poll()
@@ -81,7 +81,7 @@ class ProgramExchange:
             pass
 
     def _read_some(self) -> bytes | None:
-        """Read some of it. None: nothing is there now. Empty: the child has closed its output."""
+        """Read some of it. Returns None if nothing is there now, and no bytes if the child has closed its output."""
         try:
             part = os.read(self._child.source, _READ_BYTES)
         except BlockingIOError:

@@ -97,7 +97,7 @@ class MessageWriter(ReplyWriter):
 
     Args:
         thinks: whether the caller requested thinking blocks.
-        names: the caller's names of tools, by those that workers got in their place.
+        names: the caller's names of tools, by the names that workers got in their place.
     """
 
     def __init__(self, question: PreparedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:

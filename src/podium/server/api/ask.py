@@ -44,7 +44,7 @@ class AskBody(PodiumOptions):
     """The body of POST /api/ask: what other routes have in their object `podium`, at its top level."""
 
     question: Annotated[str, StringConstraints(min_length=1)] | None = None
-    """The question; by default that of the plan."""
+    """The question. Default: the plan's."""
     history: Annotated[ListOf[PastMessage], Field(max_length=200)] | None = None
     """What was said before, oldest first."""
     max_rounds: int | None = Field(default=None, ge=1, alias="rounds")

@@ -169,7 +169,7 @@ class RunFiles:
     def questions(self) -> dict[str, Any]:
         """Task set and split of the questions that it trains on, and of its comparison's questions.
 
-        None: it has no such questions, or the folder does not say which. GRPO trains on the split train.
+        Each is None if it has no such questions, or the folder does not say which. GRPO trains on the split train.
         """
         configuration = self.configuration()
         settings = configuration if isinstance(configuration, dict) else {}

@@ -119,7 +119,7 @@ class KeyBudget(SpendLimit):
 
     @property
     def spent_message(self) -> str | None:
-        """A sentence that the budget is spent; None: something is left, as far as this replica knows."""
+        """A sentence that the budget is spent. None if something is left, as far as this replica knows."""
         spent, limit = self._spent, self._limit
         if spent < limit or spent == limit == 0:  # A budget of 0 allows workers that cost nothing.
             return None

@@ -201,11 +201,11 @@ class Register:
             _R.key == key, _R.at > SqlNow() - WINDOW_S
         )
         ((wait,),) = await self._rows(wait_s)
-        # None: other requests are taking all rows at this moment, or the key was just removed and has none.
+        # It is None if other requests are taking all rows at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
     async def reserve(self, key: str, period: str, limit: int, amount: int) -> KeySpending | None:
-        """Reserve `amount`. None: that would pass `limit`, or the key was removed."""
+        """Reserve `amount`. Returns None if that would pass `limit`, or the key was removed."""
         fits = literal(amount, BigInteger) <= literal(limit, BigInteger)
         reserved = self._insert_spending(key, period, spent=0, held=amount, where=fits).on_conflict_do_update(
             index_elements=[_S.key, _S.period],

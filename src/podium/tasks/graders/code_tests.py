@@ -5,7 +5,7 @@
 - `{"form": "asserts", "setup": source, "tests": source}`: statements that raise unless the program is right.
 - `{"form": "unittest", "setup": source, "tests": source}`: a class `TestCases`.
 
-Only the source of tests is read here, never that of a program; `code_grader` runs both.
+Only the source of tests is read here, never a program's; `code_grader` runs both.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Json(GraderSettings):
     The answer is the content of the last `<answer>...</answer>`, else the text after the last `Answer:`, else the whole
     response; of that, if there are fenced blocks, only the last one that
     is tagged as JSON, else the last that can be read. It must be strict JSON, with nothing before and
-    after it. The order of keys does not count, that of lists does. `1` equals `1.0`, but not `true` or
+    after it. The order of keys does not count, but the order of lists does. `1` equals `1.0`, but not `true` or
     `"1"`. Not accepted: values in prose, comments, trailing commas, repeated keys, NaN, and a value of more than
     100,000 characters or 64 levels or with a number of more than 100 digits.
 

@@ -32,7 +32,7 @@ class _JudgeState:
 
     worker: Worker | None = field(default=None, compare=False)
     dispatcher: Dispatcher = field(default_factory=Dispatcher, compare=False)
-    """Its channel is that of the judge alone: a pool may have another worker of the same name."""
+    """Its channel belongs to the judge alone: a pool may have another worker of the same name."""
 
 
 class Judge(GraderSettings):

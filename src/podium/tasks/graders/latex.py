@@ -264,7 +264,7 @@ def _parts(text: str) -> list[_Part]:
 
 
 def _chosen(parts: list[_Part]) -> int | None:
-    """Index of the last part with a value; else that of the last part, if it has a letter and ends the sentence."""
+    """Index of the last part with a value; else of the last part, if it has a letter and ends the sentence."""
     for index in reversed(range(len(parts))):
         if _VALUE.search(parts[index].text):
             return index
@@ -274,7 +274,7 @@ def _chosen(parts: list[_Part]) -> int | None:
 def _joined_value(text: str, parts: list[_Part], chosen: int) -> str | None:
     """The chosen part and the parts that are joined to it, as one list, times a scale word such as "million" behind it.
 
-    None: a word beside one of them changes its value (`math_words`).
+    Returns None if a word beside one of them changes its value (`math_words`).
     """
     part = parts[chosen]
     begins_open = part.before and _OPERATOR.match(part.text)

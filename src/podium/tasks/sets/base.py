@@ -50,7 +50,7 @@ class Sample:
     content: str = ""
     """The question without its prompt, by which questions are compared; by default `text` without our own prompts."""
     grader: GraderSettings | None = None
-    """The grader of this row; by default that of the other rows."""
+    """The grader of this row. Default: the grader of the other rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class CustomSet(TaskSetSpec):
 
     set: Literal["own"] = "own"
     name: str | None = Field(default=None, min_length=1)
-    """Its name in reports and task ids. None: the name of its file."""
+    """Its name in reports and task ids. Default: the name of its file."""
     file: Path | None = None
     files: dict[Split, Path] = Field(default_factory=dict)
     """Instead of `file`: one for each split. Without validation, a tenth of train becomes validation."""
@@ -80,7 +80,7 @@ class CustomSet(TaskSetSpec):
     first_option: int | None = None
     """If the right answer is the number of an option: the number of the first one. It becomes a letter."""
     id: str | None = None
-    """The column of unique ids. None: a hash of the question is its id."""
+    """The column of unique ids. Without it, a hash of the question is its id."""
     split: str | None = None
     """The column that says train, validation (or val, dev) or test; where it is empty, the hash decides."""
     where: dict[str, str | int | float | bool] = Field(default_factory=dict)

@@ -60,7 +60,7 @@ class AsyncTraceStore:
 
     @property
     def write_problem(self) -> str | None:
-        """A sentence that says why traces cannot be written now and have to wait. None: they can be written."""
+        """A sentence that says why traces cannot be written now and have to wait. None if they can be written."""
         return self._queue.write_problem
 
     def add(self, trace: Trace) -> None:
@@ -131,7 +131,7 @@ class AsyncTraceStore:
         return await self._read(self._repository.delete, id, owner, status)
 
     async def set_outcome(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
+        """Give the trace that `get` finds this outcome, and return it. None takes its outcome away.
 
         Raises:
             UnknownTraceError, UsageError, StoreError: see `get`.

@@ -151,7 +151,7 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
 def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
     """A row of id and start: the last trace that the page reads, if there may be others after it.
 
-    None: an index answers all filters, and so the page lacks none.
+    None if an index answers all filters, and so the page lacks none.
     """
     if not _rest(filters, TRACES.c):
         return None

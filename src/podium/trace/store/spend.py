@@ -42,7 +42,7 @@ class SpendQuery:
     """The last day of the report."""
     by: SpendBy = "worker"
     owner: str | None = None
-    """The name of a key: only its questions. None: all questions."""
+    """The name of a key, whose questions alone count. Without it, all questions."""
 
     def __post_init__(self) -> None:
         days = (self.until - self.since).days + 1

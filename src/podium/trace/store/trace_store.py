@@ -167,7 +167,7 @@ class TraceStore:
         return trace
 
     def set_outcome(self, prefix: str, outcome: Outcome | None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return it. None: take its outcome away.
+        """Give the trace that `get` finds this outcome, and return it. None takes its outcome away.
 
         Raises:
             UsageError: see `get`.
@@ -196,7 +196,7 @@ class TraceStore:
         return tuple(listed)
 
     def iterate(self, filters: TraceFilters = ALL_TRACES) -> Iterator[Trace]:
-        """Whole traces that pass the filters, oldest first, one in memory at a time; without those that are damaged."""
+        """Whole traces that pass the filters, oldest first, one in memory at a time. Damaged ones are left out."""
         self.flush()
         self.damaged = 0
         with closing(self._repository.documents(filters)) as documents:

@@ -118,7 +118,7 @@ def _table(model: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) ->
         "price": price,
     }
     if endpoint.host == _OPENROUTER:
-        # It may route to more expensive hosts than that of the list, unless it is told not to.
+        # It may route to more expensive hosts than the list names, unless it is told not to.
         most = {"prompt": price["input"], "completion": price["output"]}
         table["extra"] = {"provider": {"max_price": most}}
     if key_env is not None:

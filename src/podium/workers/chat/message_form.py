@@ -77,7 +77,7 @@ class MessageForm:
             messages: what was to be sent, before it was folded.
 
         Returns:
-            None: the error is not about the form, or another form would change nothing.
+            None if the error is not about the form, or another form would change nothing.
         """
         said = said.lower()
         if _ENDS.search(said):

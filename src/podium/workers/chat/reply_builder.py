@@ -112,7 +112,7 @@ class ReplyBuilder:
 
     @property
     def reasoning(self) -> str:
-        """The visible reasoning so far: that of its own field, then the thoughts in the text."""
+        """The visible reasoning so far: what its own field has, then the thoughts in the text."""
         return self.split()[0]
 
     def split(self) -> tuple[str, str]:

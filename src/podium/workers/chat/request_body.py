@@ -32,7 +32,7 @@ def chat_body(
 
     Args:
         worker: who is asked; only the `provider_state` of its own messages is sent.
-        settings: max_tokens, temperature, seed; those that are None are left out.
+        settings: max_tokens, temperature, seed; what is None is left out.
         options: the caller's settings, which win over the worker's. Its `extra` does not set the model, the messages
             or a limit.
         extra: further keys; they win over all others but the caller's.

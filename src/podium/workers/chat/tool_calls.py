@@ -100,7 +100,7 @@ class ToolCallCollector:
         )
 
     def _take(self, piece: Mapping[str, Any], function: Mapping[str, Any], place: int | None) -> None:
-        """Add one piece; `place` is its position in its delta, None: it is a whole call."""
+        """Add one piece. `place` is its position in its delta, or None for a whole call."""
         id_ = _text(piece.get("id"))
         name = _text(function.get("name") or piece.get("name"))
         call = None if place is None else self._continued(piece.get("index"), id_, name, place)

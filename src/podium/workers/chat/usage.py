@@ -165,7 +165,7 @@ def _sum(*values: object) -> int | None:
 
 
 def _refused(what: str, count: int | None, estimate: int, most: int) -> str | None:
-    """The count in words, if it is implausible. None: it is plausible or missing."""
+    """The count in words, if it is implausible. None if it is plausible or missing."""
     possible = count is None or estimate <= count * _MIN_DIVISOR <= most * _MIN_DIVISOR
     return None if possible else f"{count} tokens of {what}"
 

@@ -78,7 +78,7 @@ def with_ollama_details(
 
     Args:
         default: the context of the server for models that set none, or None for Ollama's own.
-        most_loaded: models that the server is set to hold. None: as many as fit, which the server does not tell.
+        most_loaded: models that the server is set to hold, or None for as many as fit, which the server does not tell.
     """
     can = show.get("capabilities")
     if isinstance(can, list) and "completion" not in can:
@@ -200,7 +200,7 @@ def _of_list(row: Mapping[str, Any], kind: str, base_url: str) -> FoundModel:
 
 
 def _thinks(name: str) -> bool:
-    """Whether a name is that of a model that thinks before it answers."""
+    """Whether a model of this name thinks before it answers."""
     low = name.casefold()
     if "thinking" in low or "reason" in low:
         return True

@@ -75,5 +75,5 @@ def parameters_in(text: str) -> int | None:
 
 
 def is_chat_model(name: str) -> bool:
-    """Whether a name is that of a model that chats: no embeddings, rerankers, speech, images or moderation."""
+    """Whether a model of this name chats: no embeddings, rerankers, speech, images or moderation."""
     return _NO_CHAT.search(name.casefold()) is None

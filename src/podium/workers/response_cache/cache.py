@@ -123,7 +123,7 @@ class ResponseCache:
         return self._run(lambda: table.summaries(self._db), "read")
 
     def forget(self, older_than: datetime | None = None) -> int:
-        """Delete the replies that were stored before `older_than` (None: all); returns how many.
+        """Delete the replies that were stored before `older_than`, or all without it. Returns how many.
 
         Raises:
             StoreError: the file cannot be written, or another process locks it for half a minute.

@@ -85,7 +85,7 @@ def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
 def read_reply(written: bytes, fence_mark: str) -> Reply:
     """The stored reply, for a question with this fence mark.
 
-    Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
+    Its `latency_s` is the original call's, so a cached reply makes no plan look faster.
     """
     document = from_json(written)
     reply = document | {"text": fence_mark.join(document["text"]), "cached": True}

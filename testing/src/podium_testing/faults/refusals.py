@@ -24,7 +24,7 @@ class Status(Fault):
     form: Literal["openai", "html", "text", "empty"] = "openai"
     """The form of the body. Gateways and proxies in front of a provider write HTML, or nothing."""
     message: str | None = None
-    """None: the standard text of the status."""
+    """The text. Default: the standard text of the status."""
 
     async def serve(self, exchange: Exchange) -> None:
         message = self.message or _phrase(self.code)
@@ -45,7 +45,7 @@ class RateLimited(Fault):
 
     kind: Literal["rate-limited"] = "rate-limited"
     retry_after: float | str | None = None
-    """The Retry-After header: seconds, or any text. None: no such header."""
+    """The Retry-After header: seconds, or any text. Without it, there is no such header."""
     as_date: bool = False
     """Whether the header has the seconds as a date, rounded up to a whole second."""
     message: str = "Rate limit reached for requests."

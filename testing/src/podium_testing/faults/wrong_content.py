@@ -210,7 +210,7 @@ POISONS: Mapping[str, str] = MappingProxyType(
         "empty": "",
     }
 )
-"""Malicious texts by name. JSON can contain that of "surrogate", although UTF-8 cannot encode it."""
+"""Malicious texts by name. JSON can contain the text of "surrogate", although UTF-8 cannot encode it."""
 
 
 class Poison(Fault):
