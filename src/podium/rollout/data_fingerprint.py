@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, Field
 
-from podium.tasks.task import Task
+from podium.tasks.task import IdentifiedGrader, Task
 from podium.types import FrozenModel, Profile
 from podium.workers.base import Worker
 
@@ -96,12 +96,11 @@ def _settings(worker: Worker) -> dict[str, str]:
 
 
 def grader_settings(grader: object) -> Any:
-    """A grader as JSON: its kind, and its settings or its attribute `identity`, if it has one of these."""
+    """A grader as JSON: its kind, and its settings or its identity, if it has one of these."""
     name = type(grader).__qualname__
     if isinstance(grader, BaseModel):
         return [name, grader.model_dump(mode="json")]
-    identity = getattr(grader, "identity", None)
-    return name if identity is None else [name, identity]
+    return [name, grader.identity] if isinstance(grader, IdentifiedGrader) else name
 
 
 def value_digest(value: Any) -> str:

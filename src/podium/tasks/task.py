@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from podium.errors import NoTasksError
 from podium.types import Question
@@ -49,6 +49,16 @@ class Grader(Protocol):
         Raises:
             GraderError: the grader failed, which says nothing about the response.
         """
+        ...
+
+
+@runtime_checkable
+class IdentifiedGrader(Grader, Protocol):
+    """A grader whose verdicts depend on more than its kind, and which is no `GraderSettings`."""
+
+    @property
+    def identity(self) -> Any:
+        """What tells its verdicts from those of another one of its kind, as JSON."""
         ...
 
 
