@@ -34,7 +34,7 @@ class ChildEndedError(Exception):
 
     Args:
         status: its exit status; if negative: the signal that ended it.
-        error: the last line of its standard error; empty: it wrote none.
+        error: the last line of its standard error, or "".
     """
 
     def __init__(self, status: int, error: str) -> None:

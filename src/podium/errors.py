@@ -126,7 +126,7 @@ class StoreError(PodiumError):
 
     Args:
         message: one sentence for the user, free of secrets.
-        retryable: whether a later attempt may succeed; False: the data itself cannot be written.
+        retryable: whether a later attempt may succeed. False if the data itself cannot be written.
     """
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:

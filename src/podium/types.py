@@ -59,7 +59,7 @@ class ProviderState(FrozenModel):
     worker: str
     """The name of the worker that wrote the message. No other worker is sent the state."""
     fields: str = ""
-    """Further fields of the message, as a JSON object with the provider's keys; "": none."""
+    """Further fields of the message, as a JSON object with the provider's keys, or ""."""
 
 
 class Message(FrozenModel):

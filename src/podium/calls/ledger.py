@@ -110,7 +110,7 @@ class Ledger:
         Returns None if it is reserved, or else why the budget or a spend limit refuses, in one sentence.
 
         Args:
-            final: whether a spend limit records that it refused; False: a smaller reservation is tried next.
+            final: whether a spend limit records that it refused. Pass False if a smaller reservation is tried next.
         """
         clock = asyncio.get_running_loop().time
         while True:
@@ -195,7 +195,7 @@ class Ledger:
         """Release the reservation and count what the call really took.
 
         Args:
-            usd: whether its dollars are charged; False: the worker that was called has charged them.
+            usd: whether its dollars are charged. Pass False if the worker that was called has charged them.
         """
         totals = self._totals
         totals.in_flight -= 1

@@ -47,7 +47,7 @@ class SlidingWindow:
         return self._total
 
     def wait(self, amount: float, now: float) -> float:
-        """Seconds until `amount` fits if nothing else is admitted meanwhile; 0: it fits now."""
+        """Seconds until `amount` fits if nothing else is admitted meanwhile. 0 if it fits now."""
         room = self._limit - self.total(now)
         if amount <= room or not self._entries:
             return 0.0

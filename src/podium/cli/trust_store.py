@@ -43,7 +43,7 @@ class Trusted:
     """The day, as 2026-11-27 (UTC)."""
 
     def changes(self, files: FoundFiles) -> tuple[str, ...]:
-        """What is not as it was trusted, as "team.toml has changed"; empty: all is."""
+        """What is not as it was trusted, as "team.toml has changed". Empty if all is."""
         now, then = files.digests, self.digests
         return (
             *(f"{_short(name)} has changed" for name in now if name in then and now[name] != then[name]),

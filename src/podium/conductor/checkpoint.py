@@ -72,7 +72,7 @@ class TrainingScope(Settings):
 
 
 class PlanLimits(Settings):
-    """How a policy's plans were sampled in training, and their limits. Every application samples in the same way."""
+    """How plans are sampled, and their limits. A trained policy samples in every application as it did in training."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of a completion. None takes the default of the engine that runs the policy."""

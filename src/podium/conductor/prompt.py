@@ -75,7 +75,7 @@ class PromptSettings(Settings):
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
     guide: str = ""
-    """What guides the policy's writing, by name (`podium.conductor.guide`); empty: it is not guided."""
+    """What guides the policy's writing, by name (`podium.conductor.guide`). If empty, it is not guided."""
     tools: bool | None = None
     """Whether the full style names the tools that the caller brought, and the full and the short one models that are
     not in memory. Default: only for a model that conducts untrained, since no trained policy has read of them."""

@@ -113,7 +113,7 @@ class Comparison(JsonFile):
     rows: tuple[ComparisonRow, ...]
     """The Conductor first, where there is one."""
     tasks: str = ""
-    """Task set and split of the questions, such as mine/validation; empty: not known."""
+    """Task set and split of the questions, such as mine/validation. Empty if not known."""
     max_steps: int | None = None
     """The most steps of a plan by a planner that chooses their number. None if it is not known."""
     rounds: int | None = None

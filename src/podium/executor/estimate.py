@@ -79,7 +79,7 @@ class StepEstimate:
     position: int
     worker: str
     answers: int
-    """Past answers that it is based on; 0: the length of the response is assumed."""
+    """Past answers that it is based on. With 0, the length of the response is assumed."""
     low: StepForecast
     likely: StepForecast
     high: StepForecast

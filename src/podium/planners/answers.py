@@ -50,11 +50,12 @@ class MeasuredAnswer:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers of W workers to Q questions. Each worker gives R answers, as many as a committee may want of it."""
+    """The answers of W workers to Q questions, R of each. With them a planner learns who is right on which questions:
+    `score_QW[3, 1]` is the mean score of worker 1 on question 3."""
 
     workers: tuple[str, ...]
     answer_QWR: Ints
-    """Equal answers to a question have equal numbers; -1: the response has no answer."""
+    """Equal answers to a question have equal numbers. A response without an answer has -1."""
     alone_QWR: Floats
     """Score of each response."""
     voted_QWR: Floats
@@ -68,7 +69,7 @@ class Answers:
     texts: tuple[str, ...]
     """The questions' texts."""
     own_samples: tuple[int, ...] = ()
-    """Number of samples of each worker; empty: all have `samples`."""
+    """Number of samples of each worker. If empty, all have `samples`."""
     own_samples_QW: Ints | None = None
     """Number of samples of each worker for each question. Without it, all have `samples`."""
     early_stop: bool = False

@@ -49,7 +49,7 @@ def _no_examples(workers: Sequence[str]) -> Iterable[str]:
 
 @dataclass(frozen=True, slots=True)
 class BaselineSpec:
-    """A planner that users name as NAME or NAME:ARGUMENT."""
+    """A planner that users name as NAME or NAME:ARGUMENT, such as `BaselineSpec("single:WORKER", open_single)`."""
 
     syntax: str
     """How users write it, such as "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""

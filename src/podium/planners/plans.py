@@ -27,7 +27,7 @@ def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:
     """A step in which the pool's voting tool votes on all earlier answers, also on the answer of the round before.
 
     Args:
-        weights: of the votes, in the order of the answers; empty: all weights are equal.
+        weights: of the votes, in the order of the answers. If empty, all are equal.
 
     Raises:
         ConfigError: the pool has no such tool.

@@ -65,7 +65,7 @@ class Committee:
 
     workers: tuple[str, ...]
     weights: tuple[float, ...] = ()
-    """The weight of each vote, from 0 to 1000; empty: all weights are equal."""
+    """The weight of each vote, from 0 to 1000. If empty, all weights are equal."""
 
     def __post_init__(self) -> None:
         if not self.workers:

@@ -32,7 +32,7 @@ class FencedBlock(NamedTuple):
     """One fenced block of a text."""
 
     language: str
-    """The first word behind the opening fence, in small letters; empty: none."""
+    """The first word behind the opening fence, in small letters, or ""."""
     content: str
     """The lines between the fences, without the indentation of the opening one."""
 

@@ -134,7 +134,7 @@ class Recording:
     def conditioned_responses(
         self, text: str, worker: str, seen: ShownContext
     ) -> tuple[RecordedResponse, ...]:
-        """All samples in order that a worker gave to the question of this wording when it saw this; empty: none."""
+        """All samples in order that a worker gave to the question of this wording when it saw this."""
         return self._of(text).get((worker, seen.key), ())
 
     def all_responses(self, text: str) -> Iterator[RecordedResponse]:

@@ -24,7 +24,7 @@ _MOST_ROWS = 5
 
 
 class PlanStructure(FrozenModel):
-    """A plan without its subtasks; empty: it cannot be read, or accepts the answer that there is."""
+    """A plan without its subtasks. Empty if it cannot be read, or accepts the answer that there is."""
 
     workers: tuple[str, ...] = ()
     """The name of the worker of each step."""

@@ -21,7 +21,7 @@ more than 0."""
 
 
 class RewardSettings(Settings):
-    """Weights of the penalties for what a rollout spent; 0: no penalty.
+    """Weights of the penalties for what a rollout spent. 0 sets no penalty.
 
     Choose weights with which the penalties of ordinary plans stay far below `PENALTY_CAP`: above it, spending more
     costs nothing.

@@ -221,7 +221,7 @@ class QuestionLog(EventLog):
         self.wake()
 
     def place_after(self, after: str | None) -> tuple[int, int]:
-        """An index in the log (-1: before the first), and the bytes of a text there that the reader has."""
+        """An index in the log, or -1 before the first, and the bytes of a text there that the reader has."""
         if after == ENDED:
             return len(self._log), 0
         number, dot, read = (after or "").partition(".")

@@ -53,7 +53,7 @@ class CachedConversations:
 
     Args:
         pool: only its workers with a price of cached input are believed to have a prompt cache.
-        seconds: how long a provider keeps what it cached; 0: nothing is remembered.
+        seconds: how long a provider keeps what it cached. With 0, nothing is remembered.
         most: turns that are remembered; of more, the oldest are forgotten.
         clock: seconds that only grow.
     """

@@ -41,7 +41,7 @@ class TaskFile(Settings):
     """The content of a task file."""
 
     name: str = ""
-    """Name in reports; empty: the name of the task file."""
+    """Name in reports. Default: the name of the task file."""
     part: tuple[AnyTaskSet, ...] = Field(min_length=1)
 
     @model_validator(mode="after")

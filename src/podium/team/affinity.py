@@ -80,7 +80,7 @@ class StickyWorkerPlanner(PlannerWrapper):
 def switching_loss_usd(
     kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
 ) -> float:
-    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain; 0: the move is fine.
+    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain. 0 if the move is fine.
 
     Args:
         tokens: the input tokens of the next turn.

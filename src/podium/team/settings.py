@@ -153,7 +153,7 @@ class EvalTable(Settings):
     questions: int = Field(default=400, ge=1)
     """How many questions to compare on."""
     tuning: int | None = Field(default=None, ge=0)
-    """How many questions planners make their choices on; 0: none."""
+    """How many questions planners make their choices on."""
     repeats: int = Field(default=1, ge=1)
     """Answers to each question."""
     concurrency: int = Field(default=16, ge=1)

@@ -30,7 +30,7 @@ class Plan:
     """Plans before this one that are not run: no plans, or such as call a worker that is left for a while. The decision
     of each is an error that says why."""
     seconds: float = 0.0
-    """How long writing it took; 0: the runner measures it."""
+    """How long writing it took. With 0, the runner measures it."""
     edited: bool = False
     """Whether a user changed the decision afterwards, so that `text` has another one."""
     reason: str | None = None

@@ -82,7 +82,8 @@ class TrainingSize:
     """Whether the start computes log-probabilities too, for the KL divergence."""
     vllm: bool = False
     vllm_share: float = 0.0
-    """The share of each training GPU's memory that a colocated vLLM takes; 0: a server of its own, or none."""
+    """The share of each training GPU's memory that a colocated vLLM takes. 0 if vLLM has a server of its own, or is not
+    used."""
     vllm_sleeps: bool = False
     """Whether vLLM gives its memory back for the update."""
 

@@ -21,7 +21,7 @@ class Progress:
     Args:
         say: prints one line; called from a thread too.
         noun: what is counted, as in "examples".
-        total: how many there are, over all starts of the run; 0: not known yet.
+        total: how many there are, over all starts of the run. 0 if not known yet.
     """
 
     def __init__(

@@ -112,7 +112,8 @@ class GRPOSettings(Settings):
     save_every: int = Field(default=20, ge=1)
     """Iterations from checkpoint to checkpoint; a resumed run repeats fewer than that."""
     eval_every: int = Field(default=0, ge=0)
-    """Iterations between evaluations of the policy on validation questions, greedily; 0: none, since they are paid."""
+    """Iterations between evaluations of the policy on validation questions, greedily. With 0 there are none, since they
+    are paid."""
     eval_questions: int = Field(default=100, ge=1)
     """Questions of an evaluation."""
 

@@ -65,7 +65,7 @@ class ReplayWorker:
 
     @property
     def samples(self) -> int:
-        """The highest number of responses to one bare question; 0: it has only conditioned responses."""
+        """The highest number of responses to one bare question. 0 if it has only conditioned responses."""
         return self.recording.samples(self._worker)
 
     def responses(self, question: str) -> tuple[RecordedResponse, ...]:

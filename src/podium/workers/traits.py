@@ -21,8 +21,8 @@ _SOMETHING = "Answer: something"
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """The traits that a worker declares in its attribute `traits`, and a kind of workers in its spec's. Workers
-    that declare none have the defaults."""
+    """What sort of worker it is. A worker declares it in its attribute `traits`, a kind of workers in its spec, and who
+    declares nothing has the defaults. An endpoint is `Traits(role="model", takes_extra=True)`."""
 
     role: Literal["model", "tool", "program"] = "program"
     """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.

@@ -99,7 +99,7 @@ def render(
     """The plan as JSON in one of the two forms. `parse` reads every workflow that passes `check` back unchanged.
 
     Args:
-        names: of the workers, for a structured plan that names them; empty: it has their numbers.
+        names: of the workers, for a structured plan that names them. If empty, it has their numbers.
         thought: of a structured plan.
     """
     if form == "structured":

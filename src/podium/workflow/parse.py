@@ -51,7 +51,7 @@ def parse(
         text: the whole completion, with the three lists or the structured plan anywhere in it. Of several, the one
             that ends last counts.
         workers: number of workers in the pool; they are numbered from 0.
-        names: of the workers in their order, for structured plans; empty: these can only have numbers.
+        names: of the workers in their order, for structured plans. If empty, these can only have numbers.
         form: which form was asked for. It decides what an error says, and not what is read.
         max_steps: most steps.
         later_round: whether a previous answer exists. Three empty lists, or `"accept": true`, then accept it, and

@@ -30,7 +30,7 @@ class Port:
         protocol: Callable[[], asyncio.BaseProtocol],
         encryption: ssl.SSLContext | None = None,
     ) -> None:
-        """Bind the port; 0: a free one.
+        """Bind the port. 0 takes a free one.
 
         Raises:
             OSError: another process has it.

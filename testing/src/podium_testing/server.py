@@ -70,7 +70,7 @@ class FaultServer(AbstractAsyncContextManager["FaultServer", None]):
             minute: how many seconds such a minute has.
             seed: seeds the draws of rules with a share.
             tls: whether to serve https, with a new self-signed certificate; needs the openssl program.
-            port: the port; 0: a free one.
+            port: the port. 0 takes a free one.
         """
         self._provider = FakeProvider(
             answer,

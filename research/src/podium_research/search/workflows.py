@@ -59,7 +59,7 @@ class TriedWorkflow(FrozenModel):
     """One entry of the archive, or a proposal that could not be tried."""
 
     proposal: int
-    """Its number, from 1 on; 0: the archive begins with it."""
+    """Its number, from 1 on. 0 if the archive begins with it."""
     tried: ConstantPlan | None
     """The workflow. Is None if the model wrote no new one in three tries."""
 

@@ -70,9 +70,9 @@ class MATH(HubSet):
     licence: ClassVar[str] = "MIT"
     set: Literal["math"] = "math"
     subjects: tuple[Subject, ...] = ()
-    """The subjects that are used; empty: all."""
+    """The subjects that are used. If empty, all are."""
     levels: tuple[Literal[1, 2, 3, 4, 5], ...] = ()
-    """The levels that are used, 5 the hardest; empty: all, and the few problems without a level."""
+    """The levels that are used, 5 the hardest. If empty, all are, also the few problems without a level."""
 
     @property
     def files(self) -> Mapping[str, tuple[str, ...]]:

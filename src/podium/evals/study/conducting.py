@@ -90,7 +90,7 @@ def with_conductor(team: TeamSettings) -> TeamSettings:
 
 
 def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
-    """Why no worker of the pool can plan for this study, in a sentence; empty: one can."""
+    """Why no worker of the pool can plan for this study, in a sentence. Empty if one can."""
     models = [worker for worker in pool if not is_tool(worker)]
     if all(isinstance(worker, ReplayWorker) for worker in models):
         return (
@@ -121,7 +121,7 @@ class ConductorStudy:
         """Run the pool's Conductor twice, without and with ratings, and then a trained one.
 
         Args:
-            count: how many questions the pool's Conductor gets; 0: it is not run.
+            count: how many questions the pool's Conductor gets. With 0 it is not run.
             checkpoint: the trained Conductor, which gets all questions, or None if there is none.
 
         Raises:

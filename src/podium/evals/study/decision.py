@@ -67,8 +67,8 @@ class StudyRow(FrozenModel):
     one question."""
     verdict: Verdict
     more_questions: int = 0
-    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen; 0: no
-    number is known that would."""
+    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen. 0
+    if no such number is known."""
     saves: bool = False
     """Whether it is cheaper than the best single worker, and if it is a team, than every other that is not worse."""
     note: str = ""
@@ -243,7 +243,7 @@ def _costs_less(method: MethodResult, other: MethodResult) -> bool:
 def _more_questions(
     interval: Interval, critical: float, margin: float, questions: int, *, cheap: bool
 ) -> int:
-    """How many more questions would settle an open case; 0: no number would.
+    """How many more questions would settle an open case. 0 if no number would.
 
     An expensive method that gains half the margin or more has to be shown better than the reference, any other one to
     gain less than the margin. A cheap method that loses at most half the margin has to be shown to lose less than the

@@ -47,13 +47,13 @@ class StudyCost:
     likely_usd: float
     high_usd: float
     conductor_questions: int
-    """Questions that each Conductor gets; 0: it is left out."""
+    """Questions that each Conductor gets. With 0 it is left out."""
     conductors: int
     """How many Conductors are measured by really running them."""
     conductor_usd: float
     """Dollars of all Conductors together."""
     conductor_reason: str
-    """Why Conductors are left out; empty: they are not."""
+    """Why Conductors are left out. Empty if they are not."""
     seconds: float | None
     """How long it takes. None if some worker does not say how long its calls take."""
     paid: bool
@@ -87,7 +87,7 @@ def forecast_cost(
     Args:
         samples: answers of each worker to each question; with one, a fifth of the questions is repeated.
         conductors: how many Conductors would be run.
-        no_conductor: why none can be run; empty: they can.
+        no_conductor: why none can be run. Empty if they can.
         pays_for_plans: whether the model that conducts costs money.
     """
     shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]

@@ -219,7 +219,7 @@ class StudyRun:
         return Price() if worker is None else worker.profile.price
 
     def _no_conductor(self) -> str:
-        """Why no Conductor is measured; empty: one is."""
+        """Why no Conductor is measured. Empty if one is."""
         if self.questions.judged_by == "agreement" and self.settings.judge is None:
             return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
         return why_no_conductor(self.team, self.pool)

@@ -84,7 +84,7 @@ def default_suite(
 
 
 def _training(team: TeamSettings, *, recorded: bool) -> int:
-    """How many training questions planners make their choices on; 0: none."""
+    """How many training questions planners make their choices on."""
     table = team.eval
     assert table.tasks is not None
     there = TRAINING in splits_of(table.tasks)

@@ -147,7 +147,7 @@ class SuiteRow(FrozenModel):
 
     @property
     def rules_out(self) -> str:
-        """What explains the planner's accuracy if this control is as accurate; empty: it is no control."""
+        """What explains the planner's accuracy if this control is as accurate. Empty if it is no control."""
         return "" if self.control is None else PLAN_CONTROLS[self.control].rules_out
 
     @property
@@ -256,7 +256,8 @@ class SuiteJob(FrozenModel):
     keys: dict[str, str]
     """Name of a control -> key of its file of answers; the planner's own first, with an empty name."""
     training: dict[str, str] = Field(default_factory=dict)
-    """Name of a worker -> key of its answers to training questions; empty: no planner learns on this table."""
+    """Maps a worker's name to the key of its answers to training questions. Empty if no planner learns on this
+    table."""
 
     @property
     def worker(self) -> str | None:

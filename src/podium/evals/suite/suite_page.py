@@ -186,7 +186,7 @@ def _prices(comparison: Comparison) -> SafeHtml:
 
 
 def _room_for_a_team(comparison: Comparison) -> str:
-    """What the best worker and the oracle say of a team; empty: there are not two workers."""
+    """What the best worker and the oracle say of a team. Empty if there are not two workers."""
     oracle = next((row for row in comparison.rows if row.kind == "oracle" and row.label == ORACLE), None)
     if oracle is None:
         return ""

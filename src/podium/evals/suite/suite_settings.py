@@ -88,7 +88,7 @@ class PlannerEntry(PlannerSettings):
     """The workers of this row and its controls, if they are others than its table's. The questions are the same,
     so the row is compared with the others."""
     tasks: tuple[str, ...] = ()
-    """The task sets, by name, on which it is evaluated; empty: all."""
+    """The task sets, by name, on which it is evaluated. If empty, on all."""
     seeds: int | None = Field(default=None, ge=1)
     """It is evaluated with so many of the suite's first seeds; by default, with all. For a row that no training made,
     where each seed has the same questions."""
@@ -170,7 +170,7 @@ class TasksEntry(Settings):
     split: str | None = None
     questions: int | None = Field(default=None, ge=1)
     pools: tuple[str, ...] = ()
-    """The pools, by name, with which this set is used; empty: all."""
+    """The pools, by name, with which this set is used. If empty, with all."""
     seed: int | None = None
     """Draws the questions, the same for each seed of the suite. Without it, each seed draws its own."""
 

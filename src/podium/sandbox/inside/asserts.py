@@ -42,7 +42,7 @@ def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = 
     """Run tests against proxies of the functions `names`, and send the verdict: whether they passed, and why not.
 
     Args:
-        methods: the tests of the class `TestCases` that have to run and pass; empty: the tests are statements.
+        methods: the tests of the class `TestCases` that have to run and pass. Empty if the tests are statements.
     """
     module: dict[str, Any] = {"__name__": "tests", **{name: _proxy(name) for name in names}}
     try:

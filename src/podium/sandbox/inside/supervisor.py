@@ -131,7 +131,7 @@ def main() -> None:
     """Carry out orders from standard input until it is closed.
 
     Arguments of the command: the number of processes outside that count against the limit of processes; the id of the
-    user that programs run as (empty: the user of this process); the folders of installed packages.
+    user that programs run as, or "" for the user of this process; the folders of installed packages.
     """
     others, user, *packages = sys.argv[1:]
     sys.path += packages

@@ -196,7 +196,7 @@ class RunFiles:
         return _json(_bytes(self.path / _COMPARISON))
 
     def compared_at(self) -> int:
-        """When the comparison was last written, in nanoseconds; 0: never."""
+        """When the comparison was last written, in nanoseconds. 0 if never."""
         try:
             return (self.path / _COMPARISON).stat().st_mtime_ns
         except OSError:

@@ -50,7 +50,7 @@ class Json(GraderSettings):
 
     kind: Literal["json"] = "json"
     json_schema: dict[str, Any] = Field(default_factory=dict)
-    """The JSON Schema (draft 2020-12) that the value must fit; empty: none."""
+    """The JSON Schema (draft 2020-12) that the value must fit. If empty, any value fits."""
     extra_keys: bool = False
     """Whether objects may have keys that the gold answer lacks."""
     absolute: float = Field(default=1e-9, ge=0)

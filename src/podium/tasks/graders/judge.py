@@ -60,7 +60,7 @@ class Judge(GraderSettings):
     rubric: str = Field(default=RUBRIC, min_length=1)
     """What makes a response right, in words."""
     question: str = ""
-    """The question that the response answers; empty: the worker does not see it."""
+    """The question that the response answers. If empty, the worker sees none."""
     answer: AnswerPlace = "whole"
     """Where the answer stands in the response."""
     tie: float = Field(default=0.0, ge=0, le=1)

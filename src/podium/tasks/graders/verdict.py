@@ -57,7 +57,7 @@ class JudgedResponse:
     question: str = ""
     """The question; empty where the judge does not see it."""
     reference: str = ""
-    """A right answer; empty: none is known."""
+    """A right answer. Empty if none is known."""
     rubric: str = RUBRIC
     """What makes the response right, in words."""
 

@@ -74,7 +74,7 @@ class TaskSetSpec(Settings):
     """Base of all task sets: the settings of one, as a TOML table gives them."""
 
     source: ClassVar[str] = ""
-    """Where its rows are from, for people; empty: the settings say it."""
+    """Where its rows are from, for people. Empty if the settings say it."""
     licence: ClassVar[str] = ""
     set: str
     """The name of the set in task files and on command lines."""

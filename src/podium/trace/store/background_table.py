@@ -37,7 +37,7 @@ class BackgroundRow:
     trace: Trace
     """The trace that the response gets if its server ends."""
     begun: bool
-    """Whether it is being answered; False: it waits for its turn."""
+    """Whether it is being answered. If not, it waits for its turn."""
 
 
 class BackgroundTable:

@@ -165,7 +165,7 @@ class AdaptedRequest:
         """Keys that are not in it, since the endpoint does not take them."""
 
     def change(self, error: ProviderError) -> bool:
-        """Change the body after this error; False: nothing can be changed that might help."""
+        """Change the body after this error. Returns False if no change might help."""
         if error.status in _OTHER_REASONS or self._changes == _MAX_CHANGES:
             return False
         further = self.known.after(error, self.body, self._messages)

@@ -67,7 +67,7 @@ def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
 
 
 def insert(db: sqlite3.Connection, worker: str, key: bytes, reply: bytes, usd: float) -> bool:
-    """Store `reply`; False: another process has stored one meanwhile, which stays."""
+    """Store `reply`. Returns False if another process has stored one meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
     row = (key, worker, now, usd, reply)
     done = db.execute(
