@@ -73,11 +73,6 @@ def test_no_store_keeps_nothing(ask):
     assert not Path("kept").exists()
 
 
-def test_a_question_may_come_from_standard_input(ask):
-    trace = Trace.model_validate_json(ask("-", "--json", stdin="  What is 2 + 3?\nThink.\n").out)
-    assert trace.question.text == "What is 2 + 3?\nThink."
-
-
 def test_a_question_may_begin_with_a_minus(ask):
     assert Trace.model_validate_json(ask("-5 + 3 = ?", "--json").out).question.text == "-5 + 3 = ?"
 

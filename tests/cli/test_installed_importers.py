@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.errors import ConfigError, UsageError
 from podium.recordings import Recording
-from podium.recordings.importers import find_importer
 
 PACKAGE = """
 from podium.recordings import RecordedQuestion, RecordedResponse
@@ -43,17 +41,3 @@ def test_an_installed_importer_is_used_by_its_name(podium, tmp_path: Path) -> No
     out = tmp_path / "r.parquet"
     assert podium("replay", "import", "lines", str(source), str(out)).status == 0
     assert Recording.open(out).workers == ("ada", "bob")
-
-
-@pytest.mark.usefixtures("installed")
-def test_an_unknown_importer_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(UsageError, match=r"no importer named 'line'; did you mean 'lines'\?"):
-        find_importer("line")
-    with pytest.raises(UsageError, match=r"no importer named 'trace'; did you mean 'traces'\?"):
-        find_importer("trace", ("table", "traces"))
-
-
-@pytest.mark.usefixtures("installed")
-def test_an_importer_that_cannot_be_loaded_is_named() -> None:
-    with pytest.raises(ConfigError, match=r"lined:nothing, which cannot be loaded"):
-        find_importer("broken")

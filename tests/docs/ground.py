@@ -201,12 +201,12 @@ def _run_file(ground: Ground) -> None:
 
 
 def _table(ground: Ground) -> None:
-    rows = "".join(f"What is {n} + {n}?,{2 * n}\n" for n in range(40))
+    rows = "".join(f"What is {n} + {n}?,{2 * n}\n" for n in range(24))
     ground.write("mine.csv", f"question,answer\n{rows}")
 
 
 def _questions_only(ground: Ground) -> None:
-    rows = "".join(f"What is {n} + {n}?\n" for n in range(40))
+    rows = "".join(f"What is {n} + {n}?\n" for n in range(24))
     ground.write("questions-only.csv", f"question\n{rows}")
 
 

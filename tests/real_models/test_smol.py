@@ -66,7 +66,7 @@ async def test_the_second_step_reads_what_the_first_answered(pool) -> None:
     plan = (
         'model_id = [0, 1]\nsubtasks = ["Name one animal.", "Repeat that animal."]\naccess_list = [[], [0]]'
     )
-    async with Team.open(pool(), planner="single:writer") as team:
+    async with Team.open(pool(most=16), planner="single:writer") as team:
         trace = await team.run(plan, "Which animal is the largest?", seed="0")
     first, second = trace.spans
     assert (first.worker, second.worker) == ("writer", "checker")

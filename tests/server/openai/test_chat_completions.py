@@ -242,7 +242,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"model": "podium/constant:/etc/passwd"}, 404, "model"),
     *(
         ({"model": f"podium/self-consistency:ada:{samples}"}, 404, "model")
-        for samples in ("33", "1000000000", "000000001300", "-1", "x", "")
+        for samples in ("33", "000000001300", "-1", "x")
     ),
     ({"model": "podium/single:ada", "podium": {"deny": ["ada"]}}, 400, "model"),
     ({"model": "podium/self-consistency:ada:3", "podium": {"deny": ["ada"]}}, 400, "model"),
@@ -252,7 +252,6 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"messages": [{"role": "system", "content": "x"}]}, 400, "messages"),
     ({"messages": [{"role": "user", "content": "  "}]}, 400, "messages.0.content"),
     ({"messages": [{"role": "user", "content": 5}]}, 400, "messages.0.content"),
-    ({"messages": [{"role": "user"}]}, 400, "messages.0.content"),
     ({"messages": [{"role": "wizard", "content": "x"}]}, 400, "messages.0"),
     ({"messages": [*ASKED, {"role": "assistant", "content": "It is"}]}, 400, "messages.1"),
     ({"messages": [*ASKED, {"role": "tool", "content": "x", "tool_call_id": "c"}]}, 400, "messages.1.tool_call_id"),
@@ -260,7 +259,6 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"messages": [parts(image("file:///etc"))]}, 400, "messages.0.content.0.image_url.url"),
     ({"messages": [parts({"type": "text", "text": "x"}, image("https://e.org/a.png"))]}, 400, "messages"),
     ({"tools": [{"type": "function", "function": {"name": "f"}}]}, 400, "tools"),
-    ({"functions": [{"name": "f"}]}, 400, "functions"),
     ({"logprobs": True}, 400, "logprobs"),
     ({"audio": {"voice": "x"}}, 400, "audio"),
     ({"n": 9}, 400, "n"),
@@ -268,14 +266,12 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"temperature": 3}, 400, "temperature"),
     ({"max_tokens": 0}, 400, "max_tokens"),
     ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop"),
-    ({"stop": ""}, 400, "stop"),
     ({"metadata": {"a": 1}}, 400, "metadata.a"),
     ({"stream": "yes"}, 400, "stream"),
     ({"colour": "red"}, 400, "colour"),
     ({"podium": {"budgt": {}}}, 400, "podium.budgt"),
     ({"podium": {"budget": {"usd": -1}}}, 400, "podium.budget.usd"),
     ({"podium": {"max_rounds": 99}}, 400, "podium.max_rounds"),
-    ({"podium": {"max_steps": 99}}, 400, "podium.max_steps"),
     ({"podium": {"allow": ["nobody"]}}, 400, "podium.allow"),
     ({"podium": {"deny": ["nobody"]}}, 400, "podium.deny"),
     ({"podium": {"allow": []}}, 400, "podium.allow"),

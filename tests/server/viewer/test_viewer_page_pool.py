@@ -88,7 +88,3 @@ def test_words_can_be_read_in_both_themes(plain_url, opened) -> None:
     assert page.evaluate(contrast) >= 4.5
     page.emulate_media(color_scheme="dark")
     assert page.evaluate(contrast) >= 4.5
-
-
-def test_an_unknown_address_shows_a_message(plain_url, opened) -> None:
-    opened.go(plain_url, "nowhere", "text=There is no such page.")
