@@ -19,8 +19,8 @@ from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.register import Register, StoredKey
 from podium.workers.spend_limit import NANO_PER_USD
 
-LIMIT_USD, MOST_USD, PAID_USD = 1.0, 0.01, 0.004
-CALLER = Caller(name="web", id="web", allowance=KeyAllowance.read("1"))
+LIMIT_USD, MOST_USD, PAID_USD = 5.0, 0.01, 0.004
+CALLER = Caller(name="web", id="web", allowance=KeyAllowance.read("5"))
 SPENDER = """
 import asyncio, os, random, sys
 from pathlib import Path
@@ -37,17 +37,17 @@ kind, place, bill = sys.argv[1:]
 async def spend(limit, billed):
     hold = Reservation(1, 1, 0.01)
     while await (ledger := Ledger(Budget(), spend_limits=[limit])).reserve(hold) is None:
-        await asyncio.sleep(random.random() / 200)
+        await asyncio.sleep(random.random() / 50)
         os.write(billed, b"x")  # From here on the provider bills the call.
-        await asyncio.sleep(random.random() / 200)
+        await asyncio.sleep(random.random() / 50)
         ledger.settle(hold, Spent(cost_usd=0.004))
 
 async def main():
     if kind == "file":
-        limit, register = SharedSpendLimit(Path(place), "run", 1.0), None
+        limit, register = SharedSpendLimit(Path(place), "run", 5.0), None
     else:
         register = Register(Path(place))
-        limit = KeyBudget(register, Caller(name="web", id="web", allowance=KeyAllowance.read("1")), "")
+        limit = KeyBudget(register, Caller(name="web", id="web", allowance=KeyAllowance.read("5")), "")
     billed = os.open(bill, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     async with asyncio.TaskGroup() as group:
         for _ in range(8):
