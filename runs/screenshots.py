@@ -170,19 +170,31 @@ def fetch(url: str, body: dict[str, Any]) -> Any:
         return json.load(answer)
 
 
+def is_right(task: Task, trace: Trace) -> bool:
+    """Whether the task's gold answer judges the trace's answer right."""
+    return asyncio.run(task.grade(trace.answer or "")).score == 1
+
+
+def longest_right(url: str, tasks: Sequence[Task]) -> tuple[str, str]:
+    """The longest question that the Conductor answers right, and the id of its trace."""
+    for task in sorted(tasks, key=lambda task: len(task.question.text), reverse=True):
+        trace_id = ask(url, task.question.text, "conductor")
+        with urllib.request.urlopen(f"{url}/api/traces/{trace_id}") as answer:
+            trace = Trace.model_validate_json(answer.read())
+        if is_right(task, trace):
+            return task.question.text, trace_id
+    raise SystemExit("The Conductor answered no question right.")
+
+
 def date_back_and_judge(path: Path, asked: dict[str, Task]) -> None:
     """Spread the questions over the last days, and judge two of three answers."""
     now = datetime.now(UTC)
-
-    def judged(task: Task, answer: str) -> Outcome:
-        grade = asyncio.run(task.grade(answer))
-        return Outcome(right=grade.score == 1, at=now.isoformat())
 
     with TraceStore(path) as store:
         traces = []
         for number, (id_, task) in enumerate(asked.items()):
             trace, back = store.get(id_), timedelta(days=(number * DAYS // len(asked)))
-            outcome = judged(task, trace.answer or "") if number % 3 else None
+            outcome = Outcome(right=is_right(task, trace), at=now.isoformat()) if number % 3 else None
             changes = {"started_at": (now - back).isoformat(), "outcome": outcome}
             traces.append(trace.model_copy(update=changes))
         store.add_all(traces)
@@ -259,7 +271,6 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parser.parse_args(arguments)
     pool = open_pool(TEAM)
     tasks = list(open_tasks(TASKS, "test", size=QUESTIONS, pool=pool))
-    longest = max((task.question.text for task in tasks), key=len)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         store, runs = folder / "traces.sqlite", run_folder(chosen.runs, folder)
@@ -268,8 +279,9 @@ def main(arguments: Sequence[str]) -> None:
                 ask(url, task.question.text, PLANNERS[number % len(PLANNERS)]): task
                 for number, task in enumerate(tasks)
             }
+            longest, plan = longest_right(url, tasks)
             made = {
-                "plan": ask(url, longest, "conductor"),
+                "plan": plan,
                 "first": tasks[0].question.text,
                 "one": ask(url, longest, "conductor", 2),
                 "other": ask(url, longest, ALONE),
