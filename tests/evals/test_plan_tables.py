@@ -14,7 +14,8 @@ def test_a_collapsed_policy_is_named_beside_the_one_before_training() -> None:
         {
             "ours": graded("made", right, plans=dict.fromkeys(right, (0,))),
             "ours: untrained": graded("made", right, plans=several),
-        }
+        },
+        start_of={"ours": "ours: untrained"},
     )
     assert section.count("<tr") == 3
     assert "ours: Plans have one step, where those of the start had 2.0." in section
@@ -27,7 +28,9 @@ def test_a_collapsed_policy_is_named_beside_a_model_without_training() -> None:
     several = {task: (n % 3, (n + 1) % 3) for n, task in enumerate(asked)}
     schema = graded("made", right, plans=several)
     ours = graded("made", right, plans=dict.fromkeys(asked, (0,)))
-    section = collapse_section({"ours": ours, "model under a schema": schema}, ["model under a schema"])
+    section = collapse_section(
+        {"ours": ours, "model under a schema": schema}, untrained=["model under a schema"]
+    )
     assert "ours: Plans have one step, where those of model under a schema had 2.0." in section
     assert "model under a schema: " not in section
 

@@ -98,15 +98,22 @@ def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     )
 
 
-def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collection[str] = ()) -> SafeHtml:
-    """The same figures of each planner whose plans a model writes, with warnings of collapse. A planner is compared
-    with itself before training, if there is a row "LABEL: untrained", and with models that were not trained.
+def collapse_section(
+    evaluations: Mapping[str, Evaluation],
+    *,
+    start_of: Mapping[str, str] | None = None,
+    untrained: Collection[str] = (),
+) -> SafeHtml:
+    """The same figures of each planner whose plans a model writes, with warnings of collapse. A trained planner is
+    compared with itself before training, and with models that were not trained.
 
     Args:
+        start_of: maps the label of a trained planner to the label of its row before training.
         untrained: the labels of models that conduct and were not trained for it.
     """
     if not evaluations:
         return SafeHtml("")
+    start_of = start_of or {}
     figures = {label: collapse_figures(list(_plans(evaluation))) for label, evaluation in evaluations.items()}
     lines = (
         table_row(label, *(show(own[key]) for key, _, show in COLLAPSE), data_row=label)
@@ -115,12 +122,12 @@ def collapse_section(evaluations: Mapping[str, Evaluation], untrained: Collectio
     signs = (
         f"{label}: {sign}"
         for label, own in figures.items()
-        if label not in untrained and not label.endswith(": untrained")
+        if label not in untrained and label not in start_of.values()
         for other, before in (
-            (f"{label}: untrained", "the start"),
+            (start_of.get(label), "the start"),
             *((earlier, earlier) for earlier in untrained),
         )
-        if other in figures
+        if other is not None and other in figures
         for sign in collapse_warnings(own, figures[other], before=before)
     )
     return fragment(

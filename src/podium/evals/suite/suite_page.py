@@ -84,7 +84,9 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
         for label, evaluation in evaluations.items()
         if kinds[label] == "single"
     }
-    first, before = next(iter(evaluations)), f"{next(iter(evaluations))}: untrained"
+    first = next(iter(evaluations))
+    start_of = {row.entry.row: row.label for row in table.rows if row.control == "untrained"}
+    before = start_of.get(first)
     best = max(singles.values(), key=lambda label: evaluations[label].accuracy.mean, default=None)
     written = [
         row.label for row in table.rows if row.entry.uses_conductor and row.control in (None, "untrained")
@@ -103,11 +105,12 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
         tag("p", line, class_="note"),
         _prices(comparison),
         _controls(table, comparison),
-        examples(first, before, evaluations) if before in evaluations else "",
+        examples(first, before, evaluations) if before is not None and before in evaluations else "",
         wins_and_losses(first, best, evaluations) if best not in {None, first} else "",
         collapse_section(
             {label: evaluations[label] for label in written if label in evaluations},
-            [row.label for row in table.rows if row.entry.conducts_untrained],
+            start_of=start_of,
+            untrained=[row.label for row in table.rows if row.entry.conducts_untrained],
         ),
         topologies(first, evaluations[first]),
         failures(evaluations),
