@@ -35,10 +35,10 @@ def profiles() -> list[Profile]:
 
 def test_a_vote_compares_its_voters_as_measured_or_all_as_listed() -> None:
     prices = VoterPrices.from_profiles([profiles()])
-    measured, listed = prices.among((0, 2))[0], prices.among((0, 3))[0]
+    measured, listed = prices.vote_prices((0, 2))[0], prices.vote_prices((0, 3))[0]
     assert measured[[0, 1, 2]].tolist() == [3.0, 2.0, 1.0]
     assert listed.tolist() == sorted(listed)
-    assert (prices.among((3,)) == prices.among((0, 1, 2, 3))).all()
+    assert (prices.vote_prices((3,)) == prices.vote_prices((0, 1, 2, 3))).all()
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2), (2, 0, 1), (0, 1, 3), (0, 3, 2), (0, 0, 2), (0, 1, 2, 3)])
@@ -64,7 +64,7 @@ async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured
     pool = Pool([*workers, VoteWorker()], Ratings(clusters={}, workers=tallies))
     told = VoterPrices.from_profiles([pool.profiles_for(task.question.text)[:4] for task in tasks])
     answers = await read_answers(tasks, workers)
-    counted = committee_cost(answers, members, early_stop=True, price_QW=told.among(members))
+    counted = committee_cost(answers, members, early_stop=True, price_QW=told.vote_prices(members))
     names = tuple(answers.workers[member] for member in members)
     runner = Runner(Committee(names), pool, settings=ExecutionSettings(early_stop=True))
     paid = [(await runner.answer(task.question, seed="0")).cost_usd for task in tasks]

@@ -300,7 +300,7 @@ def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_pat
     read = FoundTeam(Path("team.toml"))
     Path("team.toml").write_text(good)
     with pytest.raises(UsageError, match=r"team\.toml has changed"):
-        read.permitted(())
+        read.usable_team(())
 
 
 @pytest.mark.parametrize("named", ["--pool", "--team", "--no-team"])

@@ -52,7 +52,7 @@ def test_the_first_and_the_last_step_are_told_at_once() -> None:
     progress.begin(0)
     for loss in (3.0, 2.0, 1.0):
         progress.advance(1, tokens=10)
-        progress.learned(loss)
+        progress.record_loss(loss)
     assert ["loss 3" in said.lines[0], "loss 1" in said.lines[1], len(said.lines)] == [True, True, 2]
 
 

@@ -255,12 +255,12 @@ class RetryBudget:
         self._calls: deque[float] = deque()
         self._retries: deque[float] = deque()
 
-    def called(self, now: float) -> None:
+    def count_call(self, now: float) -> None:
         """Count a call, without its retries."""
         _forget_old(self._calls, now)
         self._calls.append(now)
 
-    def take(self, now: float) -> bool:
+    def try_retry(self, now: float) -> bool:
         """Whether one more retry may be made; if so, it is counted."""
         for times in (self._calls, self._retries):
             _forget_old(times, now)

@@ -131,7 +131,7 @@ class WorkerCall:
             WorkerError: the worker failed for good, or a budget refuses to try it again.
             RefusalError: a budget refuses the first try.
         """
-        self._channel.retry_budget.called(asyncio.get_running_loop().time())
+        self._channel.retry_budget.count_call(asyncio.get_running_loop().time())
         try:
             return await self._try_or_hedge()
         except WorkerError as error:
@@ -171,7 +171,7 @@ class WorkerCall:
         Raises:
             WorkerError: they do not, or the worker failed again.
         """
-        if not self._channel.retry_budget.take(asyncio.get_running_loop().time()):
+        if not self._channel.retry_budget.try_retry(asyncio.get_running_loop().time()):
             raise WorkerError(
                 f"{failure} It is not tried again: too many calls to this worker failed lately.",
                 kind=failure.kind,

@@ -39,7 +39,7 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag =
         json: Print a JSON array.
     """
     overrides = (*team.overrides(), *keys)
-    team_file = FoundTeam.look() if team.team is None and not team.no_team else None
+    team_file = FoundTeam.find() if team.team is None and not team.no_team else None
     if team_file is not None:
         print(printable(team_file.standing()), file=sys.stderr)
     file = TeamFile(team.team, overrides) if team_file is None else team_file.as_it_is(overrides)

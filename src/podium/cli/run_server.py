@@ -139,7 +139,7 @@ def _started(
     process: ServerProcess | None,
 ) -> str:
     where = f"[{host}]" if ":" in host else host
-    keys = "a key is needed" if service.keys.needed else "no key is needed on this machine"
+    keys = "a key is needed" if service.keys.are_needed else "no key is needed on this machine"
     processes = "" if process is None else f"{process.process_count} processes; "
     return (
         f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"

@@ -44,8 +44,8 @@ def find_team(options: TeamOptions, keys: Sequence[str] = ()) -> TeamFile:
     overrides = (*options.overrides(), *keys)
     if options.team is not None:
         return TeamFile(options.team, overrides)
-    team_file = None if options.no_team else FoundTeam.look()
-    return TeamFile(None, overrides) if team_file is None else team_file.permitted(overrides)
+    team_file = None if options.no_team else FoundTeam.find()
+    return TeamFile(None, overrides) if team_file is None else team_file.usable_team(overrides)
 
 
 def found_store() -> str | None:
@@ -54,10 +54,10 @@ def found_store() -> str | None:
     Raises:
         UsageError: the user does not trust the file.
     """
-    team_file = FoundTeam.look()
+    team_file = FoundTeam.find()
     if team_file is None or "store" not in team_file.source.tables:
         return None
-    team = team_file.permitted(())
+    team = team_file.usable_team(())
     return store_place(team_file.source.tables, team_file.path.parent) if team.name is not None else None
 
 
@@ -78,7 +78,7 @@ class FoundTeam:
         self.source = SettingsSource.read(path, files=files)
 
     @classmethod
-    def look(cls) -> Self | None:
+    def find(cls) -> Self | None:
         """The file of the working folder, or None if there is none."""
         return cls(Path(FILE)) if Path(FILE).is_file() else None
 
@@ -88,7 +88,7 @@ class FoundTeam:
         return FoundFiles.read(self.path, self._content)
 
     @property
-    def given(self) -> Mapping[str, Any]:
+    def settings_by_key(self) -> Mapping[str, Any]:
         """What the file sets, by dotted key; of workers their names."""
         return dict(_flat(self.source.tables))
 
@@ -96,17 +96,17 @@ class FoundTeam:
         """The team of the file, trusted or not, read from the bytes that `files` has."""
         return TeamFile(str(self.path), tuple(overrides), self.files.toml)
 
-    def permitted(self, overrides: Sequence[str]) -> TeamFile:
+    def usable_team(self, overrides: Sequence[str]) -> TeamFile:
         """The team as far as a command may use it. Standard error says which file it is.
 
         Raises:
             UsageError: the file is not trusted, and the command does not name a pool of its own.
         """
-        needing = [key for key in self.given if key not in _LIMITS]
+        needing = [key for key in self.settings_by_key if key not in _LIMITS]
         if not needing:
             _say(f"Read ./{FILE}: limits alone, which need no trust.")
             return self.as_it_is(overrides)
-        trusted_before = self._kept()
+        trusted_before = self._trusted_before()
         if trusted_before is not None and not trusted_before.changes(self.files):
             pool = self.source.tables.get("pool")
             _say(f"Read ./{FILE} (trusted on {trusted_before.since}){f', pool {pool}' if pool else ''}.")
@@ -115,7 +115,7 @@ class FoundTeam:
         keys = ", ".join(needing)
         if any(text.startswith("pool=") for text in overrides):
             _say(f"./{FILE} is not trusted, and the command names its own pool: left out {keys}.")
-            limits = (f"{key}={value}" for key, value in self.given.items() if key in _LIMITS)
+            limits = (f"{key}={value}" for key, value in self.settings_by_key.items() if key in _LIMITS)
             return TeamFile(None, (*limits, *overrides))
         raise UsageError(
             f"{self.standing()} It {_listed((f'sets {keys}', *self.files.acts), 4)}. "
@@ -124,14 +124,14 @@ class FoundTeam:
 
     def standing(self) -> str:
         """Whether the user trusts this file, in one sentence."""
-        trusted_before = self._kept()
+        trusted_before = self._trusted_before()
         if trusted_before is None:
             return f"./{FILE} lies in this folder and is not trusted."
         if changes := trusted_before.changes(self.files):
             return f"./{FILE} is not trusted any more: since {trusted_before.since}, {_listed(changes, 3)}."
         return f"./{FILE} was trusted on {trusted_before.since}."
 
-    def _kept(self) -> Trusted | None:
+    def _trusted_before(self) -> Trusted | None:
         from podium.cli.trust_store import trusted  # noqa: PLC0415 - loads sqlite3
 
         return trusted(self.files)

@@ -60,7 +60,10 @@ def trust_file(
 
 
 def _show(team_file: FoundTeam) -> None:
-    lines = [f"{team_file.path} sets", *(f"  {key} = {value}" for key, value in team_file.given.items())]
+    lines = [
+        f"{team_file.path} sets",
+        *(f"  {key} = {value}" for key, value in team_file.settings_by_key.items()),
+    ]
     if team_file.files.acts:
         lines += ["It and the files that it refers to", *(f"  {act}" for act in team_file.files.acts)]
     lines += ["Files", *(f"  {name}" for name in team_file.files.digests)]

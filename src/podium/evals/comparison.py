@@ -129,7 +129,7 @@ class Comparison(JsonFile):
         return f"{self.questions} held-out questions{f' of {self.tasks}' if self.tasks else ''}"
 
     @property
-    def timed(self) -> bool:
+    def is_timed(self) -> bool:
         """Whether the seconds of any row are known."""
         return any(shown.latency_s for shown in self.rows)
 
@@ -137,7 +137,7 @@ class Comparison(JsonFile):
     def caveats(self) -> tuple[str, ...]:
         """Where the replies are from, a sentence for each source that needs one."""
         caveat = CONDITIONED if self.conditioned else RECORDED
-        recorded = caveat if self.timed else f"{caveat} {_UNTIMED}"
+        recorded = caveat if self.is_timed else f"{caveat} {_UNTIMED}"
         return (recorded,) * self.recorded
 
 

@@ -38,7 +38,7 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
     lines = [HEADINGS, *map(_cells, comparison.rows)]
     left_out = {
         "Conductor ahead by": all(row.difference is None for row in comparison.rows),
-        "seconds": not comparison.timed,
+        "seconds": not comparison.is_timed,
     }
     lines[0] = tuple(heading.replace("Conductor", comparison.reference) for heading in HEADINGS)
     columns = [place for place, heading in enumerate(HEADINGS) if not left_out.get(heading)]

@@ -193,7 +193,7 @@ class VoterPrices:
         profiles_Q = map(pool.profiles_for, questions)
         return cls.from_profiles([[profiles[place] for place in at] for profiles in profiles_Q])
 
-    def among(self, members: Members) -> Floats:
+    def vote_prices(self, members: Members) -> Floats:
         """[Q, W]: the prices that one vote uses: measured ones, or listed ones if a member was not measured."""
         unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
         chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)

@@ -181,7 +181,7 @@ class ApprovedPlan:
         """The names of the workers, in the order of the plan's numbers."""
         return tuple(profile.name for profile in self.planned.pool)
 
-    def over(self, pool: Pool) -> Workflow:
+    def workflow_for(self, pool: Pool) -> Workflow:
         """The workflow with the numbers of `pool`.
 
         Raises:
@@ -204,13 +204,13 @@ class ApprovedPlan:
         """The planner that gives it to a question over `pool`, under the name of the planner that wrote it.
 
         Raises:
-            APIError: see `over`.
+            APIError: see `workflow_for`.
         """
         (round_,) = self.planned.rounds
         edited = self.workflow != round_.workflow
         plan = replace(
             round_.plan,
-            decision=self.over(pool),
+            decision=self.workflow_for(pool),
             edited=edited,
             reason=None if edited else round_.plan.reason,
         )

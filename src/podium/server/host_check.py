@@ -78,7 +78,7 @@ class HostCheck:
                 f"The address and headers of the request have {size} bytes; this server accepts at most {_MOST_BYTES}.",
                 code="headers_too_large",
             )
-        if host is not None and not self._service.keys.needed and not self._known(host):
+        if host is not None and not self._service.keys.are_needed and not self._known(host):
             return APIError(
                 421,
                 "permission_error",

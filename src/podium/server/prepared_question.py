@@ -299,7 +299,7 @@ class PreparedQuestion:
         if approved is not None:
             trace, workflow = approved.planned, approved.workflow
             estimate = await service.prices.estimate(
-                approved.over(runner.pool), runner.pool, request.question
+                approved.workflow_for(runner.pool), runner.pool, request.question
             )
         else:
             trace = self._owned(

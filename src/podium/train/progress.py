@@ -67,7 +67,7 @@ class Progress:
         self._done = min(self._done + count, self.total or self._done + count)
         self._tokens += tokens
 
-    def learned(self, loss: float) -> None:
+    def record_loss(self, loss: float) -> None:
         """Note the loss of the newest step of the optimiser. The first and the last step are printed at once."""
         first, self.loss = self.loss is None, loss
         if first or self._done == self.total:

@@ -150,7 +150,8 @@ async def test_models_of_a_machine_share_the_questions_of_a_budget_of_calls(tmp_
     table = table_of(tmp_path, Pool(workers), TASKS, 1)
     await ask(table, dispatcher=calls(6))
     answered = [
-        {task for task, _ in table.kept(table.single_worker_entry(name)[0])} for name in ("ada", "bob")
+        {task for task, _ in table.kept_answers(table.single_worker_entry(name)[0])}
+        for name in ("ada", "bob")
     ]
     assert answered[0] == answered[1]
     assert len(answered[0]) == 3
@@ -234,7 +235,7 @@ async def test_a_fallback_is_neither_recorded_nor_paid_beyond_the_budget(tmp_pat
         table = table_of(tmp_path, Pool([*down, dear("Answer: 4")]), TASKS)
         await ask(table, dispatcher=Dispatcher(spend_limits=[limit]))
         assert limit.spent_usd <= 20.0
-    kept = table.kept(table.single_worker_entry("down0")[0]).values()
+    kept = table.kept_answers(table.single_worker_entry("down0")[0]).values()
     assert not any(answer.trace.answer for answer in kept)
 
 
@@ -273,7 +274,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await job
     key, _ = table.single_worker_entry("dear")
-    assert len(table.kept(key)) == ended[-1] < 8
+    assert len(table.kept_answers(key)) == ended[-1] < 8
     assert (await ask(table)).kept == 8
 
 

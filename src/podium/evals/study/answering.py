@@ -135,5 +135,5 @@ class StudyAnswers:
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
     """The answers of a worker to the questions as they are now, by task and repeat."""
-    answers = table.kept(table.single_worker_entry(worker)[0])
+    answers = table.kept_answers(table.single_worker_entry(worker)[0])
     return {place: answer for place, answer in answers.items() if answer.trace.answer is not None}

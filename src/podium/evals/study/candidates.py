@@ -151,7 +151,7 @@ async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher
                 await asked.answer({key: alone}, dispatcher)
             except BudgetError:
                 return Candidate(worker=name, tallies=tallies, complete=False, reason=OUT_OF_BUDGET)
-            answer = asked.kept(key)[test.id, 0]
+            answer = asked.kept_answers(key)[test.id, 0]
             if answer.trace.answer is None:
                 failure = failure_of(answer.trace).removeprefix(f"{name}: ")
                 return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")

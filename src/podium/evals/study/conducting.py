@@ -175,7 +175,7 @@ class ConductorStudy:
             await table.answer(
                 {key: conductor.entry}, self.dispatcher, on_answer, early_stop=conductor.early_stop
             )
-        return list(table.kept(key).values())
+        return list(table.kept_answers(key).values())
 
     async def _measured(self, conductor: _Conductor, rollouts: Sequence[Rollout]) -> MethodResult:
         questions, runs = len(self.known.tasks), len(rollouts)

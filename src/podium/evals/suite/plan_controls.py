@@ -71,7 +71,7 @@ class ControlInput:
     pool: Sequence[Profile]
     random: Random
 
-    def each(self, workflow: Workflow, change: Callable[[Step], Step]) -> Workflow:
+    def change_steps(self, workflow: Workflow, change: Callable[[Step], Step]) -> Workflow:
         """The workflow with `change` applied to each step whose worker is no tool."""
         return Workflow(
             tuple(change(step) if step.worker in self.models else step for step in workflow.steps)
@@ -150,24 +150,24 @@ def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
 
 def _permuted(workflow: Workflow, setting: ControlInput) -> Workflow:
     other = _exchanged(setting.models, setting.random)
-    return setting.each(workflow, lambda step: replace(step, worker=other[step.worker]))
+    return setting.change_steps(workflow, lambda step: replace(step, worker=other[step.worker]))
 
 
 def _by_the_best(workflow: Workflow, setting: ControlInput) -> Workflow:
     best = worker_number(setting.context.best_worker, setting.pool)
-    return setting.each(workflow, lambda step: replace(step, worker=best))
+    return setting.change_steps(workflow, lambda step: replace(step, worker=best))
 
 
 def _without_subtasks(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.each(workflow, lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION))
+    return setting.change_steps(workflow, lambda step: replace(step, subtask=ANSWER_WHOLE_QUESTION))
 
 
 def _without_access(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.each(workflow, lambda step: replace(step, access=Access()))
+    return setting.change_steps(workflow, lambda step: replace(step, access=Access()))
 
 
 def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
-    return setting.each(workflow, lambda step: replace(step, access=Access(all=True)))
+    return setting.change_steps(workflow, lambda step: replace(step, access=Access(all=True)))
 
 
 def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:

@@ -99,7 +99,7 @@ class QuestionTable(ComparisonInputs):
         unjudged = answer.grade.failure is not None and self.judged
         return not answer.matches(task) or answer.worker_failed or unjudged
 
-    def kept(self, key: str) -> Mapping[tuple[str, int], Rollout]:
+    def kept_answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         """What a file has of the questions as they are now, by task and repeat."""
         known = {task.id: task for task in self.questions}
         return {
@@ -110,7 +110,7 @@ class QuestionTable(ComparisonInputs):
 
     def missing(self, key: str, repeats: int = 1) -> int:
         """How many answers a file lacks."""
-        return self._lacks(self.kept(key), repeats)
+        return self._lacks(self.kept_answers(key), repeats)
 
     def _lacks(self, answers: Mapping[tuple[str, int], Rollout], repeats: int) -> int:
         return sum(
@@ -135,7 +135,7 @@ class QuestionTable(ComparisonInputs):
             BudgetError: a spend limit refused a call; the answers until then are kept.
         """
         settings = AnsweringSettings(repeats=repeats, concurrency=self.concurrency, early_stop=early_stop)
-        known = {key: self.kept(key) for key in planners}
+        known = {key: self.kept_answers(key) for key in planners}
         jobs = [
             SuiteJob(settings=settings, table=self.table, entry=entry, seed=self.seed, keys={"": key})
             for key, entry in planners.items()

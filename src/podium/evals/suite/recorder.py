@@ -60,7 +60,7 @@ def write_recording(
     questions = {task.id: _question(task, split_of(task.id)) for task in table.questions}
     with RecordingWriter() as writer:
         for worker in table.pool.answering:
-            for (task_id, sample), answer in table.kept(table.single_worker_entry(worker)[0]).items():
+            for (task_id, sample), answer in table.kept_answers(table.single_worker_entry(worker)[0]).items():
                 response = _response(worker, answer)
                 if response is not None and sample < samples:
                     writer.add_question(questions[task_id])

@@ -90,7 +90,7 @@ class SuiteTraining:
 
         def priced() -> Answers:
             prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
-            return replace(answers, early_stop=early_stop, price_of=prices.among)
+            return replace(answers, early_stop=early_stop, price_of=prices.vote_prices)
 
         return answers.once(("priced", early_stop), priced)
 

@@ -144,7 +144,7 @@ class Keys:
         return key_budget
 
     @property
-    def needed(self) -> bool:
+    def are_needed(self) -> bool:
         """Whether a key is needed, by the keys that were last read."""
         return self._needed
 

@@ -58,7 +58,7 @@ def train(job: SupervisedJob) -> None:
             rows.append({"step": done, "loss": loss, "grad_norm": norm, "learning_rate": rate})
         if done % settings.save_every == 0 or done == steps:
             checkpoints.save(model, optimizer, done)
-        job.progress.learned(loss)
+        job.progress.record_loss(loss)
     job.progress.phase("saving the policy")
     write_model(
         model,

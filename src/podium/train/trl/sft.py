@@ -150,7 +150,7 @@ class _Recorder(TrainerCallback):
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]
         if "loss" in logs:
-            self._progress.learned(float(logs["loss"]))
+            self._progress.record_loss(float(logs["loss"]))
         if self._rows is not None and "loss" in logs:
             recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
             self._rows.append(
