@@ -163,11 +163,11 @@ async def test_a_planner_is_charged_without_a_reservation(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     question = ledger(replica.key_budget)
-    question.record(Spent(cost_usd=0.7))
+    question.charge(Spent(cost_usd=0.7))
     assert await question.reserve(Reservation(1, 1, 0.4)) is not None, "also before it is booked"
     assert await question.reserve(Reservation(1, 1, 0.3)) is None
     question.settle(Reservation(1, 1, 0.3), Spent(cost_usd=0.3))
-    question.record(Spent(cost_usd=0.5))
+    question.charge(Spent(cost_usd=0.5))
     assert replica.key_budget.exhausted
     await replica.close()
     again = place.open()
@@ -294,7 +294,7 @@ async def test_a_budget_spent_by_another_replica_is_refused_before_anything_runs
     ours, theirs = Keys(place.open()), Keys(place.open())
     key_budget = theirs.spend_limit(caller)
     assert key_budget is not None
-    ledger(key_budget).record(Spent(cost_usd=1.25))
+    ledger(key_budget).charge(Spent(cost_usd=1.25))
     await theirs.close()
     await ours.admit(caller)
     with pytest.raises(APIError) as told:
