@@ -99,13 +99,13 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     if workers is None:
         print_sentence(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
-    calls, tokens, cost = workers.calls, workers.tokens, workers.cost_usd
+    calls, tokens = workers.calls, workers.tokens
     unpaid = "" if workers.paid else "; all of them are scripted or recorded, so nothing is paid"
     print_sentence(
         console,
         f"Workers: about {calls:,.0f} calls, "
         f"{tokens.likely:,.0f} tokens ({tokens.low:,.0f} to {tokens.high:,.0f}), "
-        f"{ranged(dollars, cost.low, cost.likely, cost.high)}{unpaid}.",
+        f"{ranged(dollars, workers.cost_usd)}{unpaid}.",
     )
     lengths = ", ".join(
         f"{dollars(usd)} for {counted(steps, 'step')}" for steps, usd in workers.cost_by_steps.items()
@@ -177,8 +177,7 @@ def _too_large(gpu: GPUForecast) -> str:
 
 
 def _print_announcement(console: Console, trial: Trial) -> None:
-    cost = trial.cost_usd
-    price = f"about {ranged(dollars, cost.low, cost.likely, cost.high)}"
+    price = f"about {ranged(dollars, trial.cost_usd)}"
     paid = f"This costs {price}, and what graders cost" if trial.paid else "This costs nothing"
     console.print()
     print_sentence(

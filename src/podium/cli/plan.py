@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
@@ -18,16 +18,22 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
-from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, PlanEstimate, StepEstimate, estimate
+from podium.executor.estimate import (
+    ASSUMED_TOKENS,
+    ENOUGH,
+    SPREAD,
+    Estimate,
+    PlanEstimate,
+    StepEstimate,
+    estimate,
+)
 from podium.sqlite_files import check_is_file
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.trace import Plan
 from podium.trace.store.answers import PastAnswers, past_answers
-from podium.types import Profile
+from podium.types import Profile, Usage
 from podium.workflow import Workflow, topology
-
-_RANGE = ("low", "likely", "high")
 
 
 async def plan(
@@ -96,21 +102,28 @@ def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEst
             "cost_usd": expected.cost_usd,
             "most_usd": expected.most_usd,
             "latency_s": expected.latency_s,
-            **{name: asdict(getattr(expected, name)) for name in _RANGE},
+            **_forecasts(expected, lambda usage: {"tokens": usage.tokens}),
             "steps": [_step_document(step) for step in expected.steps],
         },
     }
 
 
 def _step_document(step: StepEstimate) -> dict[str, Any]:
-    guesses = {name: getattr(step, name) for name in _RANGE}
     return {
         "position": step.position,
         "worker": step.worker,
         "past_answers": step.answers,
         "usage": step.usage.model_dump(),
         "cost_usd": step.cost_usd,
-        **{name: asdict(guess) | {"usage": guess.usage.model_dump()} for name, guess in guesses.items()},
+        **_forecasts(step, lambda usage: {"usage": usage.model_dump()}),
+    }
+
+
+def _forecasts(expected: Estimate, shown: Callable[[Usage], dict[str, Any]]) -> dict[str, Any]:
+    guesses = {"low": expected.low, "likely": expected.likely, "high": expected.high}
+    return {
+        name: shown(guess.usage) | {"cost_usd": guess.cost_usd, "latency_s": guess.latency_s}
+        for name, guess in guesses.items()
     }
 
 
@@ -119,27 +132,17 @@ def _print(
 ) -> None:
     notes = ["" for _ in workflow.steps]
     for step in expected.steps:
-        low, high = step.low, step.high
         basis = f"from {counted(step.answers, 'past answer')}" if step.answers else "assumed"
-        notes[step.position] = (
-            f"about {counted(step.usage.tokens, 'token')} ({low.usage.tokens:,} to {high.usage.tokens:,}), "
-            f"{ranged(dollars, low.cost_usd, step.cost_usd, high.cost_usd)}"
-            f"{_time(low.latency_s, step.likely.latency_s, high.latency_s)}; {basis}"
-        )
+        notes[step.position] = f"about {_tokens(step)}, {ranged(dollars, step.dollars)}{_time(step)}; {basis}"
     planned = (
         f"Planned by {printable(planner)}, {plan_price(decided.spent.cost_usd, decided.spent.unpriced)}."
     )
-    least, likely, most = expected.low, expected.likely, expected.high
-    costs = f"about {ranged(dollars, least.cost_usd, likely.cost_usd, most.cost_usd)}"
-    costs += f", at most {dollars(expected.most_usd)}"
-    tokens = f"{counted(likely.tokens, 'token')} ({least.tokens:,} to {most.tokens:,})"
-    took = _time(least.latency_s, likely.latency_s, most.latency_s)
+    costs = f"about {ranged(dollars, expected.dollars)}, at most {dollars(expected.most_usd)}"
+    calls = counted(len(expected.steps), "call")
     console = open_console()
     console.print(draw_workflow(workflow, pool, notes))
     console.print(Text(f"\n{planned} Nothing was run."))
-    console.print(
-        Text(f"Running it: {counted(len(expected.steps), 'call')}, {costs}, {tokens}{took}.", "bold")
-    )
+    console.print(Text(f"Running it: {calls}, {costs}, {_tokens(expected)}{_time(expected)}.", "bold"))
 
 
 def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
@@ -151,7 +154,9 @@ def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
         open_console().print(Text(sentence, "dim"))
 
 
-def _time(low: float | None, likely: float | None, high: float | None) -> str:
-    if low is None or likely is None or high is None:
-        return ""
-    return f", {ranged(seconds, low, likely, high)}"
+def _tokens(expected: Estimate) -> str:
+    return f"{counted(expected.usage.tokens, 'token')} ({expected.tokens.low:,} to {expected.tokens.high:,})"
+
+
+def _time(expected: Estimate) -> str:
+    return "" if expected.seconds is None else f", {ranged(seconds, expected.seconds)}"

@@ -8,6 +8,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from podium.executor.estimate import Range
 
 _JOINERS = "\u200c\u200d"  # They shape letters and emoji, and can do no harm.
 
@@ -33,10 +37,10 @@ def dollars(amount: float) -> str:
     return f"${amount:,.{places}f}"
 
 
-def ranged(shown: Callable[[float], str], low: float, likely: float, high: float) -> str:
+def ranged(shown: Callable[[float], str], amount: Range) -> str:
     """The likely amount, with the range in brackets if low and high differ."""
-    between = "" if shown(low) == shown(high) else f" ({shown(low)} to {shown(high)})"
-    return f"{shown(likely)}{between}"
+    low, high = shown(amount.low), shown(amount.high)
+    return shown(amount.likely) + ("" if low == high else f" ({low} to {high})")
 
 
 def plan_price(amount: float, unpriced: bool) -> str:

@@ -29,6 +29,7 @@ from podium.evals.study.sentences import headline, misjudged, summary
 from podium.evals.study.spending import StudyCost
 from podium.evals.study.study_page import HTML, MARKDOWN
 from podium.evals.study.study_run import StudyRun, StudySettings
+from podium.executor.estimate import Range
 from podium.files import lock_folder
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
@@ -104,7 +105,7 @@ def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: floa
         else f", of which the budget reaches about {spending.reached:,}"
     )
     say(f"{questions.name}: {counted(spending.questions, 'question')}{part}.")
-    price = ranged(dollars, spending.low_usd, spending.likely_usd, spending.high_usd)
+    price = ranged(dollars, Range(spending.low_usd, spending.likely_usd, spending.high_usd))
     paid = f"about {price}" if spending.workers_paid else "nothing is paid"
     say(f"Workers: {counted(spending.calls, 'call')}, {paid}.")
     if spending.conductor_questions:

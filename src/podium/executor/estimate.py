@@ -20,6 +20,7 @@ from podium.trace.store.answers import PastAnswers
 from podium.types import (
     ANSWER_WHOLE_QUESTION,
     DEFAULT_OPTIONS,
+    NO_USAGE,
     AnswerOptions,
     Message,
     Question,
@@ -63,26 +64,23 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class StepForecast:
-    """The tokens, dollars and seconds of one step, for given lengths of the responses."""
+class CostForecast:
+    """The tokens, dollars and seconds of a step or a plan, for given lengths of the responses."""
 
     usage: Usage
     cost_usd: float
     latency_s: float | None
-    """Seconds of its worker. None if neither past answers nor its profile say."""
+    """Seconds of the step's worker, or along the plan's slowest chain of steps. None if neither past answers nor a
+    profile say how long one of them takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class StepEstimate:
-    """One step that would be run."""
+class Estimate:
+    """What a step or a plan would need if responses are short, as long as is likely, or long."""
 
-    position: int
-    worker: str
-    answers: int
-    """Past answers that it is based on. With 0, the length of the response is assumed."""
-    low: StepForecast
-    likely: StepForecast
-    high: StepForecast
+    low: CostForecast
+    likely: CostForecast
+    high: CostForecast
 
     @property
     def usage(self) -> Usage:
@@ -94,33 +92,15 @@ class StepEstimate:
         """Likely dollars."""
         return self.likely.cost_usd
 
-
-@dataclass(frozen=True, slots=True)
-class PlanTotal:
-    """All steps of a plan that would be run."""
-
-    tokens: int
-    cost_usd: float
-    latency_s: float | None
-    """Seconds along the slowest chain of steps. None if a step's seconds are not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlanEstimate:
-    """The steps of a plan that would be run, in order, and what they add up to."""
-
-    steps: tuple[StepEstimate, ...]
-    low: PlanTotal
-    likely: PlanTotal
-    high: PlanTotal
-    most_usd: float
-    """Dollars that a budget reserves for workers that were not called yet: each response is as long as its worker may
-    write, no input is cached, and input has a token for each byte."""
+    @property
+    def latency_s(self) -> float | None:
+        """Likely seconds."""
+        return self.likely.latency_s
 
     @property
-    def cost_usd(self) -> float:
-        """Likely dollars."""
-        return self.likely.cost_usd
+    def tokens(self) -> Range:
+        """Input and output together, with their interval."""
+        return Range(self.low.usage.tokens, self.likely.usage.tokens, self.high.usage.tokens)
 
     @property
     def dollars(self) -> Range:
@@ -128,9 +108,30 @@ class PlanEstimate:
         return Range(self.low.cost_usd, self.likely.cost_usd, self.high.cost_usd)
 
     @property
-    def latency_s(self) -> float | None:
-        """Likely seconds."""
-        return self.likely.latency_s
+    def seconds(self) -> Range | None:
+        """Seconds with their interval. None if they are not known."""
+        low, likely, high = self.low.latency_s, self.likely.latency_s, self.high.latency_s
+        return None if low is None or likely is None or high is None else Range(low, likely, high)
+
+
+@dataclass(frozen=True, slots=True)
+class StepEstimate(Estimate):
+    """One step that would be run."""
+
+    position: int
+    worker: str
+    answers: int
+    """Past answers that it is based on. With 0, the length of the response is assumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEstimate(Estimate):
+    """The steps of a plan that would be run, in order, and what they add up to."""
+
+    steps: tuple[StepEstimate, ...]
+    most_usd: float
+    """Dollars that a budget reserves for workers that were not called yet: each response is as long as its worker may
+    write, no input is cached, and input has a token for each byte."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,7 @@ def estimate(
         for name in [worker.profile.name]
     }
 
-    def forecasts(which: int) -> dict[int, StepForecast]:
+    def forecasts(which: int) -> dict[int, CostForecast]:
         lengths = {p: expected[worker.profile.name][which] for p, worker in workers.items()}
         return _guesses(workflow, workers, question, lengths)
 
@@ -172,12 +173,12 @@ def estimate(
     return PlanEstimate(
         steps=tuple(
             StepEstimate(
-                position,
-                worker.profile.name,
-                _known(past.get(worker.profile.name)),
                 low[position],
                 likely[position],
                 high[position],
+                position,
+                worker.profile.name,
+                _known(past.get(worker.profile.name)),
             )
             for position, worker in workers.items()
         ),
@@ -223,9 +224,9 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 
 def _guesses(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
-) -> dict[int, StepForecast]:
+) -> dict[int, CostForecast]:
     """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
-    forecasts: dict[int, StepForecast] = {}
+    forecasts: dict[int, CostForecast] = {}
     loads = _loads(workers)
     for position, worker in workers.items():
         usage = Usage(
@@ -236,7 +237,7 @@ def _guesses(
         seconds = lengths[position].seconds
         if seconds is not None:
             seconds += worker.limits.load_s * (position in loads)
-        forecasts[position] = StepForecast(usage, worker.profile.price.cost(usage), seconds)
+        forecasts[position] = CostForecast(usage, worker.profile.price.cost(usage), seconds)
     return forecasts
 
 
@@ -273,15 +274,15 @@ def _sent(
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
-def _total(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> PlanTotal:
-    return PlanTotal(
-        tokens=sum(guess.usage.tokens for guess in forecasts.values()),
+def _total(workflow: Workflow, forecasts: Mapping[int, CostForecast]) -> CostForecast:
+    return CostForecast(
+        usage=sum((guess.usage for guess in forecasts.values()), NO_USAGE),
         cost_usd=sum(guess.cost_usd for guess in forecasts.values()),
         latency_s=_slowest_path_s(workflow, forecasts),
     )
 
 
-def _slowest_path_s(workflow: Workflow, forecasts: Mapping[int, StepForecast]) -> float | None:
+def _slowest_path_s(workflow: Workflow, forecasts: Mapping[int, CostForecast]) -> float | None:
     finish: dict[int, float] = {}
     for position, guess in forecasts.items():
         if guess.latency_s is None:

@@ -47,12 +47,12 @@ class Workload:
             timed = [step for step in steps if step.worker in real]
             for step in timed:
                 busy[step.worker] += _seconds(step) / real[step.worker].limits.concurrency / len(plans)
-                is_timed &= step.likely.latency_s is not None
+                is_timed &= step.latency_s is not None
             taken.append(sum(map(_seconds, timed)))
         return cls(
             calls=fmean(map(len, plans)),
-            tokens=_mean([_tokens(steps) for steps in plans]),
-            cost_usd=_mean([_dollars(steps) for steps in plans]),
+            tokens=Range.sum(step.tokens for steps in plans for step in steps).times(1 / len(plans)),
+            cost_usd=Range.sum(step.dollars for steps in plans for step in steps).times(1 / len(plans)),
             total_s=fmean(taken),
             busiest_s=max(busy.values(), default=0.0),
             slowest_s=max(taken),
@@ -70,19 +70,4 @@ class Workload:
 
 
 def _seconds(step: StepEstimate) -> float:
-    known = step.likely.latency_s
-    return step.usage.output_tokens / TOKENS_A_SECOND if known is None else known
-
-
-def _mean(ranges: Sequence[Range]) -> Range:
-    return Range.sum(ranges).times(1 / len(ranges))
-
-
-def _tokens(steps: Iterable[StepEstimate]) -> Range:
-    return Range.sum(
-        Range(step.low.usage.tokens, step.usage.tokens, step.high.usage.tokens) for step in steps
-    )
-
-
-def _dollars(steps: Iterable[StepEstimate]) -> Range:
-    return Range.sum(Range(step.low.cost_usd, step.cost_usd, step.high.cost_usd) for step in steps)
+    return step.usage.output_tokens / TOKENS_A_SECOND if step.latency_s is None else step.latency_s
