@@ -79,14 +79,15 @@ def dollars() -> list[str]:
     ]
     tasks = list(open_tasks(str(TASKS), "train", size=100))
     for name in POOLS:
-        expected = estimate_workers(ScoringSettings(pool=name), open_pool(name, ready=False), tasks)
-        cost = expected.workload.cost_usd.times(PLANS)
-        cells = [name, *(f"${PLANS * usd:,.0f}" for usd in expected.by_steps.values())]
+        pool = open_pool(name, ready=False)
+        expected = estimate_workers(ScoringSettings(pool=name), pool, tasks, plans=PLANS, batch=256)
+        cost = expected.cost_usd
+        cells = [name, *(f"${usd:,.0f}" for usd in expected.cost_by_steps.values())]
         cells += [
             f"${cost.likely:,.0f}",
             f"${cost.low:,.0f}",
             f"${cost.high:,.0f}",
-            f"{expected.workload.seconds(256):.0f}",
+            f"{expected.iteration_s:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines

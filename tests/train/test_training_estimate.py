@@ -169,13 +169,13 @@ TASK = Task("one", Question(text="What is 17 plus 25?"), "42", _never)
 
 def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
     pool = Pool([Priced()])
-    told = estimate_workers(ScoringSettings(max_steps=1), pool, [TASK])
+    told = estimate_workers(ScoringSettings(max_steps=1), pool, [TASK], plans=1, batch=1)
     one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question)
 
     assert told.paid
-    assert told.workload.calls == 1
+    assert told.calls == 1
     # Subtasks of random plans differ by some words.
-    cost = told.workload.cost_usd
+    cost = told.cost_usd
     assert cost.likely == pytest.approx(one.likely.cost_usd, rel=0.02)
     assert cost.low == pytest.approx(one.low.cost_usd, rel=0.1)
     assert cost.high == pytest.approx(one.high.cost_usd, rel=0.02)
@@ -183,30 +183,36 @@ def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
 
 def test_longer_plans_cost_more_and_the_same_arguments_give_the_same() -> None:
     pool = Pool([Priced()])
-    told = estimate_workers(ScoringSettings(), pool, [TASK])
+    told = estimate_workers(ScoringSettings(), pool, [TASK], plans=1, batch=1)
 
-    assert told == estimate_workers(ScoringSettings(), pool, [TASK])
-    for figure in (told.workload.tokens, told.workload.cost_usd):
+    assert told == estimate_workers(ScoringSettings(), pool, [TASK], plans=1, batch=1)
+    for figure in (told.tokens, told.cost_usd):
         assert figure.low < figure.likely < figure.high
-    assert list(told.by_steps) == [1, 2, 3, 4, 5]
-    assert told.by_steps[1] < told.by_steps[5]
+    assert list(told.cost_by_steps) == [1, 2, 3, 4, 5]
+    assert told.cost_by_steps[1] < told.cost_by_steps[5]
 
 
 def test_workers_take_as_long_as_the_busiest_is_busy() -> None:
     past = {"priced": PastAnswers((100,) * 9, (8.0,) * 9)}
-    told = estimate_workers(ScoringSettings(max_steps=1), Pool([Priced()]), [TASK], past=past)
+    one, many = (
+        estimate_workers(
+            ScoringSettings(max_steps=1), Pool([Priced()]), [TASK], plans=800, batch=batch, past=past
+        )
+        for batch in (1, 400)
+    )
 
-    assert told.workload.seconds(1) == 8.0
-    assert told.workload.seconds(400) == pytest.approx(400 * 8.0 / 4)
+    assert one.iteration_s == 8.0
+    assert many.iteration_s == pytest.approx(400 * 8.0 / 4)
+    assert many.calls == pytest.approx(800)
 
 
 def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
     tasks = list(Sums("train", size=5))
-    told = estimate_workers(ScoringSettings(), open_team(), tasks)
+    told = estimate_workers(ScoringSettings(), open_team(), tasks, plans=1, batch=1000)
 
     assert not told.paid
-    assert told.workload.cost_usd.likely > 0
-    assert told.workload.seconds(1000) == 0
+    assert told.cost_usd.likely > 0
+    assert told.iteration_s == 0
 
 
 def test_the_page_on_scaling_shows_what_the_formulas_give(monkeypatch: pytest.MonkeyPatch) -> None:

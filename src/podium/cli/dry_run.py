@@ -17,11 +17,12 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, print_sentence
-from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerForecast, WorkerTrial, forecast
+from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerTrial, forecast
 from podium.train.engine import open_engine
 from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
+from podium.train.worker_estimate import WorkerForecast
 
 
 async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:

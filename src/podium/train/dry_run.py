@@ -29,30 +29,13 @@ from podium.train.gpu_estimate import (
 from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
+from podium.train.worker_estimate import WorkerForecast
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
 from podium.workers.traits import has_costly_workers, has_paid_workers
 
 PROMPT_TOKENS = 2000
 """The assumed length of the longest prompt, where the tasks cannot be opened."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerForecast:
-    """The calls of workers in the whole run, and what they would cost."""
-
-    plans: int
-    """Plans of the run: one for each completion, if all can be read."""
-    calls: float
-    tokens: Range
-    """The likely number, and the bounds if responses are short or long. `cost_usd` has the same interval."""
-    cost_usd: Range
-    cost_by_steps: Mapping[int, float]
-    """For each number of steps, the likely dollars if all plans had that many."""
-    iteration_s: float
-    """Seconds that the workers of one iteration take."""
-    paid: bool
-    """Whether the calls cost money. They do not if all workers are scripted or recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,24 +82,12 @@ class Forecast:
 
 def forecast(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> Forecast:
     """Estimate what a run will need from what its preflight found."""
-    plans = settings.plans
-    workers = None
-    if (estimate := checks.workers) is not None:
-        workers = WorkerForecast(
-            plans=plans,
-            calls=estimate.workload.calls * plans,
-            tokens=estimate.workload.tokens.times(plans),
-            cost_usd=estimate.workload.cost_usd.times(plans),
-            cost_by_steps={steps: usd * plans for steps, usd in estimate.by_steps.items()},
-            iteration_s=estimate.workload.seconds(settings.batch),
-            paid=estimate.paid,
-        )
     return Forecast(
         iterations=settings.grpo.iterations,
         problems=tuple(map(str, checks.problems)),
         tasks=len(checks.tasks),
         longest_prompt=checks.longest_prompt,
-        workers=workers,
+        workers=checks.workers,
         gpu=_forecast_gpu(settings, checks, ranks),
     )
 

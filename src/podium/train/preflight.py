@@ -29,7 +29,7 @@ from podium.train.rollouts import PromptCodec
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer
-from podium.train.worker_estimate import WorkerEstimate, estimate_workers
+from podium.train.worker_estimate import WorkerForecast, estimate_workers
 from podium.types import estimate_tokens
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
@@ -68,7 +68,7 @@ class Preflight:
     evaluated: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
-    workers: WorkerEstimate | None = None
+    workers: WorkerForecast | None = None
     """What workers would do and cost. None where the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:
@@ -208,7 +208,12 @@ async def _check_questions(
         return
     await _check_prompts(checks, settings, session, [*checks.tasks, *checks.evaluated])
     checks.workers = estimate_workers(
-        settings, pool, list(checks.tasks.values()), past=checks.attempt(_past) or {}
+        settings,
+        pool,
+        list(checks.tasks.values()),
+        plans=settings.plans,
+        batch=settings.batch,
+        past=checks.attempt(_past) or {},
     )
 
 
@@ -266,7 +271,7 @@ def _past() -> Mapping[str, PastAnswers]:
 def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:
     if checks.workers is None:
         return
-    first = checks.workers.workload.cost_usd.times(settings.batch)
+    first = checks.workers.cost_usd.times(settings.batch / settings.plans)
     if first.likely > budget_usd:
         checks.problems.append(
             ConfigError(

@@ -13,7 +13,7 @@ from random import Random
 from statistics import fmean
 from types import MappingProxyType
 
-from podium.executor.estimate import estimate
+from podium.executor.estimate import Range, estimate
 from podium.executor.workload import Workload
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSampler
@@ -23,19 +23,27 @@ from podium.trace.store.answers import PastAnswers
 from podium.workers.pool import Pool
 from podium.workers.traits import costly_workers
 
-PLANS = 300
+SAMPLED = 300
 """The number of random plans whose price is estimated."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerEstimate:
-    """The calls, tokens and dollars of one plan, as means over random plans."""
+class WorkerForecast:
+    """The calls of workers in a run, and what they would cost, from the means over random plans."""
 
-    workload: Workload
-    by_steps: Mapping[int, float]
-    """Likely dollars of a plan, for each number of steps."""
+    plans: int
+    """Plans of the run: one for each completion, if all can be read."""
+    calls: float
+    tokens: Range
+    """The likely number, and the bounds if responses are short or long. `cost_usd` has the same interval."""
+    cost_usd: Range
+    cost_by_steps: Mapping[int, float]
+    """For each number of steps, the likely dollars if all plans had that many."""
+    iteration_s: float
+    """Seconds that the workers of one iteration take."""
     paid: bool
-    """Whether any worker costs money. If so, only such workers count; if not, all count and nothing is paid."""
+    """Whether any worker costs money. If so, only such workers count; if all are scripted or recorded, all count and
+    nothing is paid."""
 
 
 def estimate_workers(
@@ -43,18 +51,22 @@ def estimate_workers(
     pool: Pool,
     tasks: Sequence[Task],
     *,
+    plans: int,
+    batch: int,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
-) -> WorkerEstimate:
-    """Estimate what plans for these tasks need. The same arguments give the same figures.
+) -> WorkerForecast:
+    """Estimate what so many plans for these tasks need. The same arguments give the same figures.
 
     Args:
+        plans: of the whole run.
+        batch: plans of an iteration.
         past: earlier answers by the worker's name. For other workers the length of a response is assumed.
     """
     random = Random(f"estimate/{settings.seed}")
     source = PoolSampler(pool, settings.pool_sampling)
     real = {worker.profile.name for worker in costly_workers(pool)}
-    plans, dollars = [], defaultdict[int, list[float]](list)
-    for number in range(PLANS):
+    sample, dollars = [], defaultdict[int, list[float]](list)
+    for number in range(SAMPLED):
         task = random.choice(tasks)
         drawn = source.draw(f"estimate/{number}")
         workflow = random_workflow(
@@ -62,8 +74,16 @@ def estimate_workers(
         )
         steps = estimate(workflow, drawn, task.question, past=past).steps
         counted = tuple(step for step in steps if not real or step.worker in real)
-        plans.append(counted)
+        sample.append(counted)
         # Steps that nothing needs are written and not run.
         dollars[len(workflow.steps)].append(sum(step.cost_usd for step in counted))
-    by_steps = {steps: fmean(costs) for steps, costs in sorted(dollars.items())}
-    return WorkerEstimate(Workload.of(plans, pool), by_steps, paid=bool(real))
+    workload = Workload.of(sample, pool)
+    return WorkerForecast(
+        plans=plans,
+        calls=workload.calls * plans,
+        tokens=workload.tokens.times(plans),
+        cost_usd=workload.cost_usd.times(plans),
+        cost_by_steps={steps: fmean(costs) * plans for steps, costs in sorted(dollars.items())},
+        iteration_s=workload.seconds(batch),
+        paid=bool(real),
+    )
