@@ -12,7 +12,7 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
+from podium.errors import APIError, StoreError
 from podium.planner import WrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
@@ -71,12 +71,7 @@ class WaitingPlans:
         Raises:
             APIError: 404, it does not wait, or not for this caller.
         """
-        planned = self._here.get(id_)
-        if planned is None:
-            try:
-                planned = await self._store.get(id_, caller.visible_owner)
-            except (UnknownTraceError, UsageError):
-                planned = None
+        planned = self._here.get(id_) or await self._store.find(id_, caller.visible_owner)
         if (
             planned is None
             or planned.id != id_

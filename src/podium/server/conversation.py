@@ -15,7 +15,6 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import NamedTuple
 
-from podium.errors import UsageError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller
 from podium.server.provider_state import write_state
@@ -165,7 +164,7 @@ async def stay_with_worker(request: ChatRequest, service: Service, caller: Calle
         return request
     start = max(i for i, message in enumerate(conversation) if message.tool_calls)
     id_ = CallId.parse(conversation[start].tool_calls[0].id)
-    trace = None if id_ is None else await _find_trace(id_, service, caller)
+    trace = None if id_ is None else await service.store.find(id_.trace_id, caller.visible_owner)
     past = None
     if trace is not None and trace.tool_calls:
         last = trace.spans[-1]
@@ -184,14 +183,6 @@ async def _default_worker(request: ChatRequest, service: Service, caller: Caller
     configured = await service.planners.get(request.planner, request.planner_param)
     own = service.planners.required_workers(request.planner)
     return next((name for name in (*own, configured.fallback) if name in left), left[0])
-
-
-async def _find_trace(id_: CallId, service: Service, caller: Caller) -> Trace | None:
-    """The trace in which the call was made, if it was kept and the caller may see it."""
-    try:
-        return await service.store.get(id_.trace_id, owner=caller.visible_owner)
-    except UsageError:
-        return None
 
 
 def _may_continue(worker: str, request: ChatRequest, service: Service, caller: Caller) -> bool:

@@ -15,7 +15,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from podium.errors import UsageError
 from podium.server.keys import Caller
 from podium.trace import Trace
 from podium.trace.store.async_store import AsyncTraceStore
@@ -102,11 +101,7 @@ class ProviderStates:
         """
         key = trace_id, caller.visible_owner
         if key not in self._known:
-            try:
-                trace = await self._store.get(trace_id, owner=caller.visible_owner)
-            except UsageError:
-                trace = None
-            self._remember(trace_id, caller, trace)
+            self._remember(trace_id, caller, await self._store.find(trace_id, caller.visible_owner))
         known = self._known.get(key)
         if known is None or max(numbers) >= len(known[1]):
             return message

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
-from podium.errors import APIError, UsageError
+from podium.errors import APIError
 from podium.server.api_errors import invalid, not_found
 from podium.server.conversation import images_as_text, requested_calls
 from podium.server.keys import Caller
@@ -176,13 +176,13 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
     match = _ID.fullmatch(response_id)
     if match is None:
         raise unknown_response(response_id, param)
-    try:
-        return await service.store.get(match[1], owner=caller.visible_owner)
-    except UsageError:
-        if param != "id" and await find_background(response_id, service, caller) is not None:
-            text = f"{response_id} is still being made; wait until its status is completed."
-            raise invalid(text, param, code="response_in_progress") from None
-        raise unknown_response(response_id, param) from None
+    trace = await service.store.find(match[1], caller.visible_owner)
+    if trace is not None:
+        return trace
+    if param != "id" and await find_background(response_id, service, caller) is not None:
+        text = f"{response_id} is still being made; wait until its status is completed."
+        raise invalid(text, param, code="response_in_progress")
+    raise unknown_response(response_id, param)
 
 
 async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:

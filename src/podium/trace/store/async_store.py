@@ -90,6 +90,17 @@ class AsyncTraceStore:
             raise UnknownTraceError(f"There is no trace whose id begins with {plain(prefix)[:64]!r}.")
         return trace
 
+    async def find(self, prefix: str, owner: str | None = None) -> Trace | None:
+        """The trace that `get` finds, or None where it refuses.
+
+        Raises:
+            StoreError: see `get`.
+        """
+        try:
+            return await self.get(prefix, owner)
+        except UsageError:
+            return None
+
     async def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
         not shift the pages. With a filter that no index answers, one page reads at most `SCANNED` traces, and so may
