@@ -220,6 +220,28 @@ async def test_a_denial_that_comes_after_dollars_were_given_back_refuses_nobody(
     await replica.close()
 
 
+async def test_what_is_being_given_back_is_not_called_reserved(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, caller = await place.added(budget="5")
+    replica, settling, answered = Replica(place, caller), asyncio.Event(), asyncio.Event()
+    settle = replica.register.settle
+
+    async def slow(*args: Any) -> Any:
+        settling.set()
+        await answered.wait()
+        return await settle(*args)
+
+    monkeypatch.setattr(replica.register, "settle", slow)
+    await replica.call(1.0, 0.5)
+    await settling.wait()
+    await replica.call(4.75, 0.0)
+    answered.set()
+    await replica.close()
+    (refusal,) = replica.refusals
+    assert "$4.500000 of the key's $5 are left ($0.500000 spent, $0.000000 reserved" in refusal
+
+
 async def test_calls_side_by_side_share_their_trips_to_the_register(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,6 +52,8 @@ class KeyBudget(SpendLimit):
         """What all replicas have spent and reserved, as last read from the register."""
         self._held = 0
         """Reserved in the register by this replica: for calls in flight, paid, or free."""
+        self._returning = 0
+        """What is being given back, and may still be reserved in the register."""
         self._paid = 0
         """The part that ended calls have paid, and that is not settled in the register yet."""
         self._short = 0
@@ -77,7 +79,7 @@ class KeyBudget(SpendLimit):
 
     @property
     def _reserved(self) -> int:
-        return max(0, self._spending.reserved - self._held) + self._own
+        return max(0, self._spending.reserved - self._held - self._returning) + self._own
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
@@ -201,12 +203,15 @@ class KeyBudget(SpendLimit):
         """Settle all that was paid, and give `back` a part of what is reserved."""
         paid, back = self._paid, max(0, back)
         self._held -= back  # At once, so that no call reserves from it.
+        self._returning = back
         try:
             spending = await self._register.settle(self._key, self._period, paid, back)
         except BaseException:
             # It may have been recorded: better twice than not at all.
             self._held += back
             raise
+        finally:
+            self._returning = 0
         self._paid -= paid
         self._update(spending)
         self._settled_s = self._now()
