@@ -114,7 +114,7 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     prompt = Checkpoint.read(folder).tokenizer().encode(PROMPT[0].content).ids
     assert completion.spent.usage.input_tokens == len(prompt) + 1  # <s>
     assert completion.spent.usage.output_tokens == 7
-    assert completion.cut
+    assert completion.truncated
     assert not completion.spent.usage.estimated
     assert completion.spent.cost_usd == 0
 

@@ -60,7 +60,7 @@ async def serve(
     return called
 
 
-async def test_who_begins_to_fail_is_left_within_fifty_questions_and_nobody_else() -> None:
+async def test_who_begins_to_fail_is_quarantined_within_50_questions_alone() -> None:
     for bad in ("ada", "cy"):
         planner = QuarantinePlanner(FirstAndAnother())
         assert isinstance(planner, Learner)
@@ -178,7 +178,7 @@ class Wants:
 
 
 def without_ada(inner: Planner) -> QuarantinePlanner:
-    """The planner after it has left ada, whose answers were right forty times and then wrong."""
+    """The planner after it has quarantined ada, whose answers were right forty times and then wrong."""
     planner = QuarantinePlanner(inner)
     for score in (1.0,) * 40 + (0.0,) * 20:
         planner.update(["ada"], [], score)
@@ -193,7 +193,7 @@ async def test_a_plan_that_calls_nobody_who_was_left_is_run_as_it_is() -> None:
     assert plan == await inner.plan(REQUEST)
 
 
-async def test_a_plan_that_calls_a_left_worker_is_rejected_and_still_paid() -> None:
+async def test_a_plan_that_calls_a_quarantined_worker_is_rejected_and_paid() -> None:
     inner = Wants("ada")
     trace = await ask(without_ada(inner), 1)
     assert inner.shown == [NAMES, NAMES[1:]]
@@ -201,7 +201,9 @@ async def test_a_plan_that_calls_a_left_worker_is_rejected_and_still_paid() -> N
     (round_,) = trace.rounds
     assert (round_.plan.spent.usage.tokens, round_.plan.spent.cost_usd) == (22, 0.002)
     (rejected,) = round_.plan.rejected
-    assert rejected.decision == PlanError("left_worker", "It calls ada, whose latest outcomes were bad.")
+    assert rejected.decision == PlanError(
+        "quarantined_worker", "It calls ada, whose latest outcomes were bad."
+    )
     assert rejected.text == render(Workflow((Step(0, "Do it."),)))
 
 

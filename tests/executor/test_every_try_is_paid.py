@@ -278,11 +278,11 @@ def sized(text: str, **more: Any) -> Any:
 def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str, tokens: int) -> None:
     bound = InputTokenBound(Paid())
     size, other = sized(text), sized("ไทย" * 500)
-    first, first_of_other = bound.most(size), bound.most(other)
+    first, first_of_other = bound.upper(size), bound.upper(other)
     assert first >= len(text.encode())
     bound.learn(size, tokens)
-    assert tokens <= bound.most(size) <= first
-    assert bound.most(other) == first_of_other
+    assert tokens <= bound.upper(size) <= first
+    assert bound.upper(other) == first_of_other
 
 
 @pytest.mark.parametrize(
@@ -297,9 +297,9 @@ def test_how_much_more_is_reserved_than_is_counted(
     text: str, tokens: int, factors: tuple[float, float, float]
 ) -> None:
     bound, size = InputTokenBound(Paid()), sized(text)
-    reserved = [bound.first_call_bound(size), bound.least(size)]
+    reserved = [bound.first_call_bound(size), bound.lower(size)]
     bound.learn(size, tokens)
-    reserved.append(bound.most(size))
+    reserved.append(bound.upper(size))
     assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
 
 
@@ -307,8 +307,8 @@ def test_a_count_above_the_bound_raises_it() -> None:
     bound = InputTokenBound(Paid())
     for text, tokens in (("2 + 2?", 3_000), ("a" * 1_000, 4_500)):
         bound.learn(sized(text), tokens)
-        assert bound.most(sized(text)) >= tokens
-        assert bound.most(sized(text * 2)) >= tokens
+        assert bound.upper(sized(text)) >= tokens
+        assert bound.upper(sized(text * 2)) >= tokens
 
 
 async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(

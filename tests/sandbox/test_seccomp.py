@@ -80,7 +80,7 @@ CALLS = [
 @pytest.mark.parametrize("machine", AUDIT)
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call.name)
 def test_calls_are_allowed_or_refused(machine: str, call: Call) -> None:
-    program = seccomp.program(machine)
+    program = seccomp.build_filter(machine)
     assert program is not None
     number = call.x86_64 if machine == "x86_64" else call.aarch64
     assert verdict(program, AUDIT[machine], number, *call.arguments) == call.verdict
@@ -88,17 +88,17 @@ def test_calls_are_allowed_or_refused(machine: str, call: Call) -> None:
 
 @pytest.mark.parametrize("machine", AUDIT)
 def test_calls_of_another_instruction_set_end_the_process(machine: str) -> None:
-    program = seccomp.program(machine)
+    program = seccomp.build_filter(machine)
     assert program is not None
     for audit in (0x40000003, 0x40000028, *(other for name, other in AUDIT.items() if name != machine)):
         assert verdict(program, audit, 0) == ENDED
 
 
 def test_calls_under_the_numbers_of_32_bits_are_refused() -> None:
-    program = seccomp.program("x86_64")
+    program = seccomp.build_filter("x86_64")
     assert program is not None
     assert verdict(program, AUDIT["x86_64"], 0x40000000 + 1) == EPERM
 
 
 def test_an_unknown_machine_has_no_filter() -> None:
-    assert seccomp.program("pdp11") is None
+    assert seccomp.build_filter("pdp11") is None

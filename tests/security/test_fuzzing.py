@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from plan_texts import plan_like
 from podium.errors import GraderError
-from podium.sandbox.inside.plain import pack
+from podium.sandbox.inside.packing import pack
 from podium.server.body_limits import JsonShape
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.choice import Choice

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -367,12 +366,10 @@ async def main():
 asyncio.run(main())
 print("ended", flush=True)
 """
-    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.split("\n") == ["given up", "ended", ""]
-    assert time.monotonic() - started < 120
 
 
 async def test_a_function_that_returns_what_can_be_awaited_is_awaited() -> None:

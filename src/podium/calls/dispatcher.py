@@ -115,7 +115,7 @@ class WorkerChannel:
             hedges=self.hedges,
         )
 
-    def answered(self, began: float, usage: Usage) -> None:
+    def record_success(self, began: float, usage: Usage) -> None:
         """Count an attempt that began at `began` on the event loop's clock, was answered and took `usage`."""
         self.attempts += 1
         if usage.implausible is not None and not self._warned:
@@ -146,7 +146,7 @@ class WorkerChannel:
 
 
 class _LoopState:
-    """The state of one event loop, which a dispatcher shares with all that its `charging` returned."""
+    """The state of one event loop, which a dispatcher shares with all that its `with_spend_limits` returned."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
@@ -183,7 +183,7 @@ class Dispatcher:
         self._cooldowns = cooldowns
         self._loop_state = _LoopState()
 
-    def charging(self, *spend_limits: SpendLimit) -> Self:
+    def with_spend_limits(self, *spend_limits: SpendLimit) -> Self:
         """This dispatcher, with the same channels and cache, for questions that are charged to these limits too."""
         charged = copy(self)
         charged.spend_limits = (*self.spend_limits, *spend_limits)

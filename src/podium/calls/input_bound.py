@@ -129,7 +129,7 @@ class InputTokenBound:
             self._more = system + json.dumps(added.get("extra") or "")
         return InputSize.of(messages, options, self._more)
 
-    def most(self, size: InputSize) -> int:
+    def upper(self, size: InputSize) -> int:
         """The most input tokens of a call of this size."""
         if self._own:
             return size.plain
@@ -142,13 +142,13 @@ class InputTokenBound:
         return math.ceil(tokens + template) + size.attached + self._extra
 
     def first_call_bound(self, size: InputSize) -> int:
-        """The bound while the worker's counts are not known: `most`, with at least `_AT_FIRST` tokens a character."""
+        """The bound while the worker's counts are not known: `upper`, with at least `_AT_FIRST` tokens a character."""
         beyond_text = 0 if self.proven else _AT_FIRST * size.characters - size.text
-        return self.most(size) + max(0, beyond_text)
+        return self.upper(size) + max(0, beyond_text)
 
-    def least(self, size: InputSize) -> int:
+    def lower(self, size: InputSize) -> int:
         """A rough count of the same input where ASCII has four characters a token, and other text is at its bound."""
-        return min(self.most(size), size.plain + size.wide)
+        return min(self.upper(size), size.plain + size.wide)
 
     def learn(self, size: InputSize, counted: int) -> None:
         """The worker counted so many input tokens for a call of this size."""
@@ -159,7 +159,7 @@ class InputTokenBound:
             for kind, part in enumerate(size.kinds):
                 if part >= max(_ENOUGH, size.text / 2):
                     self._rates[kind] = max(self._rates.get(kind, 0.0), counted / part)
-        self._extra += max(0, counted - self.most(size))
+        self._extra += max(0, counted - self.upper(size))
 
 
 def _bytes_of(text: str) -> tuple[int, tuple[int, ...]]:

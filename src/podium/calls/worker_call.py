@@ -64,7 +64,7 @@ def first_reservation(
     """The most that a call may take of a worker that was never seen to count tokens."""
     bound = InputTokenBound(worker)
     return reservation_for(
-        worker, input_tokens=bound.most(bound.size(messages, options)), output_tokens=options.max_tokens
+        worker, input_tokens=bound.upper(bound.size(messages, options)), output_tokens=options.max_tokens
     )
 
 
@@ -251,7 +251,7 @@ class WorkerCall:
             receipt.spent = reply.spent(worker.profile)
             self._record(started, hedge)
             self._learn(reply.usage)
-            channel.answered(began, reply.usage)
+            channel.record_success(began, reply.usage)
             return reply
 
     @asynccontextmanager
@@ -267,7 +267,7 @@ class WorkerCall:
         ledger = self._context.ledger
         async with AsyncExitStack() as held:
             if hedge:
-                reservation = self._reservation(self._channel.input_bound.most(self._size))
+                reservation = self._reservation(self._channel.input_bound.upper(self._size))
                 now = asyncio.get_running_loop().time()
                 if ledger.try_reserve(reservation, now, final=False) is not None:
                     raise RefusalError("A hedge is not paid for.")
@@ -303,7 +303,7 @@ class WorkerCall:
             await held.enter_async_context(self._context.dispatcher.first_call_lock)
             if bound.proven:
                 await held.aclose()
-        tokens = bound.most(self._size) if bound.proven else bound.least(self._size)
+        tokens = bound.upper(self._size) if bound.proven else bound.lower(self._size)
         reservation = self._reservation(tokens)
         refusal = await ledger.reserve(reservation)
         if refusal is not None:

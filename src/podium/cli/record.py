@@ -247,7 +247,7 @@ async def _ask(
         try:
             limit, limited = dispatcher.run_limit, dispatcher
             if budget.calls is not None or budget.seconds is not None:
-                limited = dispatcher.charging(StartLimit(budget.calls, budget.seconds))
+                limited = dispatcher.with_spend_limits(StartLimit(budget.calls, budget.seconds))
             progress = await ask_each_alone([(table, samples)], limited, show)
             return progress, 0.0 if limit is None else limit.spent_usd
         finally:

@@ -312,7 +312,7 @@ class LocalPolicy:
         written, stopped = self._written(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
         cut = not stopped and text.tokens[-1] not in self._engine.eos_token_ids
-        _settle(text, Completion(written, Spent(usage), cut=cut))
+        _settle(text, Completion(written, Spent(usage), truncated=cut))
 
 
 def _common(one: Sequence[int], other: Sequence[int]) -> int:

@@ -106,12 +106,12 @@ class LocalWorker:
         pass_on(splitter.end())
         self._begins_inside_thought |= splitter.opened_by_template
         thoughts, text = split_thoughts(completion.text)
-        if thoughts and not text.strip() and not (completion.cut and options.max_tokens):
+        if thoughts and not text.strip() and not (completion.truncated and options.max_tokens):
             raise WorkerError("It thought and wrote no answer; raise limits.max_tokens.", kind="protocol")
         return Reply(
             text,
             completion.spent.usage,
-            finish="length" if completion.cut else "stop",
+            finish="length" if completion.truncated else "stop",
             model=self._policy.name,
             reasoning=thoughts,
         )

@@ -139,7 +139,7 @@ class Conductor:
         """The plan that a completion is."""
         return Plan(
             completion.text,
-            self._parse(completion.text, request, cut=completion.cut),
+            self._parse(completion.text, request, cut=completion.truncated),
             reasoning=completion.reasoning,
             dropped=completion.dropped,
         )

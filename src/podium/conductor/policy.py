@@ -63,7 +63,7 @@ class Completion:
 
     text: str
     spent: Spent = Spent()
-    cut: bool = False
+    truncated: bool = False
     """Whether it was cut off at the limit of tokens."""
     reasoning: str = ""
     """The visible reasoning of the model."""
@@ -211,7 +211,7 @@ class WorkerPolicy:
             self._negotiator.forget()
             return (await self._call(ledger, messages, sampling))[1]
         disobeyed = (
-            format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.cut
+            format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.truncated
         )
         if is_proven and (
             disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
@@ -269,7 +269,7 @@ class WorkerPolicy:
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,
-            cut=cut,
+            truncated=cut,
             reasoning=reply.reasoning,
             dropped=reply.dropped,
         )

@@ -1,7 +1,7 @@
-"""A planner that leaves a worker whose calls fail or whose answers turn out wrong, as outcomes show it.
+"""A planner that quarantines a worker whose calls fail or whose answers turn out wrong, as outcomes show it.
 
 For each worker it sums up how much more probable its latest outcomes are if it has begun to fail than if it has not
-(Page's CUSUM, 1954). A worker whose sum is too high is left for a while: a plan that calls it is not run, and the
+(Page's CUSUM, 1954). A worker whose sum is too high is quarantined for a while: no plan that calls it is run, and the
 planner plans once more over a pool without it. The planner itself stays as it was trained. It may plan less well for a
 pool that lacks a worker, so it is shown such a pool only where it would call this worker.
 """
@@ -23,11 +23,11 @@ _FAILING = 0.15
 _FAILED = 0.5
 """The share of a failing worker's calls that fail."""
 _LIMIT = math.log(2000)
-"""A worker is left when its outcomes since some question are so many times as probable if it fails as if not."""
+"""A worker is quarantined when its outcomes since some question are so many times as probable if it fails as if not."""
 _MAX_USUAL = 0.8
 """No worker's plans are taken to be right more often, so that a few errors in a row of a good worker do not suffice."""
 _QUARANTINE_OUTCOMES = 100
-"""Outcomes of later questions after which a worker that was left is called again."""
+"""Outcomes of later questions after which a quarantined worker is called again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
 """A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
 _FEWEST_FAILED = 0.05
@@ -81,12 +81,12 @@ def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float
 
 
 class QuarantinePlanner:
-    """Runs no plan of `planner` that calls a worker which it has left. It changes while it serves, so it is no
+    """Runs no plan of `planner` that calls a worker which it has quarantined. It changes while it serves, so it is no
     `PlannerWrapper`, which is a value, and it streams no steps, since it may reject the plan that they belong to.
 
     A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
-    when the first one is left, the others begin anew. A call that failed says who is to blame: four in a row of a
-    worker whose calls hardly ever failed are enough.
+    when the first one is quarantined, the others begin anew. A call that failed says who is to blame: four in a row of
+    a worker whose calls hardly ever failed are enough.
 
     Args:
         tools: names of workers that are suspected only for calls that failed, such as a vote: their answers are as
@@ -101,7 +101,7 @@ class QuarantinePlanner:
         self._tools = frozenset(tools)
         self._judged = 0
         self._records: dict[str, _Record] = {}
-        self._left: dict[str, int] = {}  # With the number of the outcome at which it was left.
+        self._quarantined: dict[str, int] = {}  # With the number of the outcome at which it was quarantined.
 
     @property
     def name(self) -> str:
@@ -109,11 +109,11 @@ class QuarantinePlanner:
 
     @property
     def quarantined(self) -> tuple[str, ...]:
-        """The names of the workers that are left at present."""
-        return tuple(sorted(self._left))
+        """The names of the workers that are quarantined at present."""
+        return tuple(sorted(self._quarantined))
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan over the whole pool; if it calls a worker that was left, a plan over the others instead.
+        """The planner's plan over the whole pool; if it calls a quarantined worker, a plan over the others instead.
 
         A worker of an earlier round is never hidden, and neither is any if all
         would be. If there is no plan over the others, the first one is run.
@@ -122,7 +122,7 @@ class QuarantinePlanner:
         if not isinstance(first.decision, Workflow):
             return first
         named = {step.worker for past_round in request.past_rounds for step in past_round.workflow.steps}
-        hidden = {k for k, p in enumerate(request.pool) if k not in named and p.name in self._left}
+        hidden = {k for k, p in enumerate(request.pool) if k not in named and p.name in self._quarantined}
         wanted = hidden & {step.worker for step in first.decision.steps}
         if not wanted or len(hidden) == len(request.pool):
             return first
@@ -134,7 +134,7 @@ class QuarantinePlanner:
         if isinstance(second.decision, PlanError):
             return first.with_rejected(second, second.decision)
         names = ", ".join(request.pool[k].name for k in sorted(wanted))
-        bad = PlanError("left_worker", f"It calls {names}, whose latest outcomes were bad.")
+        bad = PlanError("quarantined_worker", f"It calls {names}, whose latest outcomes were bad.")
         return second.with_rejected(first, bad)
 
     def learn(self, trace: Trace, score: float) -> None:
@@ -152,10 +152,10 @@ class QuarantinePlanner:
             return
         self._judged += 1
         for name in [
-            name for name, since in self._left.items() if self._judged - since >= _QUARANTINE_OUTCOMES
+            name for name, since in self._quarantined.items() if self._judged - since >= _QUARANTINE_OUTCOMES
         ]:
-            # Half of the evidence stays, so that a worker that still fails is soon left again.
-            del self._left[name]
+            # Half of the evidence stays, so that a worker that still fails is soon quarantined again.
+            del self._quarantined[name]
             self._records[name].reset(_LIMIT / 2)
         # Of a right answer all are due their part; for a wrong one those are to blame whose calls failed, if any did.
         concerned = set(answered) if score == 1 else set(failed) or set(answered) - self._tools
@@ -165,10 +165,10 @@ class QuarantinePlanner:
             record.update_call(name in failed)
             if name in concerned:
                 record.update(score)
-        shown = [name for name in called if name not in self._left]
+        shown = [name for name in called if name not in self._quarantined]
         suspect = max(shown, key=lambda name: (self._records[name].cusum, name), default=None)
         if suspect is not None and self._records[suspect].cusum >= _LIMIT:
-            self._left[suspect] = self._judged
+            self._quarantined[suspect] = self._judged
             for record in self._records.values():
                 record.reset()
 
@@ -176,7 +176,7 @@ class QuarantinePlanner:
         """Forget all outcomes."""
         self._judged = 0
         self._records.clear()
-        self._left.clear()
+        self._quarantined.clear()
 
 
 def _callees(trace: Trace) -> tuple[frozenset[str], frozenset[str]]:

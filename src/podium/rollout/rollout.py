@@ -61,8 +61,7 @@ class Rollout(FrozenModel):
             trace=trace,
         )
 
-    @property
-    def line(self) -> str:
+    def to_json_line(self) -> str:
         """One line of JSON, without what no report needs, such as the messages that workers were sent. Half a surrogate
         pair, which UTF-8 cannot hold, becomes "?"."""
         short = self.model_copy(update={"trace": _short(self.trace)})

@@ -108,7 +108,7 @@ class Bubblewrap(Isolation):
             tool: path of `bwrap`, 0.8 or later.
         """
         self._command = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
-        self._filter = seccomp.program()
+        self._filter = seccomp.build_filter()
         self._users: SandboxUsers | None = None
         self._others = 0
 

@@ -9,7 +9,7 @@ import asyncio
 import json
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, get_args
 
 from podium.errors import GraderError
 from podium.sandbox.inside import frames
@@ -18,7 +18,11 @@ from podium.sandbox.isolation import Isolation
 
 Role = Literal["program", "asserts"]
 """What runs in the sandbox during a conversation: a server of a program's functions, or tests that call them."""
+ExitReason = Literal["done", "failed", "killed", "time", "memory", "processes", "output", "gone"]
+"""How a program ended. "failed": it raised, or exited with another status than 0; "killed": by a signal; "gone": it
+had ended before; "time", "memory", "processes" and "output" are the limit that it passed."""
 
+_REASONS: dict[bytes, ExitReason] = {reason.encode(): reason for reason in get_args(ExitReason)}
 _START_S = 60.0
 """Seconds that an interpreter may take to start, or to import, on a busy machine."""
 _REPORT_GRACE_S = 10.0
@@ -31,9 +35,7 @@ _MAX_REPLY_BYTES = 256 * MIB
 class ProgramExit:
     """The program has ended."""
 
-    reason: str
-    """"done"; "failed" (it raised, or exited with another status than 0); "killed" (by a signal); or the limit that it
-    passed: "time", "memory", "processes", "output"; "gone": it had ended before."""
+    reason: ExitReason
     output: bytes = b""
     """What the program had written."""
 
@@ -181,8 +183,13 @@ class Sandbox:
             raise GraderError(f"A sandbox ({self._isolation.name}) failed: {last_error}.") from None
         if body[:1] == frames.DATA:
             return ProgramOutput(body[1:])
-        reason, _, output = body[1:].partition(b"\n")
-        return ProgramExit(reason.decode(errors="replace"), output)
+        told, _, output = body[1:].partition(b"\n")
+        reason = _REASONS.get(told)
+        if reason is None:
+            raise GraderError(
+                f"A sandbox ({self._isolation.name}) failed: it reported no known end of the program."
+            )
+        return ProgramExit(reason, output)
 
 
 def _last_line(output: bytes) -> str:

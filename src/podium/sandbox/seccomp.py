@@ -102,7 +102,7 @@ Instruction = tuple[int, int, int, int]
 """Code, instructions to skip if true, if false, and the operand."""
 
 
-def program(machine: str | None = None) -> bytes | None:
+def build_filter(machine: str | None = None) -> bytes | None:
     """The filter for a machine, named as by `platform.machine`; by default, for this one. None where Podium has no
     filter."""
     kind = _ARCHITECTURES.get(machine or platform.machine())

@@ -27,7 +27,7 @@ from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Event, Runner
 from podium.team.affinity import StickyWorkerPlanner
-from podium.team.opened_planner import OpenedPlanner, first_model
+from podium.team.opened_planner import PlannerHandle, first_model
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget
@@ -118,7 +118,7 @@ class Service:
             max_steps=request.max_steps,
             settings=ExecutionSettings(early_stop=request.early_stop),
             plan_fallback=None,
-            dispatcher=dispatcher if spend_limit is None else dispatcher.charging(spend_limit),
+            dispatcher=dispatcher if spend_limit is None else dispatcher.with_spend_limits(spend_limit),
         )
         if request.worker is not None:
             return replace(
@@ -150,7 +150,7 @@ class Service:
         return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
 
     def _sticky_planner(
-        self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller
+        self, opened: PlannerHandle, pool: Pool, request: ChatRequest, caller: Caller
     ) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
         planner = opened.planner

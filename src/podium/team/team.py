@@ -21,10 +21,10 @@ from podium.calls.dispatcher import open_dispatcher
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.planner import Planner, WrittenPlans
+from podium.planner import FixedPlans, Planner
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
-from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
+from podium.team.opened_planner import PlannerHandle, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -49,7 +49,7 @@ class Team:
         self,
         settings: TeamSettings,
         runner: Runner,
-        opened_planner: OpenedPlanner,
+        opened_planner: PlannerHandle,
         files: ExitStack,
         store: TraceStore | None = None,
     ) -> None:
@@ -145,7 +145,7 @@ class Team:
             opened_planner = (
                 open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
                 if planner is None
-                else OpenedPlanner(planner, planner.name)
+                else PlannerHandle(planner, planner.name)
             )
             runner = opened_planner.runner(settings, pool, dispatcher, for_evaluation=for_evaluation)
             held = {
@@ -248,9 +248,7 @@ class Team:
         """
         runner = replace(
             self.runner,
-            planner=WrittenPlans(
-                (_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"
-            ),
+            planner=FixedPlans((_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"),
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )

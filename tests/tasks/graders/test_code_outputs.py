@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.plain import pack
+from podium.sandbox.inside.packing import pack
 from podium.tasks.graders.code_grader import same_output, same_value
 
 

@@ -56,7 +56,7 @@ async def ask_workers(
     ]
     if budget_usd is not None:
         limit = SpendLimit(budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget")
-        dispatcher = dispatcher.charging(limit)
+        dispatcher = dispatcher.with_spend_limits(limit)
     progress = await ask_each_alone(parts, dispatcher, show)
     if not progress.kept:
         reasons = [f"{name}: {error.removeprefix(f'{name}: ')}" for name, error in progress.errors.items()]

@@ -22,7 +22,7 @@ from podium.errors import BudgetError, UsageError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import fingerprint
 from podium.evals.study.answering import StudyAnswers
-from podium.evals.study.crossfit import MethodResult, folds_of, others
+from podium.evals.study.crossfit import MethodResult, folds_of, questions_outside_fold
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.methods import clustered_ratings
 from podium.evals.suite.question_table import QuestionTable
@@ -144,7 +144,9 @@ class ConductorStudy:
             return
         pool, known = self.table.pool, self.known
         folds = folds_of(len(known.tasks), self.seed)
-        by_fold = [clustered_ratings(select(known.answers, others(folds, fold))) for fold in folds]
+        by_fold = [
+            clustered_ratings(select(known.answers, questions_outside_fold(folds, fold))) for fold in folds
+        ]
 
         def rated(table: QuestionTable) -> QuestionTable:
             """The table with ratings that are made without the question's fold."""

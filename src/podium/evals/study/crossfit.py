@@ -57,7 +57,9 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
         answers: of two questions or more.
     """
     folds = folds_of(len(answers.texts), seed)
-    trainings = [(select(answers, others(folds, fold)), select(answers, fold)) for fold in folds]
+    trainings = [
+        (select(answers, questions_outside_fold(folds, fold)), select(answers, fold)) for fold in folds
+    ]
     measured = []
     for method in methods:
         chosen = method.choose(answers)
@@ -74,6 +76,6 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
     return measured
 
 
-def others(folds: list[Ints], fold: Ints) -> Ints:
+def questions_outside_fold(folds: list[Ints], fold: Ints) -> Ints:
     """The numbers of the questions outside `fold`."""
     return np.sort(np.concatenate([other for other in folds if other is not fold]))

@@ -89,7 +89,7 @@ def main() -> None:
         """Answers that the parent writes."""
 
         def add(self, key: str, label: str, answer: Rollout) -> None:
-            send({"key": key, "label": label, "line": answer.line})
+            send({"key": key, "label": label, "line": answer.to_json_line()})
 
     results, cache = SentAnswers(Path(sys.argv[1])), TrainingCache()
     for text in sys.stdin:

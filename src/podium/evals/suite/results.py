@@ -1,4 +1,4 @@
-"""The answers of a suite on disk: for each row and seed a file of JSON lines, a `Rollout.line` for each graded answer.
+"""The answers of a suite on disk: for each row and seed a file of JSON lines, one for each graded answer.
 
 Lines are only added. A line that a kill left incomplete is cut off before the next one is written.
 """
@@ -75,7 +75,7 @@ class AnswerFiles:
                     cut_torn_line(path)
                 self._begun.add(key)
             with path.open("ab") as file:
-                file.write(answer.line.encode() + b"\n")
+                file.write(answer.to_json_line().encode() + b"\n")
         except OSError as error:
             raise StoreError.of_file(path, error) from None
         self._on_answer(label, answer)

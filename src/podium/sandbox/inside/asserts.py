@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.plain import ObjectReference, pack, unpack
+from podium.sandbox.inside.packing import ObjectReference, pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
 CALL, VERDICT = b"?", b"!"

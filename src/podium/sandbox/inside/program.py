@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from podium.sandbox.inside import frames
-from podium.sandbox.inside.plain import pack, unpack
+from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.processes import FROM, TO
 
 RAISED = "\n\0"

@@ -142,7 +142,7 @@ def main() -> None:
         os.dup2(nowhere, end)
     supervise()
     supervisor = Supervisor(orders, int(others), int(user) if user else None)
-    frames.write(replies, frames.EXIT + b"ready\n")
+    frames.write(replies, _exit("done"))
     with suppress(OSError):  # the host has closed the connection
         while (body := frames.read(orders)) is not None:
             frames.write(replies, supervisor.carry_out(body))

@@ -18,7 +18,7 @@ from pydantic import Field, PrivateAttr
 
 from podium.errors import GraderError
 from podium.sandbox.inside.asserts import CALL, VERDICT
-from podium.sandbox.inside.plain import pack, unpack
+from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
 from podium.sandbox.sandbox_pool import SandboxPool, SandboxPools

@@ -1,6 +1,6 @@
 """Filters of traces, and the statements that find these traces.
 
-This module builds statements and reads their rows; `table` runs them.
+This module builds statements and reads their rows; `repository` runs them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Sums of what was spent in some days, by day, worker, key or planner, with the accuracy by users' outcomes.
 
-This module builds the statements and reads their rows; `table` runs them. Days are in UTC. A question counts on
+This module builds the statements and reads their rows; `repository` runs them. Days are in UTC. A question counts on
 the day on which it began.
 """
 

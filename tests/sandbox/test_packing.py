@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.plain import MAX_DEPTH, MAX_VALUES, ObjectReference, pack, unpack
+from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, ObjectReference, pack, unpack
 
 SCALARS = st.one_of(
     st.none(),
