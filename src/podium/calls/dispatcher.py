@@ -146,7 +146,7 @@ class WorkerChannel:
 
 
 class _LoopState:
-    """The state of one event loop, which a dispatcher shares with all that its `with_spend_limits` returned."""
+    """The state of one event loop, which a dispatcher shares with all that its `with_` methods returned."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
@@ -188,6 +188,12 @@ class Dispatcher:
         charged = copy(self)
         charged.spend_limits = (*self.spend_limits, *spend_limits)
         return charged
+
+    def with_cache(self, cache: ResponseCache | None) -> Self:
+        """This dispatcher, with the same channels and limits, for calls that `cache` answers; with None, none does."""
+        other = copy(self)
+        other.cache = cache
+        return other
 
     @property
     def refusal(self) -> str | None:

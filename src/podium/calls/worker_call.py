@@ -6,7 +6,7 @@ Any exception of a worker besides `WorkerError` is a bug and escapes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -89,7 +89,7 @@ def reservation_for(
 
 
 class WorkerCall:
-    """One call of one worker, with its retries.
+    """One call of one worker, with its retries, or its reply from the response cache of the context's dispatcher.
 
     Args:
         log: each try is added to it when it ends, even if it is cancelled.
@@ -124,13 +124,20 @@ class WorkerCall:
         self._pays_for_own_calls = self._is_team and worker.limits.max_usd is None
         self._make_listeners = make_listeners
 
-    async def run(self) -> Reply:
-        """Try, and retry what is retryable.
+    def run(self) -> Awaitable[Reply]:
+        """The reply from the dispatcher's response cache if it is there; else try, and retry what is retryable.
 
         Raises:
-            WorkerError: the worker failed for good, or a budget refuses to try it again.
+            WorkerError: the worker failed for good, or a budget refuses to try it again; or see `get_or_call`.
             RefusalError: a budget refuses the first try.
+            StoreError: the response cache cannot be read or written.
         """
+        cache = self._context.dispatcher.cache
+        if cache is None:
+            return self._run()
+        return cache.get_or_call(self._worker, self._request, self._run)
+
+    async def _run(self) -> Reply:
         self._channel.retry_budget.count_call(asyncio.get_running_loop().time())
         try:
             return await self._try_or_hedge()

@@ -234,7 +234,7 @@ class WorkerPolicy:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = CallContext(
             ledger=ledger,
-            dispatcher=self._dispatcher,
+            dispatcher=self._dispatcher if cached else self._dispatcher.with_cache(None),
             queue_key="plan",
             started=asyncio.get_running_loop().time(),
         )
@@ -255,11 +255,8 @@ class WorkerPolicy:
             waits_for_cooldown=True,
             make_listeners=None if listener is None else lambda: (listener(), lambda thought: None),
         )
-        cache = self._dispatcher.cache if cached else None
         try:
-            reply = await (
-                call.run() if cache is None else cache.get_or_call(self._worker, request, call.run)
-            )
+            reply = await call.run()
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         cut, text = reply.finish == "length", plan_text(reply)

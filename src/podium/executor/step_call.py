@@ -1,4 +1,4 @@
-"""One step's call: looks in the response cache, calls the worker, then its fallbacks.
+"""One step's call: calls the worker, then its fallbacks.
 
 Here a `WorkerError` becomes data. Any other exception of a worker is a bug and escapes.
 """
@@ -6,7 +6,7 @@ Here a `WorkerError` becomes data. Any other exception of a worker is a bug and 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from podium.calls import AttemptLog, WorkerCall
@@ -64,9 +64,15 @@ async def call_with_fallbacks(
         # Once a worker was called, what follows continues the same call of the budget.
         counts_as_call = not failures and all(answer.reply.cached for answer in answers)
         try:
-            reply = await _reply(
-                context, candidate, request, log, make_listeners, counts_as_call=counts_as_call
-            )
+            reply = await WorkerCall(
+                context,
+                candidate.worker,
+                request,
+                log,
+                counts_as_call=counts_as_call,
+                waits_for_cooldown=candidate.waits_for_cooldown,
+                make_listeners=make_listeners,
+            ).run()
         except RefusalError as refusal:
             if not answers:
                 return FailedCall(" ".join([*failures, str(refusal)]), refused=not failures)
@@ -113,29 +119,6 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
         fallback = pool.fallback(following)
         yield _Candidate(following, waits_for_cooldown=fallback is None)
         following = fallback
-
-
-def _reply(
-    context: QuestionContext,
-    candidate: _Candidate,
-    request: Request,
-    log: AttemptLog,
-    make_listeners: MakeListeners | None,
-    *,
-    counts_as_call: bool,
-) -> Awaitable[Reply]:
-    """The reply of one worker, from the response cache if it is there."""
-    worker, cache = candidate.worker, context.dispatcher.cache
-    call = WorkerCall(
-        context,
-        worker,
-        request,
-        log,
-        counts_as_call=counts_as_call,
-        waits_for_cooldown=candidate.waits_for_cooldown,
-        make_listeners=make_listeners,
-    )
-    return call.run() if cache is None else cache.get_or_call(worker, request, call.run)
 
 
 def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> WorkerAnswer:

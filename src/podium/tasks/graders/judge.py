@@ -136,11 +136,10 @@ async def ask_judge(
         RefusalError: a budget refuses the call.
     """
     request = Request(tuple(messages), seed=f"judge/{len(messages)}")
-    own = replace(context, dispatcher=dispatcher)
+    own = replace(context, dispatcher=dispatcher.with_cache(context.dispatcher.cache))
     call = WorkerCall(own, worker, request, AttemptLog(), counts_as_call=True, waits_for_cooldown=True)
-    cache = context.dispatcher.cache
     try:
-        reply = await (call.run() if cache is None else cache.get_or_call(worker, request, call.run))
+        reply = await call.run()
     except WorkerError as error:
         raise GraderError(f"The judge {worker.profile.name!r} did not answer: {error}") from None
     return reply.text
