@@ -17,7 +17,7 @@ from podium.calls import Dispatcher
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
-from podium.executor import StepEnded, StepStarted
+from podium.executor import StepEnded, StepStarted, StepText
 from podium.planner import PlanRequest
 from podium.team import Event, PlanReady, Runner
 from podium.trace import Plan, Reply, Trace
@@ -58,7 +58,10 @@ class Metered:
             self.running -= 1
         self.paid_usd += PRICE.cost(ANSWERED)
         seen = [step.response for step in request.view.earlier]
-        return Reply(f"{self.profile.name}: {request.view.subtask} {seen}", ANSWERED)
+        text = f"{self.profile.name}: {request.view.subtask} {seen}"
+        if request.on_text is not None:
+            request.on_text(text)
+        return Reply(text, ANSWERED)
 
     async def close(self) -> None:
         pass
@@ -145,6 +148,25 @@ def test_a_plan_in_parts_gives_the_answer_of_a_whole_one(writing: Any, seconds: 
     ]
     assert_paid_once(early, workers, 0.01)
     assert_paid_once(late, others, 0.01)
+
+
+@settings(max_examples=60, deadline=None)
+@given(writing=writings(), seconds=st.tuples(*[st.sampled_from([0.0, 0.002, 0.01])] * 5))
+def test_only_the_answer_is_streamed(writing: Any, seconds: tuple[float, ...]) -> None:
+    drafts, decision = writing
+    texts: list[StepText] = []
+
+    async def answer() -> Trace:
+        runner = Runner(SlowPlanner(drafts, decision), pool(*seconds), overlap=True, plan_fallback="worker-1")
+        return await runner.answer(
+            QUESTION,
+            streams=True,
+            on_event=lambda event: texts.append(event) if isinstance(event, StepText) else None,
+        )
+
+    trace = asyncio.run(answer())
+    last = len(trace.rounds[-1].spans) - 1
+    assert [(text.position, text.text) for text in texts] == [(last, trace.answer)] * (last >= 0)
 
 
 @settings(max_examples=60, deadline=None)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from podium.calls.worker_call import MakeListeners
 from podium.executor.execution import Execution, StepResult
 from podium.executor.question_context import QuestionContext, StepEvent
 from podium.executor.step_request import EarlierRounds
@@ -112,6 +113,10 @@ class StreamedExecution(Execution):
             self._held_events.append(event)
         elif self._observer is not None:
             self._observer(event)
+
+    def _make_listeners(self, position: int) -> MakeListeners | None:
+        # Until the workflow is complete, each known step has one behind it.
+        return super()._make_listeners(position) if self._is_complete else None
 
     def _start(self, position: int) -> asyncio.Task[None]:
         task = self._tasks[position] = super()._start(position)
