@@ -1,3 +1,4 @@
+# make setup  Podium, its lab and research into .venv: calls, serves, measures and trains teams
 # make demo   set up, train a policy over small language models for a few minutes, evaluate, report, answer one question
 # make orchestra   train small language models that know parts of a made-up world, as workers: hours on two cores (AT_ONCE=11 on a GPU)
 # make test   set up and run all tests          make check   style, types, layers
@@ -28,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup setup-dev install-gpu check test test-front test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
 
 help:
-	@sed -n '1,10s/^# //p' Makefile
+	@sed -n '1,11s/^# //p' Makefile
 
 # The CPU build alone: on Linux a bare `torch` would bring gigabytes of CUDA.
 $(VENV)/torch.done:
@@ -62,6 +63,7 @@ $(VENV)/models/smol.gguf: runs/published_models.py | $(VENV)/torch.done
 	@touch $@
 
 setup: $(VENV)/train.done
+	@echo "Podium is in $(VENV): source $(BIN)/activate, then podium init"
 setup-dev: $(VENV)/dev.done $(VENV)/models/smol.gguf
 
 install-gpu:

@@ -88,6 +88,14 @@ def test_lm_studio_and_vllm_are_found_at_an_address(podium: Podium, routes, mode
     assert (worker["model"], worker["base_url"]) == (model, f"{server.url}/v1")
 
 
+def test_the_models_of_a_server_that_was_named_are_chosen_first(podium: Podium, ollama) -> None:
+    with ModelServer({"/v1/models": {"data": [{"id": f"mine-{n}-0.1b"} for n in range(5)]}}) as server:
+        assert podium("init", "--url", server.url).status == 0
+    assert {worker["model"] for worker in written().values() if worker["kind"] == "openai"} == {
+        f"mine-{n}-0.1b" for n in range(5)
+    }
+
+
 def test_json_is_one_line_with_what_was_found_and_proposed(podium: Podium, llama) -> None:
     done = podium("init", "--url", llama.url, "--json")
     assert (done.status, done.out.count("\n")) == (0, 1)

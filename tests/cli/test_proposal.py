@@ -1,6 +1,6 @@
-from podium.cli.proposal import propose
+from podium.cli.proposal import USUAL_PORT, free_port, propose
 from podium.types import Price
-from podium.workers.discovery import FoundModel
+from podium.workers.discovery import FoundModel, FoundServer
 
 HERE = "http://127.0.0.1:11434/v1"
 
@@ -22,6 +22,22 @@ def test_the_strongest_conducts_and_five_work() -> None:
     assert [model.id for model in proposal.left_out] == ["m1", "unknown"]
     assert proposal.tools == ("calculator", "vote")
     assert "code" in propose(found, isolates=True).tools
+
+
+def test_preferred_models_work_however_weak_they_are() -> None:
+    strong, weak = [local(f"m{n}", n) for n in (7, 6, 5, 4, 3)], local("mine", 0.5)
+    proposal = propose([*strong, weak], isolates=False, preferred=[weak])
+    assert proposal.names == ("m7", "m6", "m5", "m4", "mine")
+    assert [model.id for model in proposal.left_out] == ["m3"]
+
+
+def test_a_server_that_has_our_usual_port_keeps_it() -> None:
+    def at(url: str, *, answers: bool = True) -> FoundServer:
+        return FoundServer("llama.cpp", url, answers=answers)
+
+    here = f"http://127.0.0.1:{USUAL_PORT}"
+    assert free_port([at(here, answers=False), at(f"http://gpu-1:{USUAL_PORT}")]) == USUAL_PORT
+    assert free_port([at(here), at(f"http://localhost:{USUAL_PORT + 1}")]) == USUAL_PORT + 2
 
 
 def test_names_are_short_apart_and_free_of_the_marks_of_planners() -> None:

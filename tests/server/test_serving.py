@@ -142,7 +142,7 @@ async def test_a_silent_conductor_is_reported_and_questions_are_still_answered(t
         pool.write_text(table + pool.read_text())
         with served(tmp_path, "--pool", str(pool)) as server:
             who = await asyncio.to_thread(server.process.stdout.readline)
-            assert who == f"Planner: lead at {worker.url}, untrained.\n"
+            assert who.endswith(f" Planner: lead at {worker.url}, untrained.\n")
             async with httpx.AsyncClient(base_url=server.url, timeout=60) as client, asyncio.timeout(20):
                 while (ready := (await client.get("/readyz")).json())["status"] == "ready":
                     pass

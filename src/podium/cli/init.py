@@ -19,7 +19,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder, refuse_existing
 from podium.cli.pool import check_pool, print_findings
 from podium.cli.printable import counted, printable
-from podium.cli.proposal import Proposal, propose, size
+from podium.cli.proposal import USUAL_PORT, Proposal, free_port, propose, size
 from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.cli.trust_store import trust
 from podium.config.toml_text import toml_text
@@ -48,6 +48,10 @@ class _Found:
     def models(self) -> list[FoundModel]:
         return [model for server in (*self.servers, *self.providers) for model in server.models]
 
+    @property
+    def models_of_named_servers(self) -> list[FoundModel]:
+        return [model for server in self.servers if server.is_named for model in server.models]
+
 
 def init(
     *,
@@ -62,19 +66,22 @@ def init(
     nothing to a provider before you agree.
 
     Args:
-        url: The address of a further server, as http://127.0.0.1:18080/v1. May be given several times.
+        url: The address of a further server, as http://127.0.0.1:18080/v1, whose models are chosen first. May be given
+            several times.
         output: The team file to write. It must not exist yet.
         yes: Agree to every question: use paid models too, of the providers whose keys are set, and pay for the check.
-        json: Print what was found and proposed as one line of JSON, and ask nothing.
+        json: Print what was found, proposed and checked as one line of JSON, and ask you nothing.
     """
-    refuse_existing([output], "name another --output")
+    refuse_existing([output], "move {them} away", option="--output")
     servers = _look(url or (), yes=yes, json=json)
     if not servers.models:
         if json:
             print(json_.dumps(_document(servers, None, output, ())))
         print(f"podium: {printable(_nothing(servers))}", file=sys.stderr)
         return 1
-    proposal = propose(servers.models, isolates=asyncio.run(_isolates()))
+    proposal = propose(
+        servers.models, isolates=asyncio.run(_isolates()), preferred=servers.models_of_named_servers
+    )
     _write(output, proposal)
     if output.name == FILE:
         trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
@@ -90,7 +97,7 @@ def init(
     if json:
         print(json_.dumps(_document(servers, proposal, output, findings)))
     else:
-        _print_end(output, proposal, findings)
+        _print_end(output, proposal, findings, free_port(servers.servers))
     return 0 if all(finding.answered for finding in findings) else 1
 
 
@@ -215,7 +222,7 @@ def _print_written(output: Path, proposal: Proposal, servers: _Found) -> None:
         print_sentence(console, line)
 
 
-def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]) -> None:
+def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult], port: int) -> None:
     console = open_console()
     if findings:
         console.print()
@@ -233,6 +240,6 @@ def _print_end(output: Path, proposal: Proposal, findings: Sequence[CheckResult]
         console.print("\nNext:")
     for command in (
         f'podium ask{team}{planner} "How many days are there from 3 March to 2 May?"',
-        f"podium serve{team}{planner}",
+        f"podium serve{team}{planner}" + ("" if port == USUAL_PORT else f" --port {port}"),
     ):
         print_sentence(console, f"    {command}")

@@ -27,18 +27,20 @@ def check_recording_path(out: Path) -> None:
             raise UsageError(f"{file} is a folder; give another name.")
 
 
-def refuse_existing(files: Sequence[Path], way_out: str) -> None:
+def refuse_existing(files: Sequence[Path], way_out: str, *, option: str | None = None) -> None:
     """Raise a `UsageError` that names the files that exist.
 
     Args:
         way_out: what the user can do instead of giving another name; "{them}" stands for the files, as in
             "remove {them}".
+        option: the option that names the file.
     """
     there = [str(file) for file in files if file.exists()]
     if there:
         exist, them = ("exist", "them") if len(there) > 1 else ("exists", "it")
+        named = "" if option is None else f" with {option}"
         raise UsageError(
-            f"{' and '.join(there)} {exist} already; give another name, or {way_out.format(them=them)}."
+            f"{' and '.join(there)} {exist} already; give another name{named}, or {way_out.format(them=them)}."
         )
 
 

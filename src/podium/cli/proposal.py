@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 from urllib.parse import urlsplit
 
-from podium.workers.discovery import FoundModel
+from podium.team.settings import ServeSettings
+from podium.workers.discovery import FoundModel, FoundServer
 
 _MOST = 5
 """Workers of a first pool: a plan chooses better among few, and models on one machine push each other out of memory."""
@@ -26,6 +28,8 @@ _GOOD_AT = (
     (re.compile(r"coder|code|codestral|devstral|starcoder"), "made for code"),
     (re.compile(r"math"), "made for maths"),
 )
+USUAL_PORT = ServeSettings().port
+"""Where `podium serve` listens unless it is told otherwise."""
 _TOOLS = ("calculator", "code", "vote")
 
 
@@ -81,7 +85,8 @@ class Proposal:
         if assumed:
             notes.append(
                 f"{_listed(assumed)} {'are' if len(assumed) > 1 else 'is'} not loaded, so the context is what the "
-                "server gives by default; run podium init again when it is loaded, or set it at the server."
+                "server gives by default; run podium init --output another.toml when it is loaded, or set it at the "
+                "server."
             )
         if self.is_paid:
             notes.append(
@@ -140,17 +145,27 @@ class Proposal:
         return f"{', '.join(facts) or 'A general model'}."
 
 
-def propose(models: Sequence[FoundModel], *, isolates: bool) -> Proposal:
+def propose(
+    models: Sequence[FoundModel], *, isolates: bool, preferred: Sequence[FoundModel] = ()
+) -> Proposal:
     """The pool of the strongest of these models.
 
     Args:
         models: at least one.
+        preferred: those of them that are chosen before the others, however strong they are.
         isolates: whether programs can be run in isolation here, without which there is no tool `code`.
     """
-    ordered = sorted(models, key=_strength)
-    chosen = tuple(ordered[:_MOST])
+    ordered = sorted(models, key=lambda model: (model not in preferred, _strength(model)))
+    chosen = tuple(sorted(ordered[:_MOST], key=_strength))
     tools = tuple(tool for tool in _TOOLS if tool != "code" or isolates)
     return Proposal(chosen, _names(chosen, tools), tools, tuple(ordered[_MOST:]))
+
+
+def free_port(servers: Sequence[FoundServer]) -> int:
+    """The port for `podium serve`: the usual one, which is llama.cpp's too, or the next that none of these has."""
+    addresses = [urlsplit(server.url) for server in servers if server.answers]
+    taken = {address.port for address in addresses if address.hostname in ("127.0.0.1", "localhost", "::1")}
+    return next(port for port in count(USUAL_PORT) if port not in taken)
 
 
 def size(parameters: int) -> str:

@@ -141,9 +141,10 @@ def _started(
     where = f"[{host}]" if ":" in host else host
     keys = "a key is needed" if service.keys.are_needed else "no key is needed on this machine"
     processes = "" if process is None else f"{process.process_count} processes; "
+    address = f"http://{where}:{sockets[0].getsockname()[1]}"
     return (
-        f"Podium serves at http://{where}:{sockets[0].getsockname()[1]} ({processes}{keys}); Ctrl+C ends it.\n"
-        f"Planner: {service.team.opened_planner.description}."
+        f"Podium serves at {address} ({processes}{keys}); Ctrl+C ends it.\n"
+        f"Clients take {address}/v1; a browser has the viewer. Planner: {service.team.opened_planner.description}."
     )
 
 

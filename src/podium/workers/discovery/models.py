@@ -60,6 +60,8 @@ class FoundServer:
     problem: str | None = None
     """Why it lists no models; None if it lists some."""
     answers: bool = True
+    is_named: bool = False
+    """Whether the caller gave the address."""
 
 
 def parameters_in(text: str) -> int | None:

@@ -61,7 +61,10 @@ async def find_servers(
             ]
     finally:
         await connections.close()
-    return tuple(look.result() for look in looks)
+    named = {_root(url) for url in urls}
+    return tuple(
+        replace(look.result(), is_named=root in named) for look, root in zip(looks, places, strict=True)
+    )
 
 
 def ollama_address(host: str) -> str:
