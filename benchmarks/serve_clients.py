@@ -111,7 +111,8 @@ async def ask(session: aiohttp.ClientSession, url: str, body: Mapping[str, Any],
             f"{url}/chat/completions", json=body, headers={"authorization": f"Bearer {KEY}"}
         ) as reply:
             text = await reply.text()
-        if reply.status != 200 or ("stream" in body and "[DONE]" not in text) or "error" in text:
+        broken = "stream" in body and ("[DONE]" not in text or 'data: {"error"' in text)
+        if reply.status != 200 or broken:
             asked.errors.append(f"{reply.status}: {text[-200:]}")
             return
     except (aiohttp.ClientError, TimeoutError) as error:
