@@ -95,9 +95,8 @@ def messages(post: Post, asked: str) -> str:
 
 @pytest.fixture(scope="module")
 def serve() -> Iterator[Serve]:
-    starting = Serve()
-    yield starting
-    starting.stop_all()
+    with Serve() as starting:
+        yield starting
 
 
 @pytest.mark.parametrize("loop", [chat, responses, messages])

@@ -20,21 +20,15 @@ if find_spec("anthropic") is None:
 @pytest.fixture(scope="module")
 def plain_url() -> Iterator[str]:
     """The address of a server that the tests of a file share: those that leave nothing in it."""
-    starting = Serve()
-    try:
+    with Serve() as starting:
         yield starting()
-    finally:
-        starting.stop_all()
 
 
 @pytest.fixture
 def serve() -> Iterator[Serve]:
     """`serve(pool=..., **settings)` starts a server and gives its address."""
-    starting = Serve()
-    try:
+    with Serve() as starting:
         yield starting
-    finally:
-        starting.stop_all()
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +41,7 @@ def endpoint() -> Iterator[FaultServer]:
 @pytest.fixture(scope="module")
 def url(endpoint: FaultServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of two workers behind `endpoint`: quill, which answers, and lark, which sees no images."""
-    starting = Serve()
     pool = Pool([capable_worker(endpoint), capable_worker(endpoint, "lark", sees=False)])
     store = tmp_path_factory.mktemp("kept") / "traces.sqlite"
-    yield starting(pool, planner="single:quill", store=store)
-    starting.stop_all()
+    with Serve() as starting:
+        yield starting(pool, planner="single:quill", store=store)

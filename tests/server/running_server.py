@@ -12,7 +12,7 @@ from itertools import count
 from pathlib import Path
 from socket import socket
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import uvicorn
 
@@ -96,10 +96,16 @@ class _Running:
 
 
 class Serve:
-    """Starts servers; all are ended with the test."""
+    """Starts servers; all are ended with the block."""
 
     def __init__(self) -> None:
         self._running: dict[str, _Running] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop_all()
 
     def __call__(
         self,

@@ -28,9 +28,8 @@ PATHS = {
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    starting = Serve()
-    yield starting(store=tmp_path_factory.mktemp("kept") / "traces.sqlite")
-    starting.stop_all()
+    with Serve() as starting:
+        yield starting(store=tmp_path_factory.mktemp("kept") / "traces.sqlite")
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -26,11 +26,10 @@ _EXAMPLES = 2000 if os.environ.get("PODIUM_NIGHTLY") else 80
 
 @pytest.fixture(scope="module")
 def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    starting = Serve()
     folder: Path = tmp_path_factory.mktemp("served")
-    url = starting(planner="random", store=folder / "traces.sqlite", runs=folder)
-    yield schemathesis.openapi.from_url(f"{url}/openapi.json")
-    starting.stop_all()
+    with Serve() as starting:
+        url = starting(planner="random", store=folder / "traces.sqlite", runs=folder)
+        yield schemathesis.openapi.from_url(f"{url}/openapi.json")
 
 
 def test_every_route_answers_as_the_schema_says(schema: Any) -> None:

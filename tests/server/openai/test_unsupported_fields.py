@@ -41,12 +41,11 @@ HINTS = [("chat/completions", *hint) for hint in CHAT_HINTS] + [
 
 @pytest.fixture(scope="module")
 def servers(endpoint: FaultServer) -> Iterator[dict[str, str]]:
-    starting = Serve()
-    yield {
-        "lenient": starting(Pool([capable_worker(endpoint)]), planner="single:quill"),
-        "strict": starting(Pool([capable_worker(endpoint)]), planner="single:quill", strict=True),
-    }
-    starting.stop_all()
+    with Serve() as starting:
+        yield {
+            "lenient": starting(Pool([capable_worker(endpoint)]), planner="single:quill"),
+            "strict": starting(Pool([capable_worker(endpoint)]), planner="single:quill", strict=True),
+        }
 
 
 def body_of(route: str, changed: dict[str, Any], model: str = "podium") -> dict[str, Any]:

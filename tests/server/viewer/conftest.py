@@ -191,11 +191,8 @@ class TraceServer:
 @pytest.fixture(scope="module")
 def shared_serve() -> Iterator[Serve]:
     """Starts servers that the tests of a file share."""
-    serve = Serve()
-    try:
+    with Serve() as serve:
         yield serve
-    finally:
-        serve.stop_all()
 
 
 @pytest.fixture(scope="module")
