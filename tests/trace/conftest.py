@@ -1,6 +1,6 @@
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,17 +66,20 @@ class Place:
         """A store there; with `bounds` of its queue, if given."""
         return AsyncTraceStore(self.url, **bounds)
 
-    def away(self) -> None:
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """The database cannot be used within the block."""
         if self.server is not None:
             self.server.stop()
         else:
             self._rename("podium_documents", "elsewhere")
-
-    def back(self) -> None:
-        if self.server is not None:
-            self.server.start()
-        else:
-            self._rename("elsewhere", "podium_documents")
+        try:
+            yield
+        finally:
+            if self.server is not None:
+                self.server.start()
+            else:
+                self._rename("elsewhere", "podium_documents")
 
     def _rename(self, name: str, other: str) -> None:
         with closing(sqlite3.connect(self.url)) as connection:

@@ -254,8 +254,7 @@ async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
     store = place.open()
     store.add(make_trace("before"))
     await store.get("before")
-    place.away()
-    try:
+    with place.away():
         started = time.monotonic()
         for number in range(100):
             store.add(make_trace(f"during{number}"))
@@ -266,8 +265,6 @@ async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
         assert store.write_problem.endswith("Traces that wait for it: 100.")
         with pytest.raises(StoreError, match="cannot be read"):
             await store.get("before")
-    finally:
-        place.back()
     await until(lambda: store.write_problem is None)
     assert (await store.page(TraceFilters())).total == 101
     await store.close()
@@ -277,15 +274,12 @@ async def test_where_too_much_waits_it_is_put_aside_and_written_later(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(most=6)
-    place.away()
-    try:
+    with place.away():
         for number in range(20):
             store.add(make_trace(f"t{number:02}"))
             if number % 3 == 2:
                 await until(lambda: 2 * len(store._queue._waiting) < 6)
         assert list(tmp_path.rglob("unwritten-*.jsonl"))  # noqa: ASYNC240
-    finally:
-        place.back()
     await until(lambda: store.write_problem is None)
     await until(lambda: not list(tmp_path.rglob("unwritten-*.jsonl")))
     assert await ids(store) == [f"t{number:02}" for number in reversed(range(20))]
@@ -298,8 +292,7 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
     (tmp_path / "data" / "podium").touch()
     store = place.open(most=3)
     store._queue._spill = tmp_path / "data" / "podium"
-    place.away()
-    try:
+    with place.away():
         for number in range(3):
             store.add(make_trace(f"t{number}"))
         await until(lambda: store.write_problem is not None)
@@ -307,8 +300,6 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
             StoreError, match=r"^A trace cannot be kept: 3 others already wait to be written\. The"
         ):
             store.add(make_trace("t3"))
-    finally:
-        place.back()
     await until(lambda: store.write_problem is None)
     store.add(make_trace("t3"))
     assert len(await ids(store)) == 4
@@ -319,8 +310,7 @@ async def test_what_waits_at_a_servers_end_is_taken_up_by_the_next(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(patience_s=0.2)
-    place.away()
-    try:
+    with place.away():
         traces = [make_trace(f"t{number}") for number in range(3)]
         for trace in traces:
             store.add(trace)
@@ -328,8 +318,6 @@ async def test_what_waits_at_a_servers_end_is_taken_up_by_the_next(
             StoreError, match=r"^Traces that could not be written to .* are in .*unwritten-.*\.jsonl: "
         ):
             await store.close()
-    finally:
-        place.back()
     (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
     assert list(read_jsonl(file.read_text().splitlines(), "here")) == traces
     following = place.open()
