@@ -113,10 +113,13 @@ a kind of question. The lone step of a plan is a "start"."""
 
 _THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
     lambda names: ", then ".join(names) + ".",
-    lambda names: f"{len(names)} {'step' if len(names) == 1 else 'steps'}, the last by {names[-1]}.",
-    lambda names: f"{names[0]} begins." if len(names) > 1 else f"{names[0]} alone.",
-    lambda names: f"{names[-1]} gives the answer.",
+    lambda names: f"{len(names)} {'step' if len(names) == 1 else 'steps'}: {', '.join(names)}.",
+    lambda names: (
+        f"{names[0]} alone." if len(names) == 1 else f"{names[0]} begins, then {', '.join(names[1:])}."
+    ),
+    lambda names: f"{', '.join(names)}. The answer is {names[-1]}'s.",
 )
+"""Each names the workers of all steps in order: a small model copies a list of names more surely than it counts."""
 
 
 def random_plan(
