@@ -185,11 +185,8 @@ class Peer:
                 )
                 for place, (text, which) in enumerate(zip(completions, number, strict=True))
             ]
-            rollouts = await asyncio.gather(*scores)
-            return [
-                None if one.infrastructure_failed else reward(one.trace, one.grade, settings).total
-                for one in rollouts
-            ]
+            rewards = [reward(rollout, settings) for rollout in await asyncio.gather(*scores)]
+            return [None if earned is None else earned.total for earned in rewards]
 
         with ThreadPoolExecutor(1) as thread:  # An event loop already runs in this one.
             return thread.submit(asyncio.run, score_all()).result()

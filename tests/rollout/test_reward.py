@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.rollout import PENALTY_CAP, Reward, RewardSettings, reward
+from podium.rollout import PENALTY_CAP, Reward, RewardSettings, Rollout
+from podium.rollout import reward as reward_of
 from podium.tasks.task import Grade
 from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
 from podium.types import NO_USAGE, Question, Spent
@@ -51,6 +52,12 @@ def trace(cost: float = 0.0, seconds: float = 0.0, calls: int = 1, *, readable: 
         started_at="2026-01-01T00:00:00Z",
         seconds=0.0,
     )
+
+
+def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
+    found = reward_of(Rollout(task="t", repeat=0, grade=grade, trace=trace), settings)
+    assert found is not None
+    return found
 
 
 @given(WEIGHTS, SPENT, SPENT)

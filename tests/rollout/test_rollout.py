@@ -49,7 +49,9 @@ async def scored(
 
 
 def earned(rollout: Rollout, weights: RewardSettings | None = None) -> Reward:
-    return reward(rollout.trace, rollout.grade, weights or RewardSettings())
+    found = reward(rollout, weights or RewardSettings())
+    assert found is not None
+    return found
 
 
 BROKEN = WorkerError("It is down.", kind="status")

@@ -1,6 +1,13 @@
 """Rollouts: a planner answers a task, a grader judges the answer. Evaluation and training both use this package."""
 
-from podium.rollout.reward import PENALTY_CAP, Reward, RewardSettings, reward, round_reward
+from podium.rollout.reward import (
+    PENALTY_CAP,
+    Reward,
+    RewardSettings,
+    discounted_rewards,
+    reward,
+    round_reward,
+)
 from podium.rollout.rollout import Rollout, run_rollout
 
 __all__ = [
@@ -8,6 +15,7 @@ __all__ = [
     "Reward",
     "RewardSettings",
     "Rollout",
+    "discounted_rewards",
     "reward",
     "round_reward",
     "run_rollout",

@@ -1,15 +1,18 @@
-"""The reward of one rollout, with its components (the paper, section 3.2).
+"""What training maximises: the reward of a rollout with its components, and of each of its rounds (the paper, 3.2).
 
-It is a pure function of a trace and a grade. `rollout` runs and grades.
+All of it is pure. `rollout` runs and grades; `podium.train.objective` compares the rewards of a group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Literal
+
 from pydantic import Field
 
 from podium.config import Settings
-from podium.tasks.task import Grade
-from podium.trace import RoundTrace, Trace
+from podium.rollout.rollout import Rollout
+from podium.trace import RoundTrace
 from podium.types import FrozenModel
 
 WRONG_ANSWER_REWARD = 0.5
@@ -57,38 +60,60 @@ class Reward(FrozenModel):
         return WRONG_ANSWER_REWARD + self.correct - self.penalty if self.format else 0.0
 
 
-def reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
-    """The reward of an answered and graded question.
+def reward(rollout: Rollout, settings: RewardSettings) -> Reward | None:
+    """The reward of a rollout. None if workers or the grader failed: then it is left out of its group.
 
     After an invalid plan in the first round there is no answer. After one in a later round the answer of the round
     before stays, as after an acceptance, but the round earns nothing.
     """
-    if not first_plan_is_valid(trace):
+    if rollout.infrastructure_failed:
+        return None
+    if not rollout.valid:
         return Reward(format=0.0)
+    trace = rollout.trace
     readable = [_readable(round_) for round_ in trace.rounds]
     return Reward(
         format=WRONG_ANSWER_REWARD * sum(readable) / len(readable),
-        correct=WRONG_ANSWER_REWARD if grade.correct else 0.0,
+        correct=WRONG_ANSWER_REWARD if rollout.correct else 0.0,
         cost=settings.cost * trace.uncached_usd,
         calls=settings.calls * trace.calls,
         latency=settings.latency * trace.critical_path_s,
     )
 
 
-def round_reward(trace: Trace, grade: Grade, settings: RewardSettings) -> Reward:
+def round_reward(rollout: Rollout, settings: RewardSettings) -> Reward | None:
     """The reward of the last round alone: 0 if its plan is unreadable, whatever the rounds before earned.
 
-    Only what this round spent counts, so that each round pays for its own calls.
+    Only what this round spent counts, so that each round pays for its own calls. None as for `reward`.
+    """
+    if rollout.infrastructure_failed:
+        return None
+    trace = rollout.trace
+    return reward(
+        rollout.model_copy(update={"trace": trace.model_copy(update={"rounds": trace.rounds[-1:]})}), settings
+    )
+
+
+def discounted_rewards(
+    rewards: Sequence[float | None], whole: float | None, discount: float | Literal["none"]
+) -> list[float | None]:
+    """The reward that each plan of a rollout earns: (1 - d) times its own, and d times that of the round after it.
+
+    The last round has its own reward alone. So has one whose later round was left out: that workers failed there says
+    nothing of the earlier plan. (The paper, section 3.2; its code.)
 
     Args:
-        grade: of the answer after this round.
+        rewards: of each round by itself, in order; None for one that was left out.
+        whole: of all rounds together, which each has without a discount. None if a round was left out.
     """
-    return reward(trace.model_copy(update={"rounds": trace.rounds[-1:]}), grade, settings)
-
-
-def first_plan_is_valid(trace: Trace) -> bool:
-    """Whether the first plan could be parsed and checked."""
-    return bool(trace.rounds) and (trace.rounds[0].workflow is not None or trace.rounds[0].accepted)
+    if discount == "none":
+        return [whole] * len(rewards)
+    earned: list[float | None] = []
+    later = None
+    for own in reversed(rewards):
+        later = own if own is None or later is None else (1 - discount) * own + discount * later
+        earned.append(later)
+    return earned[::-1]
 
 
 def _readable(round_: RoundTrace) -> bool:

@@ -18,7 +18,6 @@ from pydantic_core import PydanticSerializationError
 from podium.errors import BudgetError
 from podium.rollout.data_fingerprint import grader_settings, value_digest
 from podium.rollout.judging import grade_answer
-from podium.rollout.reward import first_plan_is_valid
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
@@ -82,7 +81,8 @@ class Rollout(FrozenModel):
     @property
     def valid(self) -> bool:
         """Whether the first plan could be parsed and checked."""
-        return first_plan_is_valid(self.trace)
+        rounds = self.trace.rounds
+        return bool(rounds) and (rounds[0].workflow is not None or rounds[0].accepted)
 
     @property
     def correct(self) -> bool:
@@ -96,7 +96,7 @@ class Rollout(FrozenModel):
 
     @property
     def infrastructure_failed(self) -> bool:
-        """Whether a worker or the grader failed. Then the rollout is no evidence about its plan."""
+        """Whether a worker or the grader failed. Then the rollout is no evidence about its plan, and has no reward."""
         return self.worker_failed or self.grade.failure is not None
 
     @property

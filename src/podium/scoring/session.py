@@ -152,9 +152,7 @@ class ScoringSession:
             )
         rollout = await self._run_rollout(request, task)
         self._keep(rollout.trace.model_copy(update={"metadata": _metadata(request)}))
-        if rollout.infrastructure_failed:
-            return _left_out(rollout)
-        return _score(rollout, self._reward(request), self.settings.rounds)
+        return _score(rollout, self._reward_settings(request), self.settings.rounds)
 
     def task(self, task_id: str) -> Task:
         """The task with this id.
@@ -179,7 +177,7 @@ class ScoringSession:
         levels = len(self.settings.cost_weights)
         return self._seeds.level(request, levels) if levels else 0
 
-    def _reward(self, request: RolloutRequest) -> RewardSettings:
+    def _reward_settings(self, request: RolloutRequest) -> RewardSettings:
         """The weights of the reward at the level of the rollout's group."""
         settings = self.settings
         if not settings.cost_weights:
@@ -290,14 +288,16 @@ def _left_out(rollout: Rollout) -> Score:
     )
 
 
-def _score(rollout: Rollout, weights: RewardSettings, rounds: int) -> Score:
+def _score(rollout: Rollout, settings: RewardSettings, rounds: int) -> Score:
+    whole, earned = reward(rollout, settings), round_reward(rollout, settings)
+    if whole is None or earned is None:
+        return _left_out(rollout)
     trace = rollout.trace
     last = trace.rounds[-1]
-    earned = round_reward(trace, rollout.grade, weights)
     workflow = last.workflow
     return Score(
         reward=earned.total,
-        rollout_reward=reward(trace, rollout.grade, weights).total,
+        rollout_reward=whole.total,
         parts=earned,
         valid=earned.format > 0,
         correct=rollout.correct,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
 from podium.errors import PodiumError
+from podium.rollout import discounted_rewards
 from podium.scoring import RolloutRequest, Score, ScoringBackend
 from podium.scoring.protocol import ErrorReply
 from podium.train.ranks import Ranks
@@ -117,7 +118,7 @@ class RolloutCollector:
     rounds: int
     """The most plans of one rollout."""
     discount: float | Literal["none"]
-    """The share of a plan's reward that comes from the round after it, as `set_rewards` computes it."""
+    """The share of a plan's reward that comes from the round after it, as `discounted_rewards` computes it."""
     max_prompt_tokens: int
     """A longer prompt gets no plan."""
     ranks: Ranks
@@ -255,22 +256,14 @@ class RolloutCollector:
 
 
 def set_rewards(samples: Sequence[SampledCompletion], discount: float | Literal["none"]) -> None:
-    """Set each sample's reward: (1 - d) times its own score and d times the reward of the round after it.
-
-    The last round of a rollout has its score alone. So has one whose later round could not be scored: that workers
-    failed there says nothing of the earlier plan. (The paper, section 3.2; its code.) Without a discount every round
-    has the reward of the whole rollout, or none if a round of it could not be scored.
-    """
-    by_rollout = {(*sample.key, sample.group.round): sample for sample in samples}
-    for sample in sorted(samples, key=lambda sample: -sample.group.round):
-        score = sample.score
-        later = by_rollout.get((*sample.key, sample.group.round + 1))
-        if score is None:
-            sample.reward = None
-        elif discount == "none":
-            followed = later is not None and later.score is not None
-            sample.reward = later.reward if followed and later is not None else score.rollout_reward
-        else:
-            sample.reward = score.reward
-            if sample.reward is not None and later is not None and later.reward is not None:
-                sample.reward = (1 - discount) * sample.reward + discount * later.reward
+    """Set each sample's reward, as `discounted_rewards` has it; None for a round that its rollout never reached."""
+    rollouts: dict[tuple[str, int], list[SampledCompletion]] = {}
+    for sample in sorted(samples, key=lambda sample: sample.group.round):
+        sample.reward = None
+        if sample.score is not None:
+            rollouts.setdefault(sample.key, []).append(sample)
+    for rounds in rollouts.values():
+        scores = [sample.score for sample in rounds if sample.score is not None]
+        rewards = discounted_rewards([score.reward for score in scores], scores[-1].rollout_reward, discount)
+        for sample, reward in zip(rounds, rewards, strict=True):
+            sample.reward = reward
