@@ -96,7 +96,7 @@ test-front: setup-dev
 test-rest: setup-dev
 	$(RUN) $(addprefix --ignore ,$(FRONT)) tests
 
-# The small workers, the warm start and the NumPy engine.
+# The small workers, the warm start and small policies in NumPy.
 test-lab: setup-dev
 	$(BIN)/pytest -n 3 --dist worksteal lab/tests
 

@@ -30,8 +30,8 @@ from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
 from podium.types import Message
-from podium_lab.engine.llama import Llama, Shape, read_weights
-from podium_lab.engine.numpy_engine import NumpyEngine
+from podium_lab.inference.llama import Llama, Shape, read_weights
+from podium_lab.inference.numpy_model import NumpyModel
 
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]
@@ -42,16 +42,16 @@ WORK = "plans of a shipped policy, 16 questions at once"
 def token_by_token(checkpoint: Checkpoint) -> Write:
     """The plain way."""
     llama = Llama(Shape.of(checkpoint.config), read_weights(checkpoint.path / "model.safetensors"))
-    engine = NumpyEngine(checkpoint)
+    model = NumpyModel(checkpoint)
 
     def write(prompts: Prompts) -> list[str]:
         texts = []
         for prompt in prompts:
-            cache, news, tokens = llama.start(engine.context), engine.encode(prompt), list[int]()
-            while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in engine.eos_token_ids):
+            cache, news, tokens = llama.start(model.context), model.encode(prompt), list[int]()
+            while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in model.eos_token_ids):
                 tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
                 news = tokens[-1:]
-            texts.append(engine.decode([token for token in tokens if token not in engine.eos_token_ids]))
+            texts.append(model.decode([token for token in tokens if token not in model.eos_token_ids]))
         return texts
 
     return write

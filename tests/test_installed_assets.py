@@ -1,4 +1,4 @@
-"""Pools, policies and engines of installed packages are used by their names."""
+"""Pools, policies and model loaders of installed packages are used by their names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.inference_engine import INSTALLED_ENGINES
+from podium.conductor.loaded_model import INSTALLED_LOADERS
 from podium.errors import ConfigError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints, shipped_pool
 from podium.workers.pool import load_pool, pool_file
@@ -17,13 +17,13 @@ from podium.workers.pool import load_pool, pool_file
 ENTRIES = """
 [podium.assets]
 toys = toy_team.{folder}
-[podium.engines]
-toy = toy_team.engine:KIND
+[podium.model_loaders]
+toy = toy_team.loading:LOADER
 """
-ENGINE = """
-from podium.conductor.inference_engine import InferenceEngineKind
+LOADER = """
+from podium.conductor.loaded_model import ModelLoader
 
-KIND = InferenceEngineKind(lambda checkpoint: checkpoint.config["model_type"] == "toy", lambda checkpoint: None)
+LOADER = ModelLoader(lambda checkpoint: checkpoint.config["model_type"] == "toy", lambda checkpoint: None)
 """
 
 
@@ -37,7 +37,7 @@ def install(monkeypatch: pytest.MonkeyPatch, site: Path, folder: str = "assets")
     (assets / "toy-policy" / "model.safetensors").touch()
     (assets / "toy-policy" / "tokenizer.json").touch()
     (site / "toy_team" / "__init__.py").touch()
-    (site / "toy_team" / "engine.py").write_text(ENGINE)
+    (site / "toy_team" / "loading.py").write_text(LOADER)
     info = site / "toy_team-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: toy-team\nVersion: 1.0\n")
@@ -72,9 +72,9 @@ def test_assets_that_are_not_there_are_refused(monkeypatch: pytest.MonkeyPatch, 
         shipped_pool("toys")
 
 
-def test_an_engine_of_a_package_runs_the_checkpoints_that_it_names(
+def test_a_loader_of_a_package_is_for_the_checkpoints_that_it_names(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     install(monkeypatch, tmp_path)
-    toy = dict(INSTALLED_ENGINES.items())["toy"]
-    assert toy.runs(Checkpoint.read("toy-policy"))
+    toy = dict(INSTALLED_LOADERS.items())["toy"]
+    assert toy.loads(Checkpoint.read("toy-policy"))

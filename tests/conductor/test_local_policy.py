@@ -1,4 +1,4 @@
-"""Local policies: the same text from every engine, named randomness, safe together, cancelled at once."""
+"""Local policies: the same text from every loaded model, named randomness, safe together, cancelled at once."""
 
 import asyncio
 import random
@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from podium.calls import Ledger
 from podium.conductor import Checkpoint, Sampling, open_policy
-from podium.conductor.inference_engine import Logits, TokenChunk
+from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
-from podium.conductor.torch_engine import TorchEngine
+from podium.conductor.torch_model import TorchModel
 from podium.errors import CheckpointError, UsageError
 from podium.types import Budget, Message
 from tiny_models import CHAT, CHAT_WITHOUT_SYSTEM
@@ -87,14 +87,14 @@ async def test_texts_written_together_are_those_written_alone(make_checkpoint: M
 async def test_texts_share_passes_of_transformers(
     make_checkpoint: Make, kind: str, temperature: float
 ) -> None:
-    engine = TorchEngine(Checkpoint.read(make_checkpoint(kind, chat=CHAT)))
+    model = TorchModel(Checkpoint.read(make_checkpoint(kind, chat=CHAT)))
     prompts = [(Message(role="user", content=f"Question: {n} {'x' * 3 * n}"),) for n in range(6)]
     samplings = [
         Sampling(temperature=temperature, max_tokens=10 + 5 * n, seed=str(n)) for n in range(len(prompts))
     ]
     given = list(zip(prompts, samplings, strict=True))
-    alone = [await LocalPolicy("tiny", engine).complete(*each) for each in given]
-    policy, passes = LocalPolicy("tiny", engine), []
+    alone = [await LocalPolicy("tiny", model).complete(*each) for each in given]
+    policy, passes = LocalPolicy("tiny", model), []
 
     def count(module: torch.nn.Module, read: object, written: object) -> None:
         if "logits" in getattr(written, "keys", list)():
@@ -121,21 +121,21 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
 
 async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
     for kind in ("llama", "gpt2"):
-        engine = TorchEngine(Checkpoint.read(make_checkpoint(kind, name=kind)))
-        tokens = engine.encode([Message(role="user", content="a </s> <s> b")])
+        model = TorchModel(Checkpoint.read(make_checkpoint(kind, name=kind)))
+        tokens = model.encode([Message(role="user", content="a </s> <s> b")])
         assert tokens[0] == 1
         assert not {1, 2} & set(tokens[1:])
-        assert engine.decode(tokens[1:]) == "a </s> <s> b"
+        assert model.decode(tokens[1:]) == "a </s> <s> b"
 
 
 def test_a_template_without_a_system_message_gets_it_in_the_users_first(make_checkpoint: Make) -> None:
-    engine = TorchEngine(Checkpoint.read(make_checkpoint(chat=CHAT_WITHOUT_SYSTEM)))
+    model = TorchModel(Checkpoint.read(make_checkpoint(chat=CHAT_WITHOUT_SYSTEM)))
     system, user = Message(role="system", content="Lead."), Message(role="user", content="What?")
-    assert engine.decode(engine.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
+    assert model.decode(model.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
 
 
 class Scripted:
-    """An engine that wants these tokens, one after the other, and keeps what it was given to read."""
+    """A model that wants these tokens, one after the other, and keeps what it was given to read."""
 
     context = 1_000_000
     eos_token_ids = frozenset({2, 3})
@@ -178,9 +178,9 @@ async def test_writing_stops_at_an_end_or_at_the_limit(
 
 
 async def test_a_prompt_is_read_once_and_then_token_by_token() -> None:
-    engine = Scripted([4, 5, 6])
-    await LocalPolicy("scripted", engine).complete(PROMPT, Sampling(max_tokens=3))
-    assert engine.seen == [[1, 7, 8], [4], [5]]
+    model = Scripted([4, 5, 6])
+    await LocalPolicy("scripted", model).complete(PROMPT, Sampling(max_tokens=3))
+    assert model.seen == [[1, 7, 8], [4], [5]]
 
 
 def test_draws_follow_the_softmax() -> None:
@@ -216,15 +216,15 @@ async def test_a_completion_ends_where_the_context_does(make_checkpoint: Make) -
 
 
 async def test_cancelling_stops_the_thread() -> None:
-    engine = Scripted(pause=0.001)
-    policy = LocalPolicy("endless", engine)
+    model = Scripted(pause=0.001)
+    policy = LocalPolicy("endless", model)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await policy.complete(PROMPT, Sampling(max_tokens=100_000))
     await asyncio.sleep(0.05)
-    after = len(engine.seen)
+    after = len(model.seen)
     await asyncio.sleep(0.05)
-    assert 0 < after == len(engine.seen)
+    assert 0 < after == len(model.seen)
 
 
 def test_what_transformers_cannot_load_is_one_sentence(make_checkpoint: Make) -> None:

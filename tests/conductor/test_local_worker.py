@@ -125,7 +125,7 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
 
 
 class Told:
-    """An engine that writes one text, a byte a token."""
+    """A model that writes one text, a byte a token."""
 
     context, eos_token_ids, batch, sharing = 1000, frozenset({256}), 4, None
 

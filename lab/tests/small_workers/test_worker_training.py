@@ -97,7 +97,7 @@ def test_a_worker_that_another_process_finishes_is_in_the_pool_file(tmp_path, mo
     assert [worker["name"] for worker in workers] == ["ilka", "jory", "vote"]
 
 
-def test_transformers_writes_what_the_workers_own_engine_writes():
+def test_transformers_writes_what_the_workers_write_in_numpy():
     facts = world()
     rng = Random("generate")
     relation = RELATIONS["place.mayor"]

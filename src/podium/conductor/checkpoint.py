@@ -75,7 +75,7 @@ class PlanLimits(Settings):
     """How plans are sampled, and their limits. A trained policy samples in every application as it did in training."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of a completion. None takes the default of the engine that runs the policy."""
+    """The most tokens of a completion. None takes the default of what runs the policy."""
     temperature: float = Field(default=0.0, ge=0)
     """The sampling temperature; 0 always takes the most likely token."""
     rounds: int = Field(default=1, ge=1)
@@ -235,7 +235,7 @@ class Checkpoint:
 
 
 def is_llama(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration is of the plain Llama form, with full attention: our own engines run this form alone."""
+    """Whether a configuration is of the plain Llama form, with full attention: our own code runs this form alone."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     return (
         config.get("model_type") in ("llama", "qwen2")

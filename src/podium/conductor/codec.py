@@ -1,6 +1,6 @@
 """Messages to tokens and back, for a policy that reads plain text and no chat template.
 
-Sampling, training and the NumPy engine all use this class, so that their prompts do not differ in a single token.
+Sampling, training and the model in NumPy all use this class, so that their prompts do not differ in a single token.
 """
 
 from __future__ import annotations

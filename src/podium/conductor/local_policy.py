@@ -1,10 +1,10 @@
-"""A policy that runs on this machine, over an engine, with continuous batching.
+"""A policy that runs on this machine, over a loaded model, with continuous batching.
 
-All engines share this loop, so they sample, stop, count tokens and are cancelled in the same way. One thread writes all
+All models share this loop, so they sample, stop, count tokens and are cancelled in the same way. One thread writes all
 completions that are wanted at the same time. Each pass of the model adds tokens to every text, a new text may join
 before any pass, and the thread ends after the last text.
 
-Where an engine's KV caches can be copied and cut, two things save passes. Prefix sharing: a prompt copies the cache of
+Where a model's KV caches can be copied and cut, two things save passes. Prefix sharing: a prompt copies the cache of
 another that begins with the same tokens. Speculative decoding by n-grams: tokens that followed the same n-gram in
 earlier completions are drafted, the model reads the draft in one pass, and the longest part that would have been
 sampled anyway is kept.
@@ -25,7 +25,7 @@ import numpy as np
 
 from podium.calls import Ledger
 from podium.conductor.guide import Guide
-from podium.conductor.inference_engine import InferenceEngine, Logits, TokenChunk
+from podium.conductor.loaded_model import LoadedModel, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
 from podium.types import Message, Spent, Usage
@@ -69,7 +69,7 @@ class _Text:
     """The tokens of the completion so far, with the one that ends it."""
     cache: Any = None
     read: int = 0
-    """Tokens of prompt and completion that the engine has read."""
+    """Tokens of prompt and completion that the model has read."""
     on_text: Callable[[str], None] | None = None
     """Called with each piece of text, in the thread that writes."""
     shown: int = 0
@@ -82,15 +82,15 @@ class _Text:
 
 
 class LocalPolicy:
-    """A `Policy` over an engine. Its completions cost no money."""
+    """A `Policy` over a loaded model. Its completions cost no money."""
 
     takes_schema = False
     plan_format = None
 
-    def __init__(self, name: str, engine: InferenceEngine, guide: Guide | None = None) -> None:
+    def __init__(self, name: str, model: LoadedModel, guide: Guide | None = None) -> None:
         self._guide = guide
         self._name = name
-        self._engine = engine
+        self._model = model
         self._greedy: dict[_Key, list[int]] = {}
         self._following: dict[tuple[int, ...], tuple[int, int, int]] = {}
         self._prompts: deque[tuple[list[int], Any]] = deque(maxlen=_CACHED_PROMPTS)
@@ -163,7 +163,7 @@ class LocalPolicy:
         """Let as many texts join the batch as there is room for; those left in `arrived` wait for a later pass."""
         unread = 0
         for text in list(arrived):
-            if len(active) >= self._engine.batch or unread >= _MAX_PREFILL_TOKENS:
+            if len(active) >= self._model.batch or unread >= _MAX_PREFILL_TOKENS:
                 return
             try:
                 begun = text.done.cancelled() or self._begin(text, active)
@@ -190,7 +190,7 @@ class LocalPolicy:
             return True
         prefixes = [(prompt, cache, True) for prompt, cache in self._prompts]
         prefixes += [(other.prompt, other.cache, other.read >= len(other.prompt)) for other in active]
-        sharing = self._engine.sharing
+        sharing = self._model.sharing
         shared, longest = _MIN_SHARED_TOKENS - 1, None
         for prompt, cache, is_read in prefixes if sharing is not None else ():
             # The last token of a prompt is always read: the first token is sampled from the logits after it.
@@ -199,7 +199,7 @@ class LocalPolicy:
                 shared, longest = common, (cache, is_read)
         capacity = len(text.prompt) + text.limit
         if sharing is None or longest is None:
-            text.cache = self._engine.start(capacity)
+            text.cache = self._model.start(capacity)
             return True
         cache, is_read = longest
         if is_read:
@@ -207,19 +207,19 @@ class LocalPolicy:
         return is_read
 
     def _encode(self, text: _Text) -> None:
-        engine = self._engine
+        model = self._model
         characters = sum(len(message.content) for message in text.messages)
-        if characters > _MAX_TOKEN_CHARS * engine.context:
+        if characters > _MAX_TOKEN_CHARS * model.context:
             raise self._too_long(f"{characters} characters")
-        text.prompt = engine.encode(text.messages)
-        room = engine.context - len(text.prompt)
+        text.prompt = model.encode(text.messages)
+        room = model.context - len(text.prompt)
         if room <= 0:
             raise self._too_long(f"{len(text.prompt)} tokens")
         text.limit = min(text.sampling.max_tokens or _MAX_TOKENS, room)
 
     def _too_long(self, size: str) -> UsageError:
         return UsageError(
-            f"The question makes a prompt of {size}, but {self._name} reads at most {self._engine.context - 1} tokens; "
+            f"The question makes a prompt of {size}, but {self._name} reads at most {self._model.context - 1} tokens; "
             "ask a shorter question, or choose a model that reads longer prompts."
         )
 
@@ -233,14 +233,14 @@ class LocalPolicy:
             TokenChunk(text.cache, [*(text.prompt + text.tokens)[text.read :], *draft], 1 + len(draft))
             for text, draft in zip(active, drafts, strict=True)
         ]
-        for text, draft, logits in zip(active, drafts, self._engine.read(passages), strict=True):
+        for text, draft, logits in zip(active, drafts, self._model.read(passages), strict=True):
             text.read = len(text.prompt) + len(text.tokens)
             for place, row in enumerate(logits):
                 wrong = None if self._guide is None else self._guide.forbidden(text.tokens)
                 allowed = row if wrong is None else _without(row, wrong)
                 token = sample_token(allowed, text.sampling.temperature, text.rng)
                 text.tokens.append(token)
-                ended = token in self._engine.eos_token_ids or len(text.tokens) >= text.limit
+                ended = token in self._model.eos_token_ids or len(text.tokens) >= text.limit
                 if ended or (text.sampling.stop and self._written(text)[1]):
                     self._remember(text)
                     self._finish(text)
@@ -248,14 +248,14 @@ class LocalPolicy:
                 if place < len(draft) and draft[place] != token:
                     break
                 text.read += place < len(draft)
-            if self._engine.sharing is not None and draft and not text.done.done():
-                self._engine.sharing.cut(text.cache, text.read)
+            if self._model.sharing is not None and draft and not text.done.done():
+                self._model.sharing.cut(text.cache, text.read)
             if text.on_text is not None and not text.done.done():
                 self._show(text)
 
     def _draft(self, text: _Text) -> list[int]:
         """The tokens that followed in earlier completions, as far as they are likely and the text's limit allows."""
-        if self._engine.sharing is None:
+        if self._model.sharing is None:
             return []
         most = min(_MAX_DRAFT_TOKENS, text.limit - len(text.tokens) - 1)
         ngram = (*text.prompt[-_NGRAM_TOKENS:], *text.tokens[-_NGRAM_TOKENS:])[-_NGRAM_TOKENS:]
@@ -276,7 +276,7 @@ class LocalPolicy:
             if len(self._greedy) >= _CACHED_COMPLETIONS:
                 self._greedy.clear()
             self._greedy[text.key] = text.tokens
-        if self._engine.sharing is not None:
+        if self._model.sharing is not None:
             if len(self._following) >= _CACHED_NGRAMS:
                 self._following.clear()
             tokens = [*text.prompt[-_NGRAM_TOKENS:], *text.tokens]
@@ -290,8 +290,8 @@ class LocalPolicy:
 
     def _written(self, text: _Text) -> tuple[str, bool]:
         """The text so far, and whether a stop text ended it."""
-        written = self._engine.decode(
-            [token for token in text.tokens if token not in self._engine.eos_token_ids]
+        written = self._model.decode(
+            [token for token in text.tokens if token not in self._model.eos_token_ids]
         )
         stops = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]
         return written[: min(stops, default=len(written))], bool(stops)
@@ -311,7 +311,7 @@ class LocalPolicy:
             self._show(text, last=True)
         written, stopped = self._written(text)
         usage = Usage(input_tokens=len(text.prompt), output_tokens=len(text.tokens))
-        cut = not stopped and text.tokens[-1] not in self._engine.eos_token_ids
+        cut = not stopped and text.tokens[-1] not in self._model.eos_token_ids
         _settle(text, Completion(written, Spent(usage), truncated=cut))
 
 

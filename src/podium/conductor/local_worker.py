@@ -1,7 +1,7 @@
 """`local`: a worker whose model runs in our own process, through the same loop as a local policy.
 
-All calls that are wanted at the same time are written in one batch. The model runs through transformers, or in an
-engine that an installed package adds for it. To serve a large model to many users, use vLLM and a worker of kind
+All calls that are wanted at the same time are written in one batch. The model runs through transformers, or as an
+installed package loads it. To serve a large model to many users, use vLLM and a worker of kind
 "openai".
 """
 

@@ -1,7 +1,7 @@
 """Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
-`ConductorSettings` describes it. This module decides for all applications which engine
-runs a checkpoint, how a model is prompted, and whether it may try twice. `podium.team.opened_planner` decides which
+`ConductorSettings` describes it. This module decides for all applications how a checkpoint is loaded and a model
+prompted, and whether it may try twice. `podium.team.opened_planner` decides which
 Conductor plans where the user names none.
 """
 
@@ -16,7 +16,7 @@ from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, TrainingScope
 from podium.conductor.format_probe import FormatNegotiator
 from podium.conductor.guide import open_guide
-from podium.conductor.inference_engine import INSTALLED_ENGINES, InferenceEngine, InferenceEngineKind
+from podium.conductor.loaded_model import INSTALLED_LOADERS, LoadedModel, ModelLoader
 from podium.conductor.plan_format import endpoint_of
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import Sampling, WorkerPolicy
@@ -140,7 +140,7 @@ def make_worker_conductor(
 def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name, in this process.
 
-    It runs in an installed engine that is for such checkpoints, or else in transformers.
+    An installed loader that is for such checkpoints loads it, or else transformers does.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
@@ -152,26 +152,28 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
-    engine = _engine_for(checkpoint).open(checkpoint)
+    model = _loader_of(checkpoint).load(checkpoint)
     # Not every configuration has its vocabulary's size at the top; a guided policy's has.
-    guide = open_guide(checkpoint.prompt, engine.decode, checkpoint.config.get("vocab_size", 0))
-    return LocalPolicy(checkpoint.name, engine, guide)
+    guide = open_guide(checkpoint.prompt, model.decode, checkpoint.config.get("vocab_size", 0))
+    return LocalPolicy(checkpoint.name, model, guide)
 
 
-def _engine_for(checkpoint: Checkpoint) -> InferenceEngineKind:
-    """The first installed engine that runs this checkpoint, else the one over transformers."""
-    return next((kind for _, kind in INSTALLED_ENGINES.items() if kind.runs(checkpoint)), _TRANSFORMERS)
+def _loader_of(checkpoint: Checkpoint) -> ModelLoader:
+    """The first installed loader that is for this checkpoint, else that of transformers."""
+    return next(
+        (loader for _, loader in INSTALLED_LOADERS.items() if loader.loads(checkpoint)), _TRANSFORMERS
+    )
 
 
-def _open_torch(checkpoint: Checkpoint) -> InferenceEngine:
+def _open_torch(checkpoint: Checkpoint) -> LoadedModel:
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise UsageError(
             f"{checkpoint.path} is a {checkpoint.config['model_type']} checkpoint that needs torch and "
             "transformers; install them with: pip install 'podium-conductor[train]'."
         )
-    from podium.conductor.torch_engine import TorchEngine  # noqa: PLC0415
+    from podium.conductor.torch_model import TorchModel  # noqa: PLC0415
 
-    return TorchEngine(checkpoint)
+    return TorchModel(checkpoint)
 
 
-_TRANSFORMERS = InferenceEngineKind(lambda checkpoint: True, _open_torch)
+_TRANSFORMERS = ModelLoader(lambda checkpoint: True, _open_torch)

@@ -1,7 +1,7 @@
 """The JSON schemas of structured plans, for endpoints that hold a model to one. What comes back is parsed all the same.
 
 "portable" keeps to what the strictest providers take: every property required, no further ones, enums, and no bounds.
-"exact" adds what engines on one's own machine take: the number of steps, for each step the earlier ones alone, most
+"exact" adds what servers on one's own machine take: the number of steps, for each step the earlier ones alone, most
 characters of a text, since a small model that repeats itself would write until it is cut off, and that steps which have
 no result without an earlier response see one.
 """
@@ -67,7 +67,7 @@ def plan_schema(
     free = [number for number in everyone if number not in need_responses]
 
     def position_schema(position: int, *, last: bool) -> dict[str, Any]:
-        """The step at one position. Engines write keys in order: the worker decides what it may see."""
+        """The step at one position. Models write keys in order: the worker decides what it may see."""
         sees = _entry(position, later_round, access, bounded=True)
         some = {**sees, "minItems": 1}
         if last:

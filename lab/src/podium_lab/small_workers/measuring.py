@@ -69,7 +69,7 @@ def measure_worker(folder: Path, ability: Ability) -> dict[str, Any]:
 
 def complete(folder: Path, prompts: Sequence[str], max_tokens: int = 96) -> list[str]:
     """The answers of the model in `folder` to prompts, the most likely tokens, written in batches: by transformers on a
-    GPU where there is one, else by the engine that the worker has."""
+    GPU where there is one, else by the model that the worker has loaded."""
     checkpoint = Checkpoint.read(folder)
     device = resolve_device().type
     if device != "cpu":

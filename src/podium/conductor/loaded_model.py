@@ -1,7 +1,7 @@
-"""The inference engine of a local policy: a loaded model with its tokenizer, which reads tokens and returns logits.
+"""The language model of a local policy, loaded with its tokenizer: it reads tokens and returns logits.
 
-`torch_engine` runs any checkpoint through transformers. An installed package adds an engine for some checkpoints by an
-entry point of the group "podium.engines" that names an `InferenceEngineKind`. `local_policy` samples over any of them.
+`torch_model` runs any checkpoint through transformers. An installed package loads some checkpoints in another way by an
+entry point of the group "podium.model_loaders" that names a `ModelLoader`. `local_policy` samples over any of them.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class TokenChunk:
     """The tokens of one text that one pass of the model reads."""
 
     cache: Any
-    """The engine's KV cache of the text, from `InferenceEngine.start` or `PrefixSharing.copy`."""
+    """The model's KV cache of the text, from `LoadedModel.start` or `PrefixSharing.copy`."""
     tokens: Sequence[int]
     logits_for_last: int = 1
     """How many of the last tokens get logits."""
 
 
 class PrefixSharing(Protocol):
-    """The methods of an engine whose KV caches can be copied and cut."""
+    """The methods of a model whose KV caches can be copied and cut."""
 
     def copy(self, cache: Any, length: int, capacity: int) -> Any:
         """Begin a text with the cache of the first `length` tokens of another."""
@@ -46,7 +46,7 @@ class PrefixSharing(Protocol):
         ...
 
 
-class InferenceEngine(Protocol):
+class LoadedModel(Protocol):
     """A loaded model with its tokenizer. One thread at a time uses it."""
 
     @property
@@ -83,13 +83,13 @@ class InferenceEngine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class InferenceEngineKind:
-    """An engine for some checkpoints."""
+class ModelLoader:
+    """Loads some checkpoints."""
 
-    runs: Callable[[Checkpoint], bool]
-    """Whether it runs this checkpoint, and better than transformers does."""
-    open: Callable[[Checkpoint], InferenceEngine]
+    loads: Callable[[Checkpoint], bool]
+    """Whether it is for this checkpoint, which then runs better than in transformers."""
+    load: Callable[[Checkpoint], LoadedModel]
     """Loads the checkpoint. Raises `CheckpointError` if its files are damaged or do not belong together."""
 
 
-INSTALLED_ENGINES = PluginGroup[InferenceEngineKind]("podium.engines", "policy engine", InferenceEngineKind)
+INSTALLED_LOADERS = PluginGroup[ModelLoader]("podium.model_loaders", "model loader", ModelLoader)

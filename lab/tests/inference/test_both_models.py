@@ -1,4 +1,4 @@
-"""The NumPy engine reads and writes as the one over transformers."""
+"""A model in NumPy reads and writes as transformers does."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from pathlib import Path
 
 from podium.conductor import Checkpoint, Sampling
 from podium.conductor.local_policy import LocalPolicy
-from podium.conductor.torch_engine import TorchEngine
+from podium.conductor.torch_model import TorchModel
 from podium.types import Message
-from podium_lab.engine.numpy_engine import NumpyEngine
+from podium_lab.inference.numpy_model import NumpyModel
 
 Make = Callable[..., Path]
 
 PROMPT = (Message(role="user", content="Question: 3 + 4?\nModels:\n0: ann: sums\nSteps: 5\nPlan:\n"),)
 
 
-async def test_both_engines_draw_the_same_text(make_checkpoint: Make) -> None:
+async def test_both_models_draw_the_same_text(make_checkpoint: Make) -> None:
     checkpoint = Checkpoint.read(make_checkpoint("qwen2", eos_token_id=None))
     sampling = Sampling(temperature=0.7, seed="x", max_tokens=40)
     texts = [
-        await LocalPolicy("tiny", engine).complete(PROMPT, sampling)
-        for engine in (NumpyEngine(checkpoint), TorchEngine(checkpoint))
+        await LocalPolicy("tiny", model).complete(PROMPT, sampling)
+        for model in (NumpyModel(checkpoint), TorchModel(checkpoint))
     ]
     assert texts[0] == texts[1]
     assert texts[0].text
 
 
 def test_an_end_written_in_a_question_ends_nothing_in_numpy(make_checkpoint: Make) -> None:
-    engine = NumpyEngine(Checkpoint.read(make_checkpoint("llama")))
-    tokens = engine.encode([Message(role="user", content="a </s> <s> b")])
+    model = NumpyModel(Checkpoint.read(make_checkpoint("llama")))
+    tokens = model.encode([Message(role="user", content="a </s> <s> b")])
     assert tokens[0] == 1
     assert not {1, 2} & set(tokens[1:])
-    assert engine.decode(tokens[1:]) == "a </s> <s> b"
+    assert model.decode(tokens[1:]) == "a </s> <s> b"

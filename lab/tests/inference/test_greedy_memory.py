@@ -11,11 +11,11 @@ from threading import Event
 import numpy as np
 
 from podium.conductor import Checkpoint, Sampling, local_policy
-from podium.conductor.inference_engine import Logits, TokenChunk
+from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy
 from podium.types import Message
-from podium_lab.engine.llama import KVCache
-from podium_lab.engine.numpy_engine import NumpyEngine
+from podium_lab.inference.llama import KVCache
+from podium_lab.inference.numpy_model import NumpyModel
 
 Make = Callable[..., Path]
 
@@ -26,8 +26,8 @@ def asking(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=f"Question: {text}\nModels:\n0: ann: sums\nSteps: 5\nPlan:\n"),)
 
 
-class CountedEngine(NumpyEngine):
-    """A real engine that counts how many texts it begins and how many tokens it is asked for, one in each pass."""
+class CountedModel(NumpyModel):
+    """A real model that counts how many texts it begins and how many tokens it is asked for, one in each pass."""
 
     sharing = None
 
@@ -48,13 +48,13 @@ class CountedEngine(NumpyEngine):
 async def test_a_greedy_policy_computes_a_repeated_prompt_once(
     make_checkpoint: Make,
 ) -> None:
-    engine = CountedEngine(Checkpoint.read(make_checkpoint()))
-    policy = LocalPolicy("tiny", engine)
+    model = CountedModel(Checkpoint.read(make_checkpoint()))
+    policy = LocalPolicy("tiny", model)
     first = await policy.complete(asking("3 + 4?"), GREEDY)
-    assert (engine.texts, engine.tokens) == (1, 12)
+    assert (model.texts, model.tokens) == (1, 12)
     # A greedy text has nothing to do with the seed.
     again = await policy.complete(asking("3 + 4?"), Sampling(max_tokens=12, seed="another"))
-    assert (engine.texts, engine.tokens) == (1, 12)
+    assert (model.texts, model.tokens) == (1, 12)
     assert first.text
     assert again == first
     assert first.spent.usage.output_tokens == 12
@@ -62,8 +62,8 @@ async def test_a_greedy_policy_computes_a_repeated_prompt_once(
 
 async def test_another_question_or_another_length_is_another_text(make_checkpoint: Make) -> None:
     checkpoint = Checkpoint.read(make_checkpoint())
-    engine = CountedEngine(checkpoint)
-    policy = LocalPolicy("tiny", engine)
+    model = CountedModel(checkpoint)
+    policy = LocalPolicy("tiny", model)
     asked = [
         (asking("3 + 4?"), GREEDY),
         (asking("3 + 5?"), GREEDY),
@@ -71,31 +71,31 @@ async def test_another_question_or_another_length_is_another_text(make_checkpoin
         (asking("3 + 4?"), GREEDY),
     ]
     written = [await policy.complete(*one) for one in asked]
-    assert engine.texts == 3
-    alone = [await LocalPolicy("tiny", NumpyEngine(checkpoint)).complete(*one) for one in asked]
+    assert model.texts == 3
+    alone = [await LocalPolicy("tiny", NumpyModel(checkpoint)).complete(*one) for one in asked]
     assert written == alone
     assert len({(one.text, one.spent.usage) for one in written}) == 3
 
 
 async def test_texts_that_are_drawn_by_chance_are_drawn_anew(make_checkpoint: Make) -> None:
-    engine = CountedEngine(Checkpoint.read(make_checkpoint()))
-    policy = LocalPolicy("tiny", engine)
+    model = CountedModel(Checkpoint.read(make_checkpoint()))
+    policy = LocalPolicy("tiny", model)
     seeds = ["a", "b", "a"]
     drawn = [
         await policy.complete(asking("3 + 4?"), Sampling(temperature=1.0, max_tokens=12, seed=seed))
         for seed in seeds
     ]
-    assert engine.texts == len(seeds)
+    assert model.texts == len(seeds)
     assert drawn[0] == drawn[2] != drawn[1]
     # Neither does a greedy text take the place of one that is drawn, or the other way round.
     greedy = await policy.complete(asking("3 + 4?"), GREEDY)
-    assert engine.texts == len(seeds) + 1
+    assert model.texts == len(seeds) + 1
     assert greedy.text not in {one.text for one in drawn}
     after = await policy.complete(asking("3 + 4?"), Sampling(temperature=1.0, max_tokens=12, seed="a"))
     assert after == drawn[0]
 
 
-class HeldEngine(CountedEngine):
+class HeldModel(CountedModel):
     """One that stops within its first text until it may go on."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
@@ -110,22 +110,22 @@ class HeldEngine(CountedEngine):
 
 async def test_a_text_that_was_cancelled_is_not_remembered(make_checkpoint: Make) -> None:
     checkpoint = Checkpoint.read(make_checkpoint())
-    engine = HeldEngine(checkpoint)
-    policy = LocalPolicy("tiny", engine)
+    model = HeldModel(checkpoint)
+    policy = LocalPolicy("tiny", model)
     task = asyncio.create_task(policy.complete(asking("3 + 4?"), GREEDY))
-    assert await asyncio.to_thread(engine.begun.wait, 30)
+    assert await asyncio.to_thread(model.begun.wait, 30)
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
     assert task.cancelled()
-    engine.may_go_on.set()
+    model.may_go_on.set()
     whole = await policy.complete(asking("3 + 4?"), GREEDY)
-    assert engine.texts == 2
-    assert 12 <= engine.tokens < 24, "the first was cut"
-    assert whole == await LocalPolicy("tiny", NumpyEngine(checkpoint)).complete(asking("3 + 4?"), GREEDY)
+    assert model.texts == 2
+    assert 12 <= model.tokens < 24, "the first was cut"
+    assert whole == await LocalPolicy("tiny", NumpyModel(checkpoint)).complete(asking("3 + 4?"), GREEDY)
 
 
-class EchoEngine:
+class EchoModel:
     """Says the token that it was asked with, once; counts how often it has to."""
 
     context = 1000
@@ -151,8 +151,8 @@ class EchoEngine:
 
 
 async def test_so_many_texts_are_remembered_and_no_more() -> None:
-    engine = EchoEngine()
-    policy = LocalPolicy("echo", engine)
+    model = EchoModel()
+    policy = LocalPolicy("echo", model)
     most = local_policy._CACHED_COMPLETIONS
 
     async def ask(number: int) -> str:
@@ -163,14 +163,14 @@ async def test_so_many_texts_are_remembered_and_no_more() -> None:
 
     for number in range(most):
         await ask(number)
-    assert engine.texts == most
+    assert model.texts == most
     for number in (0, most // 2, most - 1):
         await ask(number)
-    assert engine.texts == most, "all are remembered"
+    assert model.texts == most, "all are remembered"
     await ask(most)
     await ask(most)
-    assert engine.texts == most + 1
+    assert model.texts == most + 1
     for number in range(most):
         await ask(number)
-    forgotten = engine.texts - most - 1
+    forgotten = model.texts - most - 1
     assert forgotten > 0, "one more has taken the place of others"

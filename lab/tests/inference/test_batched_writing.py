@@ -12,13 +12,13 @@ from threading import Event
 import pytest
 
 from podium.conductor import Checkpoint, Completion, Sampling, build_prompt, open_policy
-from podium.conductor.inference_engine import Logits, TokenChunk
+from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.errors import UsageError
 from podium.planner import PlanRequest
 from podium.types import Message
-from podium_lab.engine.llama import KVCache, Llama, Shape, read_weights
-from podium_lab.engine.numpy_engine import NumpyEngine
+from podium_lab.inference.llama import KVCache, Llama, Shape, read_weights
+from podium_lab.inference.numpy_model import NumpyModel
 from scripted_team import Sums, open_team
 
 Make = Callable[..., Path]
@@ -28,7 +28,7 @@ def asking(text: str) -> tuple[Message, ...]:
     return (Message(role="user", content=text),)
 
 
-class CountedEngine(NumpyEngine):
+class CountedModel(NumpyModel):
     """Counts passes, and the tokens that they read."""
 
     passes = 0
@@ -59,15 +59,15 @@ async def together(
 def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sampling], str]:
     """The plain way: one text, one token a pass, nothing shared and nothing drafted."""
     llama = Llama(Shape.of(checkpoint.config), read_weights(checkpoint.path / "model.safetensors"))
-    engine = NumpyEngine(checkpoint)
+    model = NumpyModel(checkpoint)
 
     def write(messages: tuple[Message, ...], sampling: Sampling) -> str:
-        rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(engine.context)
-        news, tokens = engine.encode(messages), list[int]()
-        while len(tokens) < 384 and not set(tokens) & engine.eos_token_ids:
+        rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(model.context)
+        news, tokens = model.encode(messages), list[int]()
+        while len(tokens) < 384 and not set(tokens) & model.eos_token_ids:
             tokens.append(sample_token(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
             news = tokens[-1:]
-        return engine.decode([token for token in tokens if token not in engine.eos_token_ids])
+        return model.decode([token for token in tokens if token not in model.eos_token_ids])
 
     return write
 
@@ -105,57 +105,57 @@ async def test_texts_of_a_tiny_model_written_together_are_those_written_alone(
         for number in range(200)
     ]
     alone = [
-        await LocalPolicy("tiny", NumpyEngine(checkpoint)).complete(prompt, sampling)
+        await LocalPolicy("tiny", NumpyModel(checkpoint)).complete(prompt, sampling)
         for prompt, sampling in zip(prompts, samplings, strict=True)
     ]
-    assert await together(LocalPolicy("tiny", NumpyEngine(checkpoint)), prompts, samplings) == alone
+    assert await together(LocalPolicy("tiny", NumpyModel(checkpoint)), prompts, samplings) == alone
 
 
 async def test_texts_that_are_wanted_together_share_their_passes(make_checkpoint: Make) -> None:
     all_wanted = Event()
 
-    class PatientEngine(CountedEngine):
+    class PatientModel(CountedModel):
         def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
             all_wanted.wait(10)
             return super().read(passages)
 
-    engine = PatientEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
-    policy = LocalPolicy("tiny", engine)
+    model = PatientModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    policy = LocalPolicy("tiny", model)
     texts = asyncio.gather(
         *(policy.complete(asking(f"{number} is a question"), Sampling(max_tokens=20)) for number in range(16))
     )
     await asyncio.sleep(0)
     all_wanted.set()
     await texts
-    assert engine.passes <= 80, "and not 320"
+    assert model.passes <= 80, "and not 320"
 
 
 async def test_the_common_beginning_of_prompts_is_read_once(make_checkpoint: Make) -> None:
-    engine = CountedEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    model = CountedModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
     beginning = "".join(f"{number} and " for number in range(30))
     prompts = [asking(f"{beginning}{level}") for level in range(8)]
-    shared = len(engine.encode(asking(beginning)))
-    policy = LocalPolicy("tiny", engine)
+    shared = len(model.encode(asking(beginning)))
+    policy = LocalPolicy("tiny", model)
     await together(policy, prompts, [Sampling(max_tokens=1)] * 8)
-    assert engine.copied >= 7 * (shared - 2)
-    assert engine.tokens < 2 * shared
-    before = engine.tokens
+    assert model.copied >= 7 * (shared - 2)
+    assert model.tokens < 2 * shared
+    before = model.tokens
     await policy.complete(asking(f"{beginning}later"), Sampling(max_tokens=1))
-    assert engine.tokens < before + shared, "it is kept for a while"
+    assert model.tokens < before + shared, "it is kept for a while"
 
 
 async def test_what_was_said_before_is_drafted(make_checkpoint: Make) -> None:
-    engine = CountedEngine(Checkpoint.read(make_checkpoint(eos_token_id=None)))
-    policy = LocalPolicy("tiny", engine)
+    model = CountedModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
+    policy = LocalPolicy("tiny", model)
     first = await policy.complete(asking("The same"), Sampling(max_tokens=60))
-    passes = engine.passes
+    passes = model.passes
     longer = await policy.complete(asking("The same"), Sampling(max_tokens=61))
     assert longer.text.startswith(first.text)
-    assert engine.passes - passes < passes / 2
+    assert model.passes - passes < passes / 2
 
 
 async def test_a_refused_prompt_stops_no_other(make_checkpoint: Make) -> None:
-    policy = LocalPolicy("tiny", NumpyEngine(Checkpoint.read(make_checkpoint())))
+    policy = LocalPolicy("tiny", NumpyModel(Checkpoint.read(make_checkpoint())))
     fine, refused, fine_too = await asyncio.gather(
         policy.complete(asking("a"), Sampling(max_tokens=3)),
         policy.complete(asking("word " * 300), Sampling(max_tokens=3)),
@@ -167,10 +167,10 @@ async def test_a_refused_prompt_stops_no_other(make_checkpoint: Make) -> None:
     assert isinstance(fine_too, Completion)
 
 
-async def test_a_fault_of_the_engine_reaches_every_caller_and_the_next_is_served(
+async def test_a_fault_of_the_model_reaches_every_caller_and_the_next_is_served(
     make_checkpoint: Make,
 ) -> None:
-    class Faulty(NumpyEngine):
+    class Faulty(NumpyModel):
         broken = True
 
         def read(self, passages: Sequence[TokenChunk]) -> list[Logits]:
@@ -178,11 +178,11 @@ async def test_a_fault_of_the_engine_reaches_every_caller_and_the_next_is_served
                 raise MemoryError
             return super().read(passages)
 
-    engine = Faulty(Checkpoint.read(make_checkpoint()))
-    policy = LocalPolicy("tiny", engine)
+    model = Faulty(Checkpoint.read(make_checkpoint()))
+    policy = LocalPolicy("tiny", model)
     results = await asyncio.gather(
         *(policy.complete(asking(f"{number}"), Sampling()) for number in range(5)), return_exceptions=True
     )
     assert [type(result) for result in results] == [MemoryError] * 5
-    engine.broken = False
+    model.broken = False
     assert (await policy.complete(asking("a"), Sampling(max_tokens=3))).text

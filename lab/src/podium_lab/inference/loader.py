@@ -1,15 +1,15 @@
-"""Which checkpoints the NumPy engine runs: small ones of the plain Llama form that read plain text."""
+"""Which checkpoints are loaded in NumPy: small ones of the plain Llama form that read plain text."""
 
 from __future__ import annotations
 
 from podium.conductor.checkpoint import Checkpoint, is_llama
-from podium.conductor.inference_engine import InferenceEngine, InferenceEngineKind
+from podium.conductor.loaded_model import LoadedModel, ModelLoader
 
 MAX_PARAMETERS_IN_NUMPY = 50_000_000
 """NumPy runs models of at most so many parameters: with them it is as fast as torch, and starts sooner."""
 
 
-def _runs(checkpoint: Checkpoint) -> bool:
+def _loads(checkpoint: Checkpoint) -> bool:
     if (
         checkpoint.uses_chat_template
         or not is_llama(checkpoint.config)
@@ -20,10 +20,10 @@ def _runs(checkpoint: Checkpoint) -> bool:
     return parameters is not None and parameters <= MAX_PARAMETERS_IN_NUMPY
 
 
-def _open(checkpoint: Checkpoint) -> InferenceEngine:
-    from podium_lab.engine.numpy_engine import NumpyEngine  # noqa: PLC0415 - loads NumPy
+def _load(checkpoint: Checkpoint) -> LoadedModel:
+    from podium_lab.inference.numpy_model import NumpyModel  # noqa: PLC0415 - loads NumPy
 
-    return NumpyEngine(checkpoint)
+    return NumpyModel(checkpoint)
 
 
-KIND = InferenceEngineKind(_runs, _open)
+LOADER = ModelLoader(_loads, _load)

@@ -1,4 +1,4 @@
-"""The engine for any other checkpoint: transformers and torch, on a GPU where there is one."""
+"""The loaded model of any other checkpoint: transformers and torch, on a GPU where there is one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformers.cache_utils import DynamicCache, DynamicLayer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanLimits
 from podium.conductor.codec import Codec
-from podium.conductor.inference_engine import Logits, TokenChunk
+from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
 
@@ -25,11 +25,11 @@ class _KVCache:
     length = 0
     """How many tokens the cache holds."""
     key_values: Any = None
-    """The keys and values in the model's own form. None for a row of the engine's batch, and before the first read."""
+    """The keys and values in the model's own form. None for a row of `TorchModel`'s batch and before the first read."""
 
 
-class TorchEngine:
-    """An `InferenceEngine` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type of the checkpoint's file.
+class TorchModel:
+    """A `LoadedModel` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type of the checkpoint's file.
 
     A prompt has a forward pass of its own; then the next tokens of all texts are read in one pass, where every layer
     of the model keeps all keys and values. A text may differ from one that is written alone where two tokens are

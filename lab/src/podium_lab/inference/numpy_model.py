@@ -1,4 +1,4 @@
-"""The engine for small policies: a Llama or Qwen2 model in NumPy and its tokenizer, without torch and transformers."""
+"""A small policy, loaded: a Llama or Qwen2 model in NumPy and its tokenizer, without torch and transformers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
-from podium.conductor.inference_engine import Logits, PrefixSharing, TokenChunk
+from podium.conductor.loaded_model import Logits, PrefixSharing, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
-from podium_lab.engine.llama import KVCache, Llama, NewTokens, Shape, read_weights
+from podium_lab.inference.llama import KVCache, Llama, NewTokens, Shape, read_weights
 
 
-class NumpyEngine:
-    """An `InferenceEngine` that needs neither torch nor a GPU."""
+class NumpyModel:
+    """A `LoadedModel` that needs neither torch nor a GPU."""
 
     batch = 32
 
