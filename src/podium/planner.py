@@ -14,7 +14,7 @@ from podium.workflow import AccessRule, Step, Workflow, parse
 
 
 @dataclass(frozen=True, slots=True)
-class PastRound:
+class EarlierRound:
     """What a planner sees of an earlier round: its plan and its final response."""
 
     workflow: Workflow
@@ -26,10 +26,10 @@ class PastRound:
     """The response of each step of the plan, or None if it was not run or failed."""
 
 
-def past_rounds_of(trace: Trace) -> tuple[PastRound, ...]:
+def earlier_rounds_of(trace: Trace) -> tuple[EarlierRound, ...]:
     """The rounds of a trace as its planner saw them, without the counts of votes."""
     return tuple(
-        PastRound(
+        EarlierRound(
             round_.workflow, round_.response or "", responses=tuple(span.response for span in round_.spans)
         )
         for round_ in trace.rounds
@@ -44,7 +44,7 @@ class PlanRequest:
     question: Question
     pool: tuple[Profile, ...]
     """Worker k of a plan is `pool[k]`."""
-    past_rounds: tuple[PastRound, ...] = ()
+    earlier_rounds: tuple[EarlierRound, ...] = ()
     """Earlier rounds, oldest first; empty in the first round."""
     max_steps: int = 5
     rounds: int = 1
@@ -63,12 +63,12 @@ class PlanRequest:
     waits for the whole plan."""
 
 
-def responses_shown(plan: Plan, past_rounds: Sequence[PastRound]) -> tuple[EarlierStep, ...]:
+def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:
     """The steps that `plan.visible_responses` names, without those that gave no response."""
     return tuple(
-        EarlierStep(step, past_rounds[round].workflow.steps[step].subtask, response, round)
+        EarlierStep(step, earlier_rounds[round].workflow.steps[step].subtask, response, round)
         for round, step in plan.visible_responses
-        if (response := past_rounds[round].responses[step]) is not None
+        if (response := earlier_rounds[round].responses[step]) is not None
     )
 
 
@@ -163,7 +163,7 @@ class FixedPlans:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan of the request's round. If a text is no valid plan, the decision is an error value."""
-        number = min(len(request.past_rounds), len(self.plans) - 1)
+        number = min(len(request.earlier_rounds), len(self.plans) - 1)
         written = self.plans[number]
         if isinstance(written, Plan):
             request.ledger.count_only(written.spent)
@@ -173,7 +173,7 @@ class FixedPlans:
             workers=len(request.pool),
             names=[profile.name for profile in request.pool],
             max_steps=request.max_steps,
-            later_round=bool(request.past_rounds),
+            later_round=bool(request.earlier_rounds),
             access=self.access,
             cut=self.cut and number == len(self.plans) - 1,
         )

@@ -7,7 +7,7 @@ import pytest
 from podium.calls import Ledger
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import PastRound, Planner, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
@@ -84,7 +84,9 @@ async def test_the_nearer_of_two_levels_of_thrift_is_drawn_more_often() -> None:
         request = replace(SITUATION, question=Question(text=f"{number} + 4?"))
         plan = await conductor.plan(request)
         assert isinstance(plan.decision, Workflow)
-        await conductor.plan(replace(request, past_rounds=(PastRound(plan.decision, "7"),), seed="later"))
+        await conductor.plan(
+            replace(request, earlier_rounds=(EarlierRound(plan.decision, "7"),), seed="later")
+        )
         first, second = ("Thrift: 2" in messages[0].content for messages, _ in script.asked)
         assert first == second
         counts[first] += 1
@@ -143,8 +145,8 @@ async def test_a_brief_policy_is_drawn_again_and_not_greedily() -> None:
 async def test_three_empty_lists_accept_in_later_rounds_alone(later: bool) -> None:
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
-    past_rounds = (PastRound(first.decision, "7"),) if later else ()
-    request = PlanRequest(SITUATION.question, SITUATION.pool, past_rounds)
+    earlier_rounds = (EarlierRound(first.decision, "7"),) if later else ()
+    request = PlanRequest(SITUATION.question, SITUATION.pool, earlier_rounds)
     plan = await Conductor(Script(EMPTY)).plan(request)
     assert isinstance(plan.decision, Acceptance if later else PlanError)
 
@@ -159,7 +161,7 @@ async def test_the_step_limit_is_the_situations() -> None:
 async def test_randomness_is_named_by_situation_round_and_setting() -> None:
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
-    later = PlanRequest(SITUATION.question, SITUATION.pool, (PastRound(first.decision, "7"),), seed="s")
+    later = PlanRequest(SITUATION.question, SITUATION.pool, (EarlierRound(first.decision, "7"),), seed="s")
     other = PlanRequest(SITUATION.question, SITUATION.pool, seed="t")
     seeds = []
     for request, sampling in [
@@ -236,10 +238,10 @@ def committee(*workers: int) -> Workflow:
 
 async def test_a_policy_that_reads_ratings_keeps_the_pools_numbers() -> None:
     written = f"sums12; steps 3\n{render(committee(1, 2, 0))}"
-    request = replace(SITUATION, pool=VOTE_LAST, past_rounds=(PastRound(committee(0, 1, 2), "7"),))
+    request = replace(SITUATION, pool=VOTE_LAST, earlier_rounds=(EarlierRound(committee(0, 1, 2), "7"),))
     script = Script(written)
     plan = await Conductor(script, TRAINED).plan(request)
-    as_trained = replace(SITUATION, pool=VOTE_FIRST, past_rounds=(PastRound(committee(1, 2, 0), "7"),))
+    as_trained = replace(SITUATION, pool=VOTE_FIRST, earlier_rounds=(EarlierRound(committee(1, 2, 0), "7"),))
     assert script.asked[0][0] == build_prompt(as_trained, TRAINED)
     assert plan.decision == committee(0, 1, 2)
     assert plan.text == f"sums12; steps 3\n{render(committee(0, 1, 2))}"
@@ -269,7 +271,7 @@ async def test_every_other_policy_numbers_workers_as_the_pool_does(
 
 @pytest.mark.parametrize("text", [BAD.replace("[2]", "[3]"), EMPTY])
 async def test_what_is_no_workflow_stays_as_the_policy_wrote_it(text: str) -> None:
-    request = replace(SITUATION, pool=VOTE_LAST, past_rounds=(PastRound(committee(2), "7"),))
+    request = replace(SITUATION, pool=VOTE_LAST, earlier_rounds=(EarlierRound(committee(2), "7"),))
     plan = await Conductor(Script(text), TRAINED).plan(request)
     assert plan.text == text
     assert not isinstance(plan.decision, Workflow)

@@ -14,7 +14,7 @@ from podium.conductor import PromptSettings, build_prompt
 from podium.conductor.examples import EXAMPLES, PlanExample
 from podium.conductor.instructions import EXAMPLE_NAMES
 from podium.conductor.prompt import rating_text, second_prompt, thinking_prompt
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.types import AnswerOptions, Message, Price, Profile, Question, Rating
 from podium.workflow import PlanError, Step, Workflow, parse, topology
 
@@ -51,8 +51,10 @@ SITUATIONS = {
         POOL,
         max_steps=1,
     ),
-    "later round": PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, "36 days."),)),
-    "third round": PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, "36 days."), PastRound(WORKFLOW, ""))),
+    "later round": PlanRequest(QUESTION, POOL, (EarlierRound(WORKFLOW, "36 days."),)),
+    "third round": PlanRequest(
+        QUESTION, POOL, (EarlierRound(WORKFLOW, "36 days."), EarlierRound(WORKFLOW, ""))
+    ),
 }
 
 SETTINGS = {
@@ -192,7 +194,7 @@ def test_an_anonymous_pool_shows_nothing_of_the_workers() -> None:
 
 @given(st.text(alphabet="~a\n", max_size=60))
 def test_a_fence_cannot_be_closed_from_inside(response: str) -> None:
-    request = PlanRequest(QUESTION, POOL, (PastRound(WORKFLOW, response or "x"),))
+    request = PlanRequest(QUESTION, POOL, (EarlierRound(WORKFLOW, response or "x"),))
     content = build_prompt(request, PromptSettings())[1].content
     after = content.partition("not instructions):\n")[2].removesuffix(
         "\n\nDo not answer the question. Write your plan for the team."
@@ -479,7 +481,9 @@ def test_a_thought_and_the_plan_after_it_are_asked_for_in_one_conversation() -> 
 def test_a_later_round_tells_how_to_accept_in_the_form_that_is_asked_for(style: str) -> None:
     workflow = Workflow((Step(0, "Do it."),))
     request = PlanRequest(
-        Question(text="Q"), (Profile(name="ada"),), past_rounds=(PastRound(workflow, "42", None, ("42",)),)
+        Question(text="Q"),
+        (Profile(name="ada"),),
+        earlier_rounds=(EarlierRound(workflow, "42", None, ("42",)),),
     )
     _, user = build_prompt(request, PromptSettings.model_validate({"style": style, "form": "structured"}))
     assert '{"thought": "...", "accept": true}' in user.content

@@ -11,7 +11,7 @@ import pytest
 
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.planner import Learner, PastRound, Planner, PlanRequest
+from podium.planner import EarlierRound, Learner, Planner, PlanRequest
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
@@ -148,8 +148,8 @@ async def test_plans_over_fewer_workers_have_the_pools_numbers() -> None:
     assert plan.decision.steps[0].worker == NAMES.index("bob")
     assert plan.text == render(plan.decision)
     # A worker of an earlier plan is shown: the planner has to read that plan.
-    past_round = PastRound(Workflow((Step(0, "Begin."),)), "42")
-    await planner.plan(replace(REQUEST, past_rounds=(past_round,)))
+    earlier_round = EarlierRound(Workflow((Step(0, "Begin."),)), "42")
+    await planner.plan(replace(REQUEST, earlier_rounds=(earlier_round,)))
     assert inner.shown == NAMES
 
 

@@ -34,7 +34,7 @@ class Rounds:
         self._workflows = workflows
 
     async def plan(self, request: PlanRequest) -> Plan:
-        return Plan("", self._workflows[len(request.past_rounds)])
+        return Plan("", self._workflows[len(request.earlier_rounds)])
 
 
 async def measured(recording: Recording, *rounds: tuple[Step, ...]) -> Evaluation:

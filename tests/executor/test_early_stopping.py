@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from podium.errors import WorkerError
-from podium.executor import EarlierRounds, Execution, ExecutionSettings
+from podium.executor import Execution, ExecutionSettings, RoundContext
 from podium.executor.early_stopping import cheapest_first
 from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
@@ -269,7 +269,7 @@ async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(make_conte
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
     workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
     asked_twice = make_context(workers, settings=STOPPING, budget=Budget(rounds=2))
-    execution = Execution(asked_twice, plan, EarlierRounds(1, "Answer: a"))
+    execution = Execution(asked_twice, plan, RoundContext(1, "Answer: a"))
     await execution.run()
     assert [span.status for span in execution.spans] == ["done", "skipped", "done"]
 

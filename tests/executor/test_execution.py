@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from podium.errors import WorkerError
-from podium.executor import EarlierRounds, Execution, ExecutionSettings
+from podium.executor import Execution, ExecutionSettings, RoundContext
 from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
 from podium.workers.base import Request
@@ -235,9 +235,7 @@ async def test_access_lists_hide_other_work_but_never_the_question(make_context,
     )
     worker = ScriptedWorker("0", {f"step {k}": f"response {k}" for k in range(5)})
     how = ExecutionSettings(layout=layout, run_all=True)
-    execution = Execution(
-        make_context([worker], settings=how), plan, EarlierRounds(response="earlier answer")
-    )
+    execution = Execution(make_context([worker], settings=how), plan, RoundContext(response="earlier answer"))
     await execution.run()
     for span, seen in zip(execution.spans, [(), (0,), (), (0, 1, 2), (1,)], strict=True):
         view = read_view(span.messages)
@@ -251,7 +249,7 @@ async def test_each_call_has_a_seed_of_its_own(make_context):
     worker = ScriptedWorker("0", {"": "ok"})
     plan = Workflow((Step(0, "a"), Step(0, "a"), Step(0, "b", Access(all=True))))
     for number in range(2):
-        await Execution(make_context([worker]), plan, EarlierRounds(number)).run()
+        await Execution(make_context([worker]), plan, RoundContext(number)).run()
     seeds = [request.seed for request in worker.requests]
     assert seeds == ["7/0/0", "7/0/1", "7/0/2", "7/1/0", "7/1/1", "7/1/2"]
 

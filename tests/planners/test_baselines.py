@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.planners import (
     Constant,
     RandomPlans,
@@ -50,7 +50,7 @@ async def test_the_plans_text_says_what_is_decided(planner):
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
 async def test_it_accepts_in_a_later_round(planner):
-    again = request("a", "b", "vote", past_rounds=(PastRound(CHAIN, "42"),))
+    again = request("a", "b", "vote", earlier_rounds=(EarlierRound(CHAIN, "42"),))
     plan = await planner.plan(again)
     assert plan.decision == Acceptance()
     assert parse(plan.text, workers=3, later_round=True) == Acceptance()

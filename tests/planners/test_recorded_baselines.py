@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, Planner, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners import Cascade, Committee
 from podium.planners.plans import voting_step
 from podium.reading.answer import final_answer
@@ -25,9 +25,9 @@ PLAIN = "Give the most frequent answer."
 
 
 def request(
-    *names: str, text: str = "What is 6 times 7?", past_rounds: tuple[PastRound, ...] = ()
+    *names: str, text: str = "What is 6 times 7?", earlier_rounds: tuple[EarlierRound, ...] = ()
 ) -> PlanRequest:
-    return PlanRequest(Question(text=text), tuple(Profile(name=name) for name in names), past_rounds)
+    return PlanRequest(Question(text=text), tuple(Profile(name=name) for name in names), earlier_rounds)
 
 
 async def steps_of(planner: Planner, *names: str) -> list[tuple[int, str, Access]]:
@@ -85,17 +85,19 @@ async def test_a_cascade_begins_with_the_vote_of_its_first_workers() -> None:
 async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     response: str, votes: VoteCount | None, decision: Workflow | Acceptance
 ) -> None:
-    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), response, votes)
-    asked = request("a", "b", "c", "vote", past_rounds=(past_round,))
+    earlier_round = EarlierRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), response, votes)
+    asked = request("a", "b", "c", "vote", earlier_rounds=(earlier_round,))
     plan = await Cascade(("a", "b"), "c").plan(asked)
     assert plan.decision == decision
     assert parse(plan.text, workers=4, later_round=True) == decision
 
 
 async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
-    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
+    earlier_round = EarlierRound(
+        Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4"
+    )
     plan = await Cascade(("a", "b"), "c").plan(
-        request("a", "b", "c", "vote", past_rounds=(past_round, past_round))
+        request("a", "b", "c", "vote", earlier_rounds=(earlier_round, earlier_round))
     )
     assert plan.decision == Acceptance()
 
@@ -106,8 +108,8 @@ async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
     ids=lambda planner: planner.name,
 )
 async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
-    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
-    plan: Plan = await planner.plan(request("a", "b", "vote", past_rounds=(past_round,)))
+    earlier_round = EarlierRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "42")
+    plan: Plan = await planner.plan(request("a", "b", "vote", earlier_rounds=(earlier_round,)))
     assert plan.decision == Acceptance()
 
 
@@ -142,10 +144,12 @@ async def test_a_worker_that_the_pool_lacks_is_refused_with_the_nearest(planner:
 
 
 async def test_a_cascade_without_its_expensive_worker_is_refused_when_it_plans() -> None:
-    past_round = PastRound(Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4")
+    earlier_round = EarlierRound(
+        Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4"
+    )
     with pytest.raises(ConfigError, match="no worker named 'cyy'; did you mean 'cy'"):
         await Cascade(("ada", "bob"), "cyy").plan(
-            request("ada", "bob", "cy", "vote", past_rounds=(past_round,))
+            request("ada", "bob", "cy", "vote", earlier_rounds=(earlier_round,))
         )
 
 

@@ -140,7 +140,7 @@ class Twice:
         self._access = access
 
     async def plan(self, request: PlanRequest) -> Plan:
-        access = self._access if request.past_rounds else Access()
+        access = self._access if request.earlier_rounds else Access()
         return Plan("", Workflow((Step(0, ANSWER_WHOLE_QUESTION, access),)))
 
 

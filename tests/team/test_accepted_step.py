@@ -20,8 +20,8 @@ class BestOfRounds:
         self.seen = []
 
     async def plan(self, request):
-        self.seen = [past_round.responses for past_round in request.past_rounds]
-        if len(request.past_rounds) < 2:
+        self.seen = [earlier_round.responses for earlier_round in request.earlier_rounds]
+        if len(request.earlier_rounds) < 2:
             workflow = Workflow((Step(1, "Answer."), Step(0, "Check.", Access(all=True))))
             return Plan(render(workflow), workflow)
         return Plan(render(Acceptance()), Acceptance(), accepted_step=(0, 1))

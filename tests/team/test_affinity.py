@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.team.affinity import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
@@ -114,7 +114,7 @@ async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
         (
             TWO_STEPS,
             PastTurn("large", 9, {"large": 12_400}),
-            PlanRequest(ASKED.question, ASKED.pool, (PastRound(TWO_STEPS, "No."),)),
+            PlanRequest(ASKED.question, ASKED.pool, (EarlierRound(TWO_STEPS, "No."),)),
         ),
     ],
     ids=["stays", "gone", "too short", "cold", "free tool", "acceptance", "later round"],

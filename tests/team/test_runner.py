@@ -9,7 +9,7 @@ from podium.calls import Dispatcher
 from podium.calls.spend_limits import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Question, Receipt, Spent, Usage
@@ -199,7 +199,7 @@ async def test_a_second_round_sees_the_first_and_replaces_its_answer():
     workers = pool(["5"], ["It is 4."])
     trace = await Runner(planner, workers, budget=Budget(rounds=2)).answer(QUESTION)
     assert (trace.status, trace.answer) == ("ok", "It is 4.")
-    assert planner.situations[1].past_rounds == (PastRound(SINGLE, "5", responses=("5",)),)
+    assert planner.situations[1].earlier_rounds == (EarlierRound(SINGLE, "5", responses=("5",)),)
     assert [round_.response for round_ in trace.rounds] == ["5", "It is 4."]
     # "Mend." is dead, so only "Alone." ran, and saw nothing of the round before.
     mend, alone = trace.rounds[1].spans

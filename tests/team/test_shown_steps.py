@@ -27,11 +27,11 @@ class Rounds:
     name = "rounds"
 
     async def plan(self, request):
-        workflow = SECOND if request.past_rounds else FIRST
+        workflow = SECOND if request.earlier_rounds else FIRST
         return Plan(
             render(workflow),
             workflow,
-            visible_responses=((0, 1), (0, 2), (0, 0)) if request.past_rounds else (),
+            visible_responses=((0, 1), (0, 2), (0, 0)) if request.earlier_rounds else (),
         )
 
 

@@ -95,16 +95,16 @@ def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
     shares = Shares(fitting=1.0, relevant=0.5, whole=0.0)
     while gone_on < 20:
         case = LABORATORY.draw_plan(rng, TEAM, shares)
-        if not case.request.past_rounds:
+        if not case.request.earlier_rounds:
             relations = case.problem.problem.paths[0].relations
             if case.request.rounds == 1 and isinstance(case.decision, Workflow):
                 assert case.request.max_steps >= len(case.decision.steps)
             stopped += case.request.rounds > 1 and len(relations) == case.request.max_steps
             continue
-        (past_round,) = case.request.past_rounds
+        (earlier_round,) = case.request.earlier_rounds
         if not isinstance(case.decision, Workflow) or "Find" not in case.decision.steps[0].subtask:
             continue
-        value = past_round.response.rpartition("Answer: ")[2]
+        value = earlier_round.response.rpartition("Answer: ")[2]
         if case.problem.problem.paths[0].thing == value:
             assert value in case.decision.steps[0].subtask
             gone_on += 1
@@ -119,11 +119,11 @@ def test_rounds_of_a_long_chain_take_its_relations_in_turn():
         needs, steps = case.thought.split("; steps ")
         if isinstance(case.decision, Acceptance):
             assert steps == "0"
-            assert case.request.past_rounds
+            assert case.request.earlier_rounds
             accepted += 1
             continue
         (path,) = case.problem.problem.paths
-        parts, begin = read_thought(needs), case.request.max_steps * len(case.request.past_rounds)
+        parts, begin = read_thought(needs), case.request.max_steps * len(case.request.earlier_rounds)
         left = len(parts) - begin
         assert len(parts) > case.request.max_steps
         assert len(case.decision.steps) == len(path.relations) == min(left, case.request.max_steps)
@@ -135,8 +135,8 @@ def test_rounds_of_a_long_chain_take_its_relations_in_turn():
         subtask = case.decision.steps[0].subtask
         assert subtask.startswith(f"{begin}. Find the {noun} of ")
         assert path.thing in subtask
-        for past_round in case.request.past_rounds[-1:]:
-            assert past_round.response.endswith(f"\nAnswer: {path.thing}")
+        for earlier_round in case.request.earlier_rounds[-1:]:
+            assert earlier_round.response.endswith(f"\nAnswer: {path.thing}")
             gone_on += 1
         begun += not begin
     assert min(begun, gone_on, accepted) > 10

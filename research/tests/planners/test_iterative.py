@@ -4,7 +4,7 @@ import json
 
 from planners.teams import answered, called, team
 from podium.errors import WorkerError
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.types import Profile, Question
 from podium.workers.view import read_view
 from podium.workflow import Acceptance, Access, Step, Workflow
@@ -47,10 +47,10 @@ async def test_without_a_round_to_accept_in_the_worker_answers_alone():
 async def test_a_plan_that_a_user_rewords_goes_on_and_one_with_other_steps_ends():
     async def next_plan(*steps: Step):
         pool = tuple(Profile(name=name) for name in ("ada", "judge"))
-        past_round = PastRound(
+        earlier_round = EarlierRound(
             Workflow(steps), verdict(9, 2), responses=("a", "b", verdict(9, 2))[-len(steps) :]
         )
-        request = PlanRequest(Question(text="How many?"), pool, (past_round,), rounds=3)
+        request = PlanRequest(Question(text="How many?"), pool, (earlier_round,), rounds=3)
         return await PLANNER.plan(request)
 
     reworded = await next_plan(Step(0, "Try."), Step(1, "Try."), Step(1, "Judge.", Access(all=True)))

@@ -151,7 +151,7 @@ class Conductor:
             text,
             workers=len(request.pool),
             max_steps=request.max_steps,
-            later_round=bool(request.past_rounds),
+            later_round=bool(request.earlier_rounds),
             access=self._prompt.access,
             names=[profile.name for profile in request.pool],
             form=self._prompt.form,
@@ -168,7 +168,7 @@ class Conductor:
             len(request.pool),
             names,
             request.max_steps,
-            later_round=bool(request.past_rounds),
+            later_round=bool(request.earlier_rounds),
             access=prompt.access,
             need_responses=tuple(
                 number for number, profile in enumerate(request.pool) if profile.requires_earlier_responses
@@ -196,7 +196,7 @@ class Conductor:
     def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with a seed of its own."""
         sampling = self._sampling
-        seed = f"{sampling.seed}/{request.seed}/round-{len(request.past_rounds)}/try-{number}"
+        seed = f"{sampling.seed}/{request.seed}/round-{len(request.earlier_rounds)}/try-{number}"
         # The brief style repeats the prompt, to which a greedy policy would write the same completion.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

@@ -121,7 +121,9 @@ class QuarantinePlanner:
         first = await self._planner.plan(request)
         if not isinstance(first.decision, Workflow):
             return first
-        named = {step.worker for past_round in request.past_rounds for step in past_round.workflow.steps}
+        named = {
+            step.worker for earlier_round in request.earlier_rounds for step in earlier_round.workflow.steps
+        }
         hidden = {k for k, p in enumerate(request.pool) if k not in named and p.name in self._quarantined}
         wanted = hidden & {step.worker for step in first.decision.steps}
         if not wanted or len(hidden) == len(request.pool):

@@ -10,15 +10,15 @@ from podium.executor.question_context import (
     StepText,
 )
 from podium.executor.step_input import MessageLayout, StepInput, build_messages, make_fence_mark
-from podium.executor.step_request import EarlierRounds
+from podium.executor.step_request import RoundContext
 from podium.executor.streamed_execution import StreamedExecution
 
 __all__ = [
-    "EarlierRounds",
     "Execution",
     "ExecutionSettings",
     "MessageLayout",
     "QuestionContext",
+    "RoundContext",
     "StepEnded",
     "StepEvent",
     "StepInput",

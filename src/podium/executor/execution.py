@@ -19,7 +19,7 @@ from podium.executor.echoed_fences import FenceFilter
 from podium.executor.question_context import QuestionContext, StepEnded, StepStarted, StepText
 from podium.executor.schedule import Schedule
 from podium.executor.step_call import WorkerAnswer, call_with_fallbacks
-from podium.executor.step_request import EarlierRounds, StepRequestBuilder
+from podium.executor.step_request import RoundContext, StepRequestBuilder
 from podium.trace import Attempt, Reply, Span, SpanStatus
 from podium.types import Message, Spent
 from podium.workers.base import Request
@@ -60,17 +60,17 @@ class Execution:
         self,
         context: QuestionContext,
         workflow: Workflow,
-        earlier_rounds: EarlierRounds = EarlierRounds(),
+        round_context: RoundContext = RoundContext(),
         *,
         max_tokens: Sequence[int | None] = (),
         shown: tuple[EarlierStep, ...] = (),
     ) -> None:
         self._context = context
-        self._round = earlier_rounds.count
+        self._round = round_context.count
         self._group = asyncio.TaskGroup()
         self._limit = asyncio.timeout_at(context.ledger.deadline)
         self._schedule = Schedule()
-        self._requests = StepRequestBuilder(context, self._schedule, earlier_rounds)
+        self._requests = StepRequestBuilder(context, self._schedule, round_context)
         self._set_workflow(workflow, max_tokens, shown)
 
     @property

@@ -17,8 +17,8 @@ from podium.workflow import Workflow
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierRounds:
-    """What a round's steps are given of the rounds before it."""
+class RoundContext:
+    """What the steps of a round are given of earlier rounds."""
 
     count: int = 0
     """How many there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
@@ -37,13 +37,13 @@ class StepRequestBuilder:
         schedule: the workflow, and how its steps have ended.
     """
 
-    def __init__(self, context: QuestionContext, schedule: Schedule, earlier_rounds: EarlierRounds) -> None:
+    def __init__(self, context: QuestionContext, schedule: Schedule, round_context: RoundContext) -> None:
         self._context = context
         self._schedule = schedule
-        self._earlier_rounds = earlier_rounds
-        self._previous = earlier_rounds.response
+        self._round_context = round_context
+        self._previous = round_context.response
         self._shown: tuple[EarlierStep, ...] = ()
-        self._sent = Counter(earlier_rounds.requests)
+        self._sent = Counter(round_context.requests)
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
         """For each step the plan's limit of output tokens, or None."""
@@ -85,7 +85,7 @@ class StepRequestBuilder:
         self._sent[sent] += 1
         return Request(
             messages,
-            seed=f"{context.seed}/{self._earlier_rounds.count}/{position}",
+            seed=f"{context.seed}/{self._round_context.count}/{position}",
             question_seed=context.seed,
             earlier_calls=self._earlier_steps(position),
             earlier_duplicates=self._sent[sent] - 1,
@@ -100,7 +100,7 @@ class StepRequestBuilder:
         """How many steps before this one go to the same worker."""
         steps = self._schedule.workflow.steps
         worker = steps[position].worker
-        count = self._earlier_rounds.calls.get(worker, 0)
+        count = self._round_context.calls.get(worker, 0)
         for earlier in self._schedule.planned_steps:
             count += earlier < position and steps[earlier].worker == worker
         return count

@@ -14,7 +14,7 @@ from typing import Any
 from podium.calls.worker_call import MakeListeners
 from podium.executor.execution import Execution, StepResult
 from podium.executor.question_context import QuestionContext, StepEvent
-from podium.executor.step_request import EarlierRounds
+from podium.executor.step_request import RoundContext
 from podium.trace import Span
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
@@ -29,10 +29,10 @@ class StreamedExecution(Execution):
     Its events are held back until `release_events`, since they make no sense before the plan.
     """
 
-    def __init__(self, context: QuestionContext, earlier_rounds: EarlierRounds) -> None:
+    def __init__(self, context: QuestionContext, round_context: RoundContext) -> None:
         self._observer = context.observe
         observe = None if context.observe is None else self._observe
-        super().__init__(replace(context, observe=observe), Workflow(()), earlier_rounds)
+        super().__init__(replace(context, observe=observe), Workflow(()), round_context)
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         """The tasks of the steps that have started and not ended."""
         self._more_steps = asyncio.Event()

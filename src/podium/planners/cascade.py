@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
@@ -52,16 +52,16 @@ class Cascade:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """First the vote; in round 2 the expensive worker or an acceptance. `ConfigError` if a worker is missing."""
-        if not request.past_rounds:
+        if not request.earlier_rounds:
             return await Committee(self.first).plan(request)
         decision: Workflow | Acceptance = Acceptance()
-        if len(request.past_rounds) == 1 and not self._is_unanimous(request.past_rounds[0]):
+        if len(request.earlier_rounds) == 1 and not self._is_unanimous(request.earlier_rounds[0]):
             decision = Workflow((Step(worker_number(self.then, request.pool), ANSWER_WHOLE_QUESTION),))
         return Plan(text=render(decision), decision=decision)
 
-    def _is_unanimous(self, past_round: PastRound) -> bool:
+    def _is_unanimous(self, earlier_round: EarlierRound) -> bool:
         """Whether all cheap workers gave the same answer."""
-        return past_round.votes is not None and past_round.votes.agreeing == len(self.first)
+        return earlier_round.votes is not None and earlier_round.votes.agreeing == len(self.first)
 
 
 def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
@@ -110,11 +110,11 @@ class Escalation:
         number = 0
         while waiting:
             asked, waiting = (waiting[:1], waiting[1:]) if number else (waiting[:2], waiting[2:])
-            past_round = yield voted_round_plan(
+            earlier_round = yield voted_round_plan(
                 request, [worker_step(request, worker, ANSWER_WHOLE_QUESTION) for worker in asked]
             )
             for step in range(len(asked)):
-                answer = vote_key(past_round.responses[step])
+                answer = vote_key(earlier_round.responses[step])
                 if answer is not None:
                     answers.append((answer, (number, step)))
             _, agreeing = most_common(answer for answer, _ in answers)

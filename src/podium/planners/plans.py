@@ -19,7 +19,7 @@ from podium.workflow import Acceptance, Access, Step, Workflow, render
 def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
     """A plan that runs `workflow` in the first round and accepts in later rounds. It may have more steps than
     `max_steps`."""
-    decision = Acceptance() if request.past_rounds else workflow
+    decision = Acceptance() if request.earlier_rounds else workflow
     return Plan(text=render(decision), decision=decision)
 
 

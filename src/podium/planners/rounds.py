@@ -1,7 +1,7 @@
 """Planners of several rounds: one generator writes the plans of all rounds of a question.
 
 A planner keeps nothing between two calls. Its generator yields the `RoundPlan` of a round and is sent the round's
-`PastRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
+`EarlierRound`; it returns the step whose response is the answer. `plan_rounds` runs the generator anew on all rounds so
 far, so it has to be a function of the question, the pool and these rounds alone: it draws with `question_random`.
 """
 
@@ -16,7 +16,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.planners.plans import voting_step, worker_number
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
@@ -38,19 +38,19 @@ class RoundPlan:
     max_tokens: tuple[int | None, ...] = ()
 
 
-Rounds = Generator[RoundPlan, PastRound, StepOf | None]
-"""Yields a plan, is sent the `PastRound` of it, and returns the step to accept, or None for the latest response."""
+Rounds = Generator[RoundPlan, EarlierRound, StepOf | None]
+"""Yields a plan, is sent the `EarlierRound` of it, and returns the step to accept, or None for the latest response."""
 
 
 def plan_rounds(request: PlanRequest, rounds: Rounds) -> Plan:
     """The plan of this round. If an earlier plan was changed before it ran, its responses count by position; if it was
     given another number of steps, the generator cannot go on, and the plan accepts."""
     round_plan = next(rounds)
-    for past_round in request.past_rounds:
-        if len(past_round.workflow.steps) != len(round_plan.workflow.steps):
+    for earlier_round in request.earlier_rounds:
+        if len(earlier_round.workflow.steps) != len(round_plan.workflow.steps):
             return _accept(None)
         try:
-            round_plan = rounds.send(past_round)
+            round_plan = rounds.send(earlier_round)
         except StopIteration as end:
             return _accept(end.value)
     workflow = round_plan.workflow
@@ -68,7 +68,7 @@ def _accept(step: StepOf | None) -> Plan:
 
 def all_rounds(request: PlanRequest) -> int:
     """How many rounds the question has in total, also those that are over."""
-    return len(request.past_rounds) + request.rounds
+    return len(request.earlier_rounds) + request.rounds
 
 
 def question_random(request: PlanRequest, name: str) -> Random:

@@ -20,7 +20,7 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import ExecutionSettings
-from podium.planner import FixedPlans, PastRound, PlanRequest, past_rounds_of
+from podium.planner import EarlierRound, FixedPlans, PlanRequest, earlier_rounds_of
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSampler
@@ -113,29 +113,29 @@ class ScoringSession:
         task = self.task(request.task)
         if len(request.plans) >= self.settings.rounds:
             return None
-        past_rounds: tuple[PastRound, ...] = ()
+        earlier_rounds: tuple[EarlierRound, ...] = ()
         if request.plans:
             rollout = await self._run_rollout(request, task)
             if rollout.infrastructure_failed or is_finished(rollout.trace, self.settings.rounds):
                 return None
-            past_rounds = past_rounds_of(rollout.trace)
-        return self.messages(task.question, request, past_rounds)
+            earlier_rounds = earlier_rounds_of(rollout.trace)
+        return self.messages(task.question, request, earlier_rounds)
 
     def messages(
-        self, question: Question, request: RolloutRequest, past_rounds: tuple[PastRound, ...] = ()
+        self, question: Question, request: RolloutRequest, earlier_rounds: tuple[EarlierRound, ...] = ()
     ) -> tuple[Message, ...]:
         """The prompt for the next plan. `question` need not belong to one of the session's tasks.
 
         Args:
             request: decides the pool and the level of cost sensitivity.
-            past_rounds: the earlier rounds of the rollout.
+            earlier_rounds: the earlier rounds of the rollout.
         """
         plan_request = PlanRequest(
             question=question,
             pool=self.pool_of(request).profiles_for(question.text),
-            past_rounds=past_rounds,
+            earlier_rounds=earlier_rounds,
             max_steps=self.settings.max_steps,
-            rounds=self.settings.rounds - len(past_rounds),
+            rounds=self.settings.rounds - len(earlier_rounds),
         )
         prompt = self.settings.prompt
         if prompt.levels:

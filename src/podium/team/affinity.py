@@ -57,7 +57,7 @@ class StickyWorkerPlanner(PlannerWrapper):
         plan = await self.planner.plan(request)
         names = [profile.name for profile in request.pool]
         cached = self.past.cached.get(self.past.worker, 0)
-        if request.past_rounds or not isinstance(plan.decision, Workflow) or self.past.worker not in names:
+        if request.earlier_rounds or not isinstance(plan.decision, Workflow) or self.past.worker not in names:
             return plan
         *before, last = plan.decision.steps
         chosen, kept = request.pool[last.worker], request.pool[names.index(self.past.worker)]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from podium.executor import EarlierRounds
-from podium.planner import PastRound
+from podium.executor import RoundContext
+from podium.planner import EarlierRound
 from podium.trace import RoundTrace, Span, TraceStatus
 from podium.workers.pool import Pool
 from podium.workers.tool import is_result
@@ -20,19 +20,19 @@ class RoundHistory:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self.rounds: list[RoundTrace] = []
-        self.past_rounds: tuple[PastRound, ...] = ()
-        """Those that were run, as a planner sees them."""
+        self.earlier_rounds: tuple[EarlierRound, ...] = ()
+        """The rounds that were run, as a planner sees them."""
         self.answer: str | None = None
         self.concern: str | None = None
         """Why the answer does not come from the latest plan's last step. None if it does."""
 
     @property
-    def earlier_rounds(self) -> EarlierRounds:
-        """What the steps of the next round are given of these."""
+    def round_context(self) -> RoundContext:
+        """What the steps of the next round are given of these rounds."""
         spans = [span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans)]
-        return EarlierRounds(
+        return RoundContext(
             len(self.rounds),
-            response=(self.past_rounds[-1].response or None) if self.past_rounds else None,
+            response=(self.earlier_rounds[-1].response or None) if self.earlier_rounds else None,
             calls=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
             requests=Counter((span.worker, span.messages) for span in spans if span.messages),
         )
@@ -55,7 +55,7 @@ class RoundHistory:
             self.concern = f"There is no plan to run. {round_.error.message}"
         elif round_.plan.accepted_step is not None:
             round, step = round_.plan.accepted_step
-            self.answer, self.concern = self.past_rounds[round].responses[step], None
+            self.answer, self.concern = self.earlier_rounds[round].responses[step], None
             round_ = round_.model_copy(update={"response": self.answer})
         self.rounds.append(round_)
         return round_
@@ -66,7 +66,7 @@ class RoundHistory:
         reply = None if latest is None else spans[latest].reply
         response, votes = (None, None) if reply is None else (reply.text, reply.votes)
         responses = tuple(span.response for span in spans)
-        self.past_rounds = (*self.past_rounds, PastRound(workflow, response or "", votes, responses))
+        self.earlier_rounds = (*self.earlier_rounds, EarlierRound(workflow, response or "", votes, responses))
         self.answer = self.answer if response is None else response
         self.concern = _answer_concern(spans, latest)
         if round_.error is not None:

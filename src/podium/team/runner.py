@@ -19,7 +19,7 @@ from podium import __version__
 from podium.calls import Dispatcher, Ledger, LedgerPart
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
-from podium.planner import PastRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
+from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
@@ -155,8 +155,8 @@ class _Round:
     """The round that is under way."""
 
     number: int
-    past_rounds: tuple[PastRound, ...]
-    """The rounds before it, as the planner sees them."""
+    earlier_rounds: tuple[EarlierRound, ...]
+    """As the planner sees them."""
     started_s: float
     planning: LedgerPart
     """Counts what its plan takes."""
@@ -229,7 +229,7 @@ class _QuestionRun:
         request = PlanRequest(
             question=context.question,
             pool=context.profiles,
-            past_rounds=round_.past_rounds,
+            earlier_rounds=round_.earlier_rounds,
             max_steps=self._runner.max_steps,
             rounds=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
@@ -289,7 +289,7 @@ class _QuestionRun:
     def begin_round(self, number: int) -> _Round:
         """The next round, whose plan is not written yet."""
         context = self._context
-        self._round = _Round(number, self._history.past_rounds, context.elapsed(), context.ledger.part())
+        self._round = _Round(number, self._history.earlier_rounds, context.elapsed(), context.ledger.part())
         return self._round
 
     def _decide(self, round_: _Round, plan: Plan) -> RoundTrace:
@@ -307,21 +307,21 @@ class _QuestionRun:
             round_.execution = Execution(
                 self._context,
                 trace.workflow,
-                self._history.earlier_rounds,
+                self._history.round_context,
                 max_tokens=trace.max_tokens,
-                shown=responses_shown(plan, round_.past_rounds),
+                shown=responses_shown(plan, round_.earlier_rounds),
             )
         return round_.execution
 
     async def run_while_planning(self, round_: _Round) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
-        execution = round_.execution = StreamedExecution(self._context, self._history.earlier_rounds)
+        execution = round_.execution = StreamedExecution(self._context, self._history.round_context)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(execution.run())
                 plan = await self.plan(round_, execution.extend)
                 trace = self._decide(round_, plan)
-                shown = responses_shown(plan, round_.past_rounds)
+                shown = responses_shown(plan, round_.earlier_rounds)
                 await execution.complete(trace.workflow, trace.max_tokens, shown)
                 trace = trace.model_copy(update={"abandoned": execution.abandoned})
                 self._emit(PlanReady(round_.number, trace))

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from podium.conductor.prompt import renumber_workers
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planner import PastRound
+from podium.planner import EarlierRound
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.judging import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
@@ -185,19 +185,19 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     if request is None:
         return
     shown_names = session.pool_of(request).names
-    past_rounds: tuple[PastRound, ...] = ()
+    earlier_rounds: tuple[EarlierRound, ...] = ()
     for round_ in trace.rounds:
         if round_.error is not None or round_.plan.reason is not None:
             return  # What ran is not what the planner wrote.
         completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
         longest = settings.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
-        plan = _parse(completion, settings, len(shown_names), later_round=bool(past_rounds))
+        plan = _parse(completion, settings, len(shown_names), later_round=bool(earlier_rounds))
         if fits and not isinstance(plan, PlanError):
-            yield Demonstration(session.messages(trace.question, request, past_rounds), completion)
+            yield Demonstration(session.messages(trace.question, request, earlier_rounds), completion)
         if round_.workflow is not None:
             workflow = renumber_workers(round_.workflow, _numbers(names, shown_names))
-            past_rounds = (*past_rounds, PastRound(workflow, round_.response or ""))
+            earlier_rounds = (*earlier_rounds, EarlierRound(workflow, round_.response or ""))
 
 
 def _parse(

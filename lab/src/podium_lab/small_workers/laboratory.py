@@ -14,7 +14,7 @@ from random import Random
 from podium.conductor.checkpoint import TrainingScope
 from podium.conductor.prompt import PromptSettings
 from podium.errors import ConfigError
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.rollout.random_pools import NAMES
 from podium.team.team_file import open_pool
 from podium.types import Profile, Question
@@ -94,7 +94,9 @@ class WorldLaboratory:
         else:
             accepts = 0.4
             answer, left = _draw_answer(rng, problem.problem)
-        request = replace(request, past_rounds=(PastRound(workflow, answer),), rounds=rng.choice((1, 1, 2)))
+        request = replace(
+            request, earlier_rounds=(EarlierRound(workflow, answer),), rounds=rng.choice((1, 1, 2))
+        )
         if rng.random() < accepts:
             return PlanCase(request, problem, Acceptance(), _accepting(problem, team, rng), prompt)
         asked, again, thought = _draw_round(rng, left, team, request, level=level, shares=shares)
@@ -116,12 +118,12 @@ class WorldLaboratory:
             plan, _ = draw_world_workflow(rng, parts, team, max_steps=max_steps, level=level, shares=shares)
             answer_text = _answer(parts.problem, path)
             request = replace(
-                request, past_rounds=(PastRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
+                request, earlier_rounds=(EarlierRound(plan, answer_text),), rounds=rng.choice((1, 1, 2))
             )
             return PlanCase(request, parts, Acceptance(), _accepting(parts, team, rng), prompt)
         begins = range(0, len(path.relations), max_steps)
         chosen, thing = rng.choice(begins), path.thing
-        past_rounds: list[PastRound] = []
+        earlier_rounds: list[EarlierRound] = []
         for begin in begins:
             part = Path(thing, path.relations[begin : begin + max_steps])
             asked = WorldParts(Problem((part,)))
@@ -133,10 +135,14 @@ class WorldLaboratory:
             (*_, thing) = part.values(facts)
             if rng.random() < _WRONG_ANSWER_SHARE:
                 thing = _any_value(rng, part.last)
-            past_rounds.append(PastRound(plan, state_fact(part.last, part.subject(facts), thing)))
-        rounds = len(begins) - len(past_rounds) + rng.choice((0, 0, 1))
+            earlier_rounds.append(EarlierRound(plan, state_fact(part.last, part.subject(facts), thing)))
+        rounds = len(begins) - len(earlier_rounds) + rng.choice((0, 0, 1))
         return PlanCase(
-            replace(request, past_rounds=tuple(past_rounds), rounds=rounds), asked, plan, thought, prompt
+            replace(request, earlier_rounds=tuple(earlier_rounds), rounds=rounds),
+            asked,
+            plan,
+            thought,
+            prompt,
         )
 
     def reading_text(self, problem: WorldParts) -> str:

@@ -74,12 +74,12 @@ class WithAdversary(PlannerWrapper):
         shown_number |= {
             adversary: shown_number[k] for k, adversary in adversaries.items() if adversary is not None
         }
-        past_rounds = tuple(
-            replace(past_round, workflow=renumber_workers(past_round.workflow, shown_number))
-            for past_round in request.past_rounds
+        earlier_rounds = tuple(
+            replace(earlier_round, workflow=renumber_workers(earlier_round.workflow, shown_number))
+            for earlier_round in request.earlier_rounds
         )
         pool = tuple(request.pool[k] for k in honest)
-        plan = await self.planner.plan(replace(request, pool=pool, past_rounds=past_rounds))
+        plan = await self.planner.plan(replace(request, pool=pool, earlier_rounds=earlier_rounds))
         if not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumber_workers(plan.decision, dict(enumerate(honest)))

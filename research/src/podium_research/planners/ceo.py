@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -97,8 +97,8 @@ class CEO:
             for _ in range(_DISCUSSIONS):
                 if number >= last:
                     break
-                past_round = yield self._discuss(request, decision, _shown(solution, remarks))
-                written, *criticisms = past_round.responses[: len(decision.experts)]
+                earlier_round = yield self._discuss(request, decision, _shown(solution, remarks))
+                written, *criticisms = earlier_round.responses[: len(decision.experts)]
                 if written is not None:
                     solution = (number, 0)
                     remarks = [
@@ -154,9 +154,9 @@ def _shown(solution: StepOf | None, remarks: Sequence[StepOf]) -> tuple[StepOf, 
     return () if solution is None else (solution, *remarks)
 
 
-def _decision(past_round: PastRound) -> TurnDecision:
+def _decision(earlier_round: EarlierRound) -> TurnDecision:
     """The decision with its experts. What cannot be read is as in an easy case: one expert, no limit."""
-    decided, recruited = (first_json_object(response) or {} for response in past_round.responses)
+    decided, recruited = (first_json_object(response) or {} for response in earlier_round.responses)
     width = decided.get("recruit_number")
     count = min(_MAX_EXPERTS, max(1, width)) if type(width) is int else 1
     named = recruited.get("experts")

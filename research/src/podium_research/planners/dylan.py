@@ -15,7 +15,7 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest, past_rounds_of
+from podium.planner import PlanRequest, earlier_rounds_of
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -109,7 +109,7 @@ class DyLAN:
         had, in the share of the points that they gave it. The result sums over the turns. The mean over many questions
         ranks the workers.
         """
-        request = PlanRequest(trace.question, trace.pool, past_rounds_of(trace), seed=trace.seed)
+        request = PlanRequest(trace.question, trace.pool, earlier_rounds_of(trace), seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
         shares = importance_of([turn for turn in turns if turn], vote_key(trace.answer))
@@ -139,10 +139,10 @@ class DyLAN:
             waiting, enough = random.sample(active, len(active)), _majority(active)
             while waiting:
                 asked, waiting = _next(replies, waiting, enough)
-                past_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
+                earlier_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 replies += [
                     MemberReply.read(member, (number, place), text, shown)
-                    for place, (member, text) in enumerate(zip(asked, past_round.responses, strict=False))
+                    for place, (member, text) in enumerate(zip(asked, earlier_round.responses, strict=False))
                 ]
                 number += 1
                 if most_common(reply.answer for reply in replies)[1] >= enough:

@@ -85,7 +85,7 @@ class OnlineRouter:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """A plan of one step, or acceptance in a later round; `ConfigError` if there is no worker to choose."""
-        if request.past_rounds:
+        if request.earlier_rounds:
             return plan_once(request, Workflow(()))
         pool = [profile for profile in request.pool if self.workers is None or profile.name in self.workers]
         rated = [profile for profile in pool if profile.rating is not None]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
-from podium.planner import PastRound, PlanRequest
+from podium.planner import EarlierRound, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
@@ -74,24 +74,24 @@ class RectifyOrReject:
         steps = [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
         for answer in range(count):
             steps += self._audits(request, answer)
-        past_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
+        earlier_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
         survivors: list[tuple[StepOf, str]] = []
-        first, number = past_round, 0
+        first, number = earlier_round, 0
         for answer, member in enumerate(self.members):
-            past_round, at, place = first, 0, answer
+            earlier_round, at, place = first, 0, answer
             start = count + len(AUDITS) * answer
-            findings = _findings(past_round, start)
+            findings = _findings(earlier_round, start)
             for _ in range(RETRIES):
-                if not findings or past_round.responses[place] is None:
+                if not findings or earlier_round.responses[place] is None:
                     break
                 shows = ((at, place), *((at, step) for step in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
                 audits = self._audits(request, 0)
-                past_round = yield RoundPlan(Workflow((retry, *audits, _vote(request, 1))), shows)
+                earlier_round = yield RoundPlan(Workflow((retry, *audits, _vote(request, 1))), shows)
                 number += 1
                 at, place = number, 0
-                findings = _findings(past_round, 1)
-            response = past_round.responses[place]
+                findings = _findings(earlier_round, 1)
+            response = earlier_round.responses[place]
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
@@ -117,10 +117,10 @@ def _vote(request: PlanRequest, answers: int) -> Step:
     return replace(voting_step(request.pool, weights), access=Access(steps=tuple(range(len(weights)))))
 
 
-def _findings(past_round: PastRound, start: int) -> tuple[int, ...]:
+def _findings(earlier_round: EarlierRound, start: int) -> tuple[int, ...]:
     """Positions of the audits from `start` on whose finding counts. An audit that cannot be read has none."""
     return tuple(
-        step for step in range(start, start + len(AUDITS)) if counts_as_finding(past_round.responses[step])
+        step for step in range(start, start + len(AUDITS)) if counts_as_finding(earlier_round.responses[step])
     )
 
 

@@ -53,9 +53,9 @@ class Smoothie:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """First the answers and a vote; in round 2 an acceptance. `ConfigError` if the pool lacks a worker."""
-        if not request.past_rounds:
+        if not request.earlier_rounds:
             return await Committee(self.workers).plan(request)
-        responses = request.past_rounds[0].responses[: len(self.workers)]
+        responses = request.earlier_rounds[0].responses[: len(self.workers)]
         return Plan(render(Acceptance()), Acceptance(), accepted_step=self._best(responses))
 
     def _best(self, responses: Sequence[str | None]) -> tuple[int, int] | None:

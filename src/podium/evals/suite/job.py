@@ -46,7 +46,7 @@ class CachingPlanner(PlannerWrapper):
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan for this request. A cached one counts with its price, and is not paid again."""
-        key = (request.question.text, request.pool, request.past_rounds, request.rounds, request.seed)
+        key = (request.question.text, request.pool, request.earlier_rounds, request.rounds, request.seed)
         if key not in self.known:
             self.known[key] = await self.planner.plan(request)
             return self.known[key]

@@ -99,7 +99,7 @@ class ChangedPlanner(PlannerWrapper):
         plan = await self.planner.plan(request)
         if not isinstance(plan.decision, Workflow):
             return plan
-        written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.past_rounds)}"
+        written = f"{self.control}/{self.context.seed}/{request.seed}/{len(request.earlier_rounds)}"
         random = Random(f"plan-control/{written}/{request.question.text[:SEED_PREFIX_CHARS]}")
         setting = ControlInput(_models(request.pool, self.context), self.context, request.pool, random)
         workflow = self.change(plan.decision, setting)
