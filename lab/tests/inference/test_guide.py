@@ -19,7 +19,7 @@ from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
-from podium_lab.inference import kind
+from podium_lab.inference import loader
 from podium_lab.inference.plan_lists import PlanLists
 from podium_lab.small_workers.laboratory import PROMPT, WorldLaboratory
 from podium_lab.warmstart.examples import Shares
@@ -197,7 +197,7 @@ async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
 
 async def test_a_guided_checkpoint_too_large_for_numpy_is_guided_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        kind, "MAX_PARAMETERS_IN_NUMPY", 0
+        loader, "MAX_PARAMETERS_IN_NUMPY", 0
     )  # Parameters up to which NumPy is used; else transformers is.
     pool = open_pool("orchestra").profiles
     text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
