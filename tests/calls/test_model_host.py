@@ -12,7 +12,7 @@ from podium.calls import model_host
 from podium.calls.model_host import ModelHost
 from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
-from podium.executor.estimate import estimate
+from podium.executor.estimate import estimate_plan
 from podium.library.evaluation import evaluate
 from podium.planner import FixedPlans, PlanRequest
 from podium.tasks.graders.text_graders import Exact
@@ -151,7 +151,9 @@ def local(name: str, *, holds: int = 1) -> ScriptedWorker:
 def test_an_estimate_has_the_seconds_of_loading(holds: int, seconds: float) -> None:
     pool = Pool([local("a", holds=holds), local("b", holds=holds)])
     steps = (Step(0, "Draft."), Step(1, "Check.", Access(all=True)), Step(0, "Join.", Access(all=True)))
-    assert estimate(Workflow(steps), pool, Question(text="2 + 2?")).latency_s == seconds
+    expected = estimate_plan(Workflow(steps), pool, Question(text="2 + 2?")).seconds
+    assert expected is not None
+    assert expected.likely == seconds
 
 
 class Told:

@@ -230,10 +230,10 @@ def test_planning_shows_the_plan_with_its_cost_and_calls_no_worker(podium):
     document = json.loads(podium(*tokens, "--json", "--response-tokens", "100").out)
     first, second = document["estimate"]["steps"]
     assert [first["worker"], second["worker"]] == ["ada", "bob"]
-    assert first["cost_usd"] == pytest.approx((first["usage"]["input_tokens"] + 2 * 100) / 1e6)
-    assert second["usage"]["input_tokens"] > first["usage"]["input_tokens"] + 100
-    assert document["estimate"]["latency_s"] == 3.5
-    assert document["estimate"]["most_usd"] > document["estimate"]["cost_usd"]
+    assert first["cost_usd"]["likely"] == pytest.approx((first["input_tokens"]["likely"] + 2 * 100) / 1e6)
+    assert second["input_tokens"]["likely"] > first["input_tokens"]["likely"] + 100
+    assert document["estimate"]["seconds"]["likely"] == 3.5
+    assert document["estimate"]["most_usd"] > document["estimate"]["cost_usd"]["likely"]
     assert not Path("kept").exists()
 
 

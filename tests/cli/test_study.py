@@ -163,9 +163,9 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
     assert told.status == 0
     assert f"{QUESTIONS} questions" in told.err
     assert f"{CALLS} calls" in told.err
-    forecast = json.loads(podium(*STUDY, "--dry-run", "--json").out)
-    assert forecast["calls"] == CALLS
-    assert 0 < forecast["likely_usd"] < 0.005
+    estimate = json.loads(podium(*STUDY, "--dry-run", "--json").out)
+    assert estimate["calls"] == CALLS
+    assert 0 < estimate["cost_usd"]["likely"] < 0.005
     refused = podium(*STUDY)
     assert (refused.status, refused.err.splitlines()[-1]) == (
         2,

@@ -70,8 +70,8 @@ def test_a_study_of_slow_workers_is_estimated_from_their_answers(tmp_path: Path)
             StudySettings(concurrency=1),
             tmp_path / "out",
         )
-        cost = run.forecast()
-        assert cost.seconds is None
+        expected = run.estimate()
+        assert expected.seconds is None
         left, estimates = TimeLeft(), list[tuple[float | None, int]]()
 
         def on_progress(what: str, done: int, total: int) -> None:
@@ -82,7 +82,7 @@ def test_a_study_of_slow_workers_is_estimated_from_their_answers(tmp_path: Path)
         async def measure() -> None:
             run.open_folder({})
             try:
-                await run.measure(cost, on_progress=on_progress)
+                await run.measure(expected, on_progress=on_progress)
             finally:
                 await pool.close()
 

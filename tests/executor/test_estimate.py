@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from podium.executor import Execution
-from podium.executor.estimate import estimate
+from podium.executor.estimate import Range, estimate_plan
 from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
@@ -19,20 +19,22 @@ def worker(name: str, *, latency_s: float | None = 2.0) -> ScriptedWorker:
 
 def test_a_plan_costs_its_steps_and_a_step_reads_responses_before_it() -> None:
     pool = Pool([worker("ada"), worker("bram")])
-    alone = estimate(Workflow((Step(0, "Answer."),)), pool, QUESTION, response_tokens=200)
+    alone = estimate_plan(Workflow((Step(0, "Answer."),)), pool, QUESTION, response_tokens=200)
     both = Workflow((Step(0, "Answer."), Step(1, "Check.", Access(all=True))))
-    expected = estimate(both, pool, QUESTION, response_tokens=200)
+    expected = estimate_plan(both, pool, QUESTION, response_tokens=200)
     first, second = expected.steps
     assert first == alone.steps[0]
-    assert second.usage.input_tokens - first.usage.input_tokens > 200
-    assert expected.cost_usd == pytest.approx(first.cost_usd + second.cost_usd)
-    assert first.usage.output_tokens == 200
-    assert first.cost_usd == pytest.approx((first.usage.input_tokens + 2 * 200) / 1e6)
+    assert second.input_tokens.likely - first.input_tokens.likely > 200
+    assert expected.cost_usd.likely == pytest.approx(first.cost_usd.likely + second.cost_usd.likely)
+    assert first.output_tokens.likely == 200
+    assert first.cost_usd.likely == pytest.approx((first.input_tokens.likely + 2 * 200) / 1e6)
 
 
 def test_the_most_is_what_responses_as_long_as_they_may_be_cost() -> None:
-    expected = estimate(Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200)
-    assert expected.most_usd - expected.cost_usd == pytest.approx(2 * 800 / 1e6)
+    expected = estimate_plan(
+        Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200
+    )
+    assert expected.most_usd - expected.cost_usd.likely == pytest.approx(2 * 800 / 1e6)
 
 
 @pytest.mark.parametrize("max_usd", [None, 0.5])
@@ -44,7 +46,7 @@ async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: floa
         tools=({"type": "function", "function": {"name": "f", "description": "x" * 400}},), max_tokens=60
     )
     question, plan = Question(text="What is 6 x 7?", options=options), Workflow((Step(0, "Answer."),))
-    most = estimate(plan, pool, question, response_tokens=10).most_usd
+    most = estimate_plan(plan, pool, question, response_tokens=10).most_usd
     for usd, status in ((most * 0.999, "refused"), (most * 1.001, "done")):
         context = make_context(pool, question=question, fence_mark="0" * 16, budget=Budget(usd=usd))
         execution = Execution(context, plan)
@@ -57,12 +59,12 @@ def test_steps_nothing_needs_are_not_counted_and_siblings_take_no_longer() -> No
     plan = Workflow(
         (Step(0, "One."), Step(1, "Two."), Step(0, "Idle."), Step(1, "Both.", Access(steps=(0, 1))))
     )
-    expected = estimate(plan, pool, QUESTION, response_tokens=10)
+    expected = estimate_plan(plan, pool, QUESTION, response_tokens=10)
     assert [step.position for step in expected.steps] == [0, 1, 3]
-    assert expected.latency_s == 4.0
+    assert expected.seconds == Range(4.0, 4.0, 4.0)
 
 
 def test_without_a_workers_latency_there_is_none_for_the_plan() -> None:
     plan = Workflow((Step(0, "One."),))
     pool = Pool([worker("ada", latency_s=None)])
-    assert estimate(plan, pool, QUESTION, response_tokens=10).latency_s is None
+    assert estimate_plan(plan, pool, QUESTION, response_tokens=10).seconds is None

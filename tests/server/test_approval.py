@@ -184,8 +184,9 @@ def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
 ) -> None:
     _, client = team
     estimate = plan(client)["estimate"]
-    assert estimate["cost_usd"] == pytest.approx(sum(step["cost_usd"] for step in estimate["steps"]))
-    assert 0 < estimate["low_usd"] < estimate["cost_usd"] < estimate["high_usd"] <= estimate["most_usd"]
+    low, likely, high = estimate["cost_usd"].values()
+    assert likely == pytest.approx(sum(step["cost_usd"]["likely"] for step in estimate["steps"]))
+    assert 0 < low < likely < high <= estimate["most_usd"]
     assumed = f"an assumed {ASSUMED_TOKENS} tokens, at $1 and $2 per million input and output tokens"
     assert [step["source"] for step in estimate["steps"]] == [assumed, assumed]
     for _ in range(5):
@@ -193,7 +194,7 @@ def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
     monkeypatch.setattr("podium.server.plan_prices._FRESH_S", 0.0)
     first, second = plan(client)["estimate"]["steps"]
     assert first["source"].startswith("5 past answers, at $1")
-    assert first["low_usd"] == first["high_usd"] < second["cost_usd"]
+    assert first["cost_usd"]["low"] == first["cost_usd"]["high"] < second["cost_usd"]["likely"]
     assert second["source"] == assumed
 
 
@@ -239,7 +240,7 @@ def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
             broken.setattr(store._database, "call", unreadable)
             broken.setattr(store, "add", full)
             waiting = plan(client)
-            assert waiting["estimate"]["cost_usd"] > 0
+            assert waiting["estimate"]["cost_usd"]["likely"] > 0
             assert chat(client, plan_id=waiting["plan_id"]).status_code == 200
         serve.stop_all()
 

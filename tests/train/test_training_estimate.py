@@ -11,7 +11,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
-from podium.executor.estimate import estimate
+from podium.executor.estimate import estimate_plan
 from podium.scoring import ScoringSettings
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
@@ -170,15 +170,15 @@ TASK = Task("one", Question(text="What is 17 plus 25?"), "42", _never)
 def test_plans_of_one_step_cost_what_the_executor_estimates() -> None:
     pool = Pool([Priced()])
     told = estimate_workers(ScoringSettings(max_steps=1), pool, [TASK], plans=1, batch=1)
-    one = estimate(Workflow((Step(0, "Add."),)), pool, TASK.question)
+    one = estimate_plan(Workflow((Step(0, "Add."),)), pool, TASK.question)
 
     assert told.paid
     assert told.calls == 1
     # Subtasks of random plans differ by some words.
     cost = told.cost_usd
-    assert cost.likely == pytest.approx(one.likely.cost_usd, rel=0.02)
-    assert cost.low == pytest.approx(one.low.cost_usd, rel=0.1)
-    assert cost.high == pytest.approx(one.high.cost_usd, rel=0.02)
+    assert cost.likely == pytest.approx(one.cost_usd.likely, rel=0.02)
+    assert cost.low == pytest.approx(one.cost_usd.low, rel=0.1)
+    assert cost.high == pytest.approx(one.cost_usd.high, rel=0.02)
 
 
 def test_longer_plans_cost_more_and_the_same_arguments_give_the_same() -> None:

@@ -17,16 +17,16 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, print_sentence
-from podium.train.dry_run import Forecast, GPUForecast, Trial, WorkerTrial, forecast
+from podium.train.dry_run import GPUEstimate, TrainingEstimate, Trial, WorkerTrial, estimate_training
 from podium.train.engine import open_engine
 from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
-from podium.train.worker_estimate import WorkerForecast
+from podium.train.worker_estimate import WorkerEstimate
 
 
 async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchOptions, json: bool) -> int:
-    """Print the forecast. If the run would not be refused, try the workers too.
+    """Print the estimate. If the run would not be refused, try the workers too.
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
@@ -43,9 +43,9 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         weights=False,
         on_warning=warnings.append,
     ) as checks:
-        result = forecast(settings, checks, ranks=ranks.size)
+        result = estimate_training(settings, checks, ranks=ranks.size)
         if not json:
-            _print_forecast(console, settings, result, calls.run_budget_usd, warnings)
+            _print_estimate(console, settings, result, calls.run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
         if not result.problems and checks.pool is not None and checks.tasks:
             trial = Trial.of(checks.pool, checks.tasks)
@@ -61,10 +61,10 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
     return 1 if result.problems or not all(trial.answered for trial in trials) else 0
 
 
-def _print_forecast(
+def _print_estimate(
     console: Console,
     settings: TrainSettings,
-    result: Forecast,
+    result: TrainingEstimate,
     run_budget_usd: float | None,
     warnings: Sequence[str],
 ) -> None:
@@ -96,7 +96,7 @@ def _print_forecast(
             print_sentence(console, f"{number}. {refusal}")
 
 
-def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
+def _print_workers(console: Console, workers: WorkerEstimate | None) -> None:
     if workers is None:
         print_sentence(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
@@ -118,7 +118,7 @@ def _print_workers(console: Console, workers: WorkerForecast | None) -> None:
     )
 
 
-def _print_budget(console: Console, result: Forecast, budget_usd: float | None) -> None:
+def _print_budget(console: Console, result: TrainingEstimate, budget_usd: float | None) -> None:
     likely = 0.0 if result.workers is None else result.workers.cost_usd.likely
     if budget_usd is not None and likely > budget_usd:
         done = int(result.iterations * budget_usd / likely)
@@ -129,7 +129,7 @@ def _print_budget(console: Console, result: Forecast, budget_usd: float | None) 
         )
 
 
-def _print_gpu(console: Console, result: Forecast) -> None:
+def _print_gpu(console: Console, result: TrainingEstimate) -> None:
     gpu = result.gpu
     if gpu is None:
         print_sentence(console, "GPU: not estimated, since the model's sizes are not known.")
@@ -171,7 +171,7 @@ def _gib(size: float) -> str:
     return f"{size / GIB:,.1f} GiB" if size >= GIB / 10 else f"{size / 2**20:,.1f} MiB"
 
 
-def _too_large(gpu: GPUForecast) -> str:
+def _too_large(gpu: GPUEstimate) -> str:
     if gpu.memory.peak <= gpu.gpu.memory_gib * GIB:
         return ""
     return " That is more than the GPU has: take more GPUs, a smaller grpo.micro_batch, or [lora]."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json as json_
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from secrets import token_hex
@@ -18,21 +18,13 @@ from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
-from podium.executor.estimate import (
-    ASSUMED_TOKENS,
-    ENOUGH,
-    SPREAD,
-    Estimate,
-    PlanEstimate,
-    StepEstimate,
-    estimate,
-)
+from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
 from podium.sqlite_files import check_is_file
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.trace import Plan
 from podium.trace.store.answers import PastAnswers, past_answers
-from podium.types import Profile, Usage
+from podium.types import Profile
 from podium.workflow import Workflow, topology
 
 
@@ -69,7 +61,9 @@ async def plan(
             else:
                 open_console().print(Text(printable(decided.text), "dim"))
             raise QuestionFailedError(f"There is no plan. {workflow}")
-        expected = estimate(workflow, opened.pool, asked_question, response_tokens=response_tokens, past=past)
+        expected = estimate_plan(
+            workflow, opened.pool, asked_question, response_tokens=response_tokens, past=past
+        )
         if json:
             print(json_.dumps(_document(name, decided, workflow, expected)), flush=True)
         else:
@@ -98,32 +92,7 @@ def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEst
         "planning_cost_usd": None if decided.spent.unpriced else decided.spent.cost_usd,
         "topology": topology(workflow),
         "workflow": asdict(workflow),
-        "estimate": {
-            "cost_usd": expected.cost_usd,
-            "most_usd": expected.most_usd,
-            "latency_s": expected.latency_s,
-            **_forecasts(expected, lambda usage: {"tokens": usage.tokens}),
-            "steps": [_step_document(step) for step in expected.steps],
-        },
-    }
-
-
-def _step_document(step: StepEstimate) -> dict[str, Any]:
-    return {
-        "position": step.position,
-        "worker": step.worker,
-        "past_answers": step.answers,
-        "usage": step.usage.model_dump(),
-        "cost_usd": step.cost_usd,
-        **_forecasts(step, lambda usage: {"usage": usage.model_dump()}),
-    }
-
-
-def _forecasts(expected: Estimate, shown: Callable[[Usage], dict[str, Any]]) -> dict[str, Any]:
-    guesses = {"low": expected.low, "likely": expected.likely, "high": expected.high}
-    return {
-        name: shown(guess.usage) | {"cost_usd": guess.cost_usd, "latency_s": guess.latency_s}
-        for name, guess in guesses.items()
+        "estimate": asdict(expected),
     }
 
 
@@ -132,12 +101,14 @@ def _print(
 ) -> None:
     notes = ["" for _ in workflow.steps]
     for step in expected.steps:
-        basis = f"from {counted(step.answers, 'past answer')}" if step.answers else "assumed"
-        notes[step.position] = f"about {_tokens(step)}, {ranged(dollars, step.dollars)}{_time(step)}; {basis}"
+        basis = f"from {counted(step.past_answers, 'past answer')}" if step.past_answers else "assumed"
+        notes[step.position] = (
+            f"about {_tokens(step)}, {ranged(dollars, step.cost_usd)}{_time(step)}; {basis}"
+        )
     planned = (
         f"Planned by {printable(planner)}, {plan_price(decided.spent.cost_usd, decided.spent.unpriced)}."
     )
-    costs = f"about {ranged(dollars, expected.dollars)}, at most {dollars(expected.most_usd)}"
+    costs = f"about {ranged(dollars, expected.cost_usd)}, at most {dollars(expected.most_usd)}"
     calls = counted(len(expected.steps), "call")
     console = open_console()
     console.print(draw_workflow(workflow, pool, notes))
@@ -146,7 +117,7 @@ def _print(
 
 
 def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
-    if not all(step.answers for step in expected.steps):
+    if not all(step.past_answers for step in expected.steps):
         sentence = (
             f"Assumed where fewer than {ENOUGH} past answers are known: responses of {response_tokens} tokens "
             f"(--response-tokens), {SPREAD} times fewer or {SPREAD} times more."
@@ -155,7 +126,8 @@ def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
 
 
 def _tokens(expected: Estimate) -> str:
-    return f"{counted(expected.usage.tokens, 'token')} ({expected.tokens.low:,} to {expected.tokens.high:,})"
+    tokens = expected.tokens
+    return f"{counted(round(tokens.likely), 'token')} ({tokens.low:,.0f} to {tokens.high:,.0f})"
 
 
 def _time(expected: Estimate) -> str:

@@ -23,13 +23,12 @@ from podium.cli.team_options import RunOptions
 from podium.cli.terminal import confirm, open_console, print_sentence
 from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
+from podium.evals.study.estimate import StudyEstimate
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary
-from podium.evals.study.spending import StudyCost
 from podium.evals.study.study_page import HTML, MARKDOWN
 from podium.evals.study.study_run import StudyRun, StudySettings
-from podium.executor.estimate import Range
 from podium.files import lock_folder
 from podium.team.settings import TeamSettings
 from podium.workers.pool import Pool
@@ -70,72 +69,71 @@ def run_study(
     """
     require_sklearn()
     study = StudyRun(team, pool, questions, options.settings, out)
-    cost = study.forecast()
-    if cost.paid and team.budget.run_usd is None and not options.dry_run:
+    expected = study.estimate()
+    if expected.paid and team.budget.run_usd is None and not options.dry_run:
         raise UsageError(
             "This study calls models that cost money; say with --run-budget-usd how much it may spend."
         )
     if options.dry_run and options.json:
-        print(dumps(asdict(cost) | {"total_usd": cost.total_usd}))
+        print(dumps(asdict(expected) | {"total_usd": expected.total_usd}))
         return 0
-    _print_plan(questions, cost, team.budget.run_usd)
+    _print_estimate(questions, expected, team.budget.run_usd)
     if options.dry_run:
         return 0
-    _confirm(cost, options)
+    _confirm(expected, options)
     study.open_folder(made_of)
     with lock_folder(out):
-        result = asyncio.run(_measure(study, cost))
+        result = asyncio.run(_measure(study, expected))
     _print_result(result, options, out)
     return 0
 
 
-async def _measure(study: StudyRun, cost: StudyCost) -> Study:
+async def _measure(study: StudyRun, expected: StudyEstimate) -> Study:
     try:
         with show_progress() as show:
-            return await study.measure(cost, on_asked=say_what_is_missing, on_progress=show)
+            return await study.measure(expected, on_asked=say_what_is_missing, on_progress=show)
     finally:
         await study.pool.close()
 
 
-def _print_plan(questions: StudyQuestions, spending: StudyCost, budget_usd: float | None) -> None:
+def _print_estimate(questions: StudyQuestions, expected: StudyEstimate, budget_usd: float | None) -> None:
     say = partial(print_sentence, open_console(stderr=True))
     part = (
         ""
-        if spending.reached == spending.questions
-        else f", of which the budget reaches about {spending.reached:,}"
+        if expected.reached == expected.questions
+        else f", of which the budget reaches about {expected.reached:,}"
     )
-    say(f"{questions.name}: {counted(spending.questions, 'question')}{part}.")
-    price = ranged(dollars, Range(spending.low_usd, spending.likely_usd, spending.high_usd))
-    paid = f"about {price}" if spending.workers_paid else "nothing is paid"
-    say(f"Workers: {counted(spending.calls, 'call')}, {paid}.")
-    if spending.conductor_questions:
-        price = f"about {dollars(spending.conductor_usd)}" if spending.paid else "nothing is paid"
+    say(f"{questions.name}: {counted(expected.questions, 'question')}{part}.")
+    paid = f"about {ranged(dollars, expected.cost_usd)}" if expected.workers_paid else "nothing is paid"
+    say(f"Workers: {counted(expected.calls, 'call')}, {paid}.")
+    if expected.conductor_questions:
+        price = f"about {dollars(expected.conductor_usd)}" if expected.paid else "nothing is paid"
         say(
-            f"Conductors: {spending.conductors} on {counted(spending.conductor_questions, 'question')} "
+            f"Conductors: {expected.conductors} on {counted(expected.conductor_questions, 'question')} "
             f"each, {price}."
         )
-    elif spending.conductor_reason:
-        say(spending.conductor_reason)
-    if spending.unpriced:
-        say(f"Without a price in the pool file, so not counted: {', '.join(spending.unpriced)}.")
+    elif expected.conductor_reason:
+        say(expected.conductor_reason)
+    if expected.unpriced:
+        say(f"Without a price in the pool file, so not counted: {', '.join(expected.unpriced)}.")
     limit = "" if budget_usd is None else f" No more than {dollars(budget_usd)} are spent."
     time = (
         "How long it takes is said once the first answers are there."
-        if spending.seconds is None
-        else f"About {counted(max(1, round(spending.seconds / 60)), 'minute')}."
+        if expected.seconds is None
+        else f"About {counted(max(1, round(expected.seconds / 60)), 'minute')}."
     )
     say(f"{time}{limit}")
     for note in questions.notes:
         say(note)
 
 
-def _confirm(spending: StudyCost, options: StudyOptions) -> None:
+def _confirm(expected: StudyEstimate, options: StudyOptions) -> None:
     """Ask before anything is paid.
 
     Raises:
         UsageError: the user says no, or there is no terminal to ask on.
     """
-    if not spending.paid or options.yes:
+    if not expected.paid or options.yes:
         return
     if not sys.stdin.isatty():
         raise UsageError("Nothing was paid. To go on without being asked, add --yes.")

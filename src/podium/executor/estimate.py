@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import quantiles
 from types import MappingProxyType
+from typing import Any, Self
 
 from podium.calls.model_host import model_of
 from podium.calls.worker_call import first_reservation
@@ -20,7 +21,6 @@ from podium.trace.store.answers import PastAnswers
 from podium.types import (
     ANSWER_WHOLE_QUESTION,
     DEFAULT_OPTIONS,
-    NO_USAGE,
     AnswerOptions,
     Message,
     Question,
@@ -64,54 +64,41 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class CostForecast:
-    """The tokens, dollars and seconds of a step or a plan, for given lengths of the responses."""
+class _Case:
+    """What a step or a plan needs for given lengths of the responses."""
 
-    usage: Usage
+    input_tokens: float
+    output_tokens: float
     cost_usd: float
-    latency_s: float | None
-    """Seconds of the step's worker, or along the plan's slowest chain of steps. None if neither past answers nor a
-    profile say how long one of them takes."""
+    seconds: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """What a step or a plan would need if responses are short, as long as is likely, or long."""
 
-    low: CostForecast
-    likely: CostForecast
-    high: CostForecast
-
-    @property
-    def usage(self) -> Usage:
-        """Likely tokens."""
-        return self.likely.usage
-
-    @property
-    def cost_usd(self) -> float:
-        """Likely dollars."""
-        return self.likely.cost_usd
-
-    @property
-    def latency_s(self) -> float | None:
-        """Likely seconds."""
-        return self.likely.latency_s
+    input_tokens: Range
+    output_tokens: Range
+    cost_usd: Range
+    seconds: Range | None
+    """Seconds of the step's worker, or along the plan's slowest chain of steps. None if neither past answers nor a
+    profile say how long one of them takes."""
 
     @property
     def tokens(self) -> Range:
-        """Input and output together, with their interval."""
-        return Range(self.low.usage.tokens, self.likely.usage.tokens, self.high.usage.tokens)
+        """Input and output together."""
+        return Range.sum((self.input_tokens, self.output_tokens))
 
-    @property
-    def dollars(self) -> Range:
-        """Dollars with their interval."""
-        return Range(self.low.cost_usd, self.likely.cost_usd, self.high.cost_usd)
-
-    @property
-    def seconds(self) -> Range | None:
-        """Seconds with their interval. None if they are not known."""
-        low, likely, high = self.low.latency_s, self.likely.latency_s, self.high.latency_s
-        return None if low is None or likely is None or high is None else Range(low, likely, high)
+    @classmethod
+    def _of(cls, low: _Case, likely: _Case, high: _Case, **more: Any) -> Self:
+        seconds = [case.seconds for case in (low, likely, high) if case.seconds is not None]
+        return cls(
+            Range(low.input_tokens, likely.input_tokens, high.input_tokens),
+            Range(low.output_tokens, likely.output_tokens, high.output_tokens),
+            Range(low.cost_usd, likely.cost_usd, high.cost_usd),
+            Range(*seconds) if len(seconds) == 3 else None,
+            **more,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +107,7 @@ class StepEstimate(Estimate):
 
     position: int
     worker: str
-    answers: int
+    past_answers: int
     """Past answers that it is based on. With 0, the length of the response is assumed."""
 
 
@@ -142,7 +129,7 @@ class _Length:
     seconds: float | None
 
 
-def estimate(
+def estimate_plan(
     workflow: Workflow,
     pool: Pool,
     question: Question,
@@ -164,27 +151,25 @@ def estimate(
         for name in [worker.profile.name]
     }
 
-    def forecasts(which: int) -> dict[int, CostForecast]:
+    def cases(which: int) -> dict[int, _Case]:
         lengths = {p: expected[worker.profile.name][which] for p, worker in workers.items()}
-        return _guesses(workflow, workers, question, lengths)
+        return _step_cases(workflow, workers, question, lengths)
 
-    low, likely, high = (forecasts(which) for which in range(3))
+    low, likely, high = (cases(which) for which in range(3))
     longest = {p: _Length(w.limits.max_tokens, None) for p, w in workers.items()}
-    return PlanEstimate(
+    return PlanEstimate._of(
+        *(_whole(workflow, steps) for steps in (low, likely, high)),
         steps=tuple(
-            StepEstimate(
+            StepEstimate._of(
                 low[position],
                 likely[position],
                 high[position],
-                position,
-                worker.profile.name,
-                _known(past.get(worker.profile.name)),
+                position=position,
+                worker=worker.profile.name,
+                past_answers=_known(past.get(worker.profile.name)),
             )
             for position, worker in workers.items()
         ),
-        low=_total(workflow, low),
-        likely=_total(workflow, likely),
-        high=_total(workflow, high),
         most_usd=sum(
             first_reservation(worker, *_sent(workflow, position, workers, question, longest)).usd
             for position, worker in workers.items()
@@ -194,7 +179,7 @@ def estimate(
 
 def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate:
     """What it would cost if one worker of the pool, by its number, answered the question alone."""
-    return estimate(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
+    return estimate_plan(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
 
 
 def _known(past: PastAnswers | None) -> int:
@@ -222,23 +207,23 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
     return cuts[0], cuts[4], cuts[8]
 
 
-def _guesses(
+def _step_cases(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
-) -> dict[int, CostForecast]:
-    """One guess for each live step. Its input contains the responses that the step reads, at their expected lengths."""
-    forecasts: dict[int, CostForecast] = {}
+) -> dict[int, _Case]:
+    """What each live step needs. Its input contains the responses that it reads, at these lengths."""
+    cases: dict[int, _Case] = {}
     loads = _loads(workers)
     for position, worker in workers.items():
         usage = Usage(
             input_tokens=sent_tokens(*_sent(workflow, position, workers, question, lengths)),
             output_tokens=round(lengths[position].tokens),
-            estimated=True,
         )
         seconds = lengths[position].seconds
         if seconds is not None:
             seconds += worker.limits.load_s * (position in loads)
-        forecasts[position] = CostForecast(usage, worker.profile.price.cost(usage), seconds)
-    return forecasts
+        cost_usd = worker.profile.price.cost(usage)
+        cases[position] = _Case(usage.input_tokens, usage.output_tokens, cost_usd, seconds)
+    return cases
 
 
 def _loads(workers: Mapping[int, Worker]) -> set[int]:
@@ -274,18 +259,20 @@ def _sent(
     return messages, question.options if position in answering_steps(workflow, workers) else DEFAULT_OPTIONS
 
 
-def _total(workflow: Workflow, forecasts: Mapping[int, CostForecast]) -> CostForecast:
-    return CostForecast(
-        usage=sum((guess.usage for guess in forecasts.values()), NO_USAGE),
-        cost_usd=sum(guess.cost_usd for guess in forecasts.values()),
-        latency_s=_slowest_path_s(workflow, forecasts),
+def _whole(workflow: Workflow, steps: Mapping[int, _Case]) -> _Case:
+    """What the steps of a plan need together."""
+    return _Case(
+        sum(case.input_tokens for case in steps.values()),
+        sum(case.output_tokens for case in steps.values()),
+        sum(case.cost_usd for case in steps.values()),
+        _slowest_chain_s(workflow, steps),
     )
 
 
-def _slowest_path_s(workflow: Workflow, forecasts: Mapping[int, CostForecast]) -> float | None:
+def _slowest_chain_s(workflow: Workflow, steps: Mapping[int, _Case]) -> float | None:
     finish: dict[int, float] = {}
-    for position, guess in forecasts.items():
-        if guess.latency_s is None:
+    for position, case in steps.items():
+        if case.seconds is None:
             return None
-        finish[position] = guess.latency_s + max((finish[j] for j in workflow.reads(position)), default=0.0)
+        finish[position] = case.seconds + max((finish[j] for j in workflow.reads(position)), default=0.0)
     return max(finish.values())

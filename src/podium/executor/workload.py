@@ -1,7 +1,7 @@
-"""Forecasts many plans from a sample of them: the calls, tokens, dollars and seconds of a training or a study.
+"""Estimates many plans from a sample of them: the calls, tokens, dollars and seconds of a training or a study.
 
-`estimate` says what one plan is expected to need. A sample stands for all plans of a run, so the forecast is that of
-its mean plan, as often as there will be plans.
+`estimate_plan` says what one plan would need. A sample stands for all plans of a run, so the estimate is that of its
+mean plan, as often as there will be plans.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class Workload:
             timed = [step for step in steps if step.worker in real]
             for step in timed:
                 busy[step.worker] += _seconds(step) / real[step.worker].limits.concurrency / len(plans)
-                is_timed &= step.latency_s is not None
+                is_timed &= step.seconds is not None
             taken.append(sum(map(_seconds, timed)))
         return cls(
             calls=fmean(map(len, plans)),
             tokens=Range.sum(step.tokens for steps in plans for step in steps).times(1 / len(plans)),
-            cost_usd=Range.sum(step.dollars for steps in plans for step in steps).times(1 / len(plans)),
+            cost_usd=Range.sum(step.cost_usd for steps in plans for step in steps).times(1 / len(plans)),
             total_s=fmean(taken),
             busiest_s=max(busy.values(), default=0.0),
             slowest_s=max(taken),
@@ -70,4 +70,4 @@ class Workload:
 
 
 def _seconds(step: StepEstimate) -> float:
-    return step.usage.output_tokens / TOKENS_A_SECOND if step.latency_s is None else step.latency_s
+    return step.output_tokens.likely / TOKENS_A_SECOND if step.seconds is None else step.seconds.likely

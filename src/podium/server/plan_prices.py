@@ -9,10 +9,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from podium.errors import StoreError
-from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, PlanEstimate, StepEstimate, estimate
+from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, StepEstimate, estimate_plan
 from podium.trace.store.answers import PastAnswers, answers_in
 from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Price, Question
@@ -47,8 +48,12 @@ class PlanPrices:
     async def estimate(self, workflow: Workflow, pool: Pool, question: Question) -> dict[str, Any]:
         """The estimate, ready for JSON, of a workflow with the worker numbers of `pool`."""
         past = await self._read()
-        expected = estimate(workflow, pool, question, past=past)
-        return _body(expected, {name: pool.named(name).profile.price for name in pool.names})
+        expected = estimate_plan(workflow, pool, question, past=past)
+        steps = [
+            asdict(step) | {"source": _source(step, pool.named(step.worker).profile.price)}
+            for step in expected.steps
+        ]
+        return asdict(expected) | {"source": _SOURCE, "steps": steps}
 
     async def _read(self) -> Mapping[str, PastAnswers]:
         async with self._reading:
@@ -62,32 +67,10 @@ class PlanPrices:
             return self._past
 
 
-def _body(expected: PlanEstimate, prices: Mapping[str, Price]) -> dict[str, Any]:
-    return {
-        "cost_usd": expected.cost_usd,
-        "low_usd": expected.low.cost_usd,
-        "high_usd": expected.high.cost_usd,
-        "most_usd": expected.most_usd,
-        "seconds": expected.latency_s,
-        "source": _SOURCE,
-        "steps": [_step(step, prices[step.worker]) for step in expected.steps],
-    }
-
-
-def _step(step: StepEstimate, price: Price) -> dict[str, Any]:
-    return {
-        "step": step.position,
-        "worker": step.worker,
-        "tokens": step.usage.tokens,
-        "cost_usd": step.cost_usd,
-        "low_usd": step.low.cost_usd,
-        "high_usd": step.high.cost_usd,
-        "source": _source(step, price),
-    }
-
-
 def _source(step: StepEstimate, price: Price) -> str:
-    length = f"{step.answers} past answers" if step.answers else f"an assumed {ASSUMED_TOKENS} tokens"
+    length = (
+        f"{step.past_answers} past answers" if step.past_answers else f"an assumed {ASSUMED_TOKENS} tokens"
+    )
     if price == Price():
         return f"{length}; the pool file names no price"
     return f"{length}, at ${price.input:g} and ${price.output:g} per million input and output tokens"

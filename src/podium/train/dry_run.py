@@ -1,6 +1,6 @@
-"""Forecasts the calls, dollars and GPU of a run before it starts, and tries each worker on one question.
+"""Estimates the calls, dollars and GPU of a run before it starts, and tries each worker on one question.
 
-The forecast calls no worker; it uses what `preflight` opened. The trial calls each worker at least once, and pays.
+The estimate calls no worker; it uses what `preflight` opened. The trial calls each worker at least once, and pays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from podium.train.gpu_estimate import (
 from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
-from podium.train.worker_estimate import WorkerForecast
+from podium.train.worker_estimate import WorkerEstimate
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
 from podium.workers.traits import has_costly_workers, has_paid_workers
@@ -39,7 +39,7 @@ PROMPT_TOKENS = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class GPUForecast:
+class GPUEstimate:
     """Memory and time of the run on one kind of GPU."""
 
     gpu: GPU
@@ -58,7 +58,7 @@ class GPUForecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class TrainingEstimate:
     """What is known of a run before it begins."""
 
     iterations: int
@@ -66,9 +66,9 @@ class Forecast:
     tasks: int
     longest_prompt: int
     """Tokens of the longest prompt of a first round."""
-    workers: WorkerForecast | None
+    workers: WorkerEstimate | None
     """What workers would do and cost. None where the pool or the tasks could not be opened."""
-    gpu: GPUForecast | None
+    gpu: GPUEstimate | None
     """Its memory and time on a GPU. None where the model is not known."""
 
     @property
@@ -80,26 +80,26 @@ class Forecast:
         return self.iterations * (self.gpu.generation_s + self.gpu.update_s + workers) / 3600
 
 
-def forecast(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> Forecast:
+def estimate_training(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> TrainingEstimate:
     """Estimate what a run will need from what its preflight found."""
-    return Forecast(
+    return TrainingEstimate(
         iterations=settings.grpo.iterations,
         problems=tuple(map(str, checks.problems)),
         tasks=len(checks.tasks),
         longest_prompt=checks.longest_prompt,
         workers=checks.workers,
-        gpu=_forecast_gpu(settings, checks, ranks),
+        gpu=_estimate_gpu(settings, checks, ranks),
     )
 
 
-def _forecast_gpu(settings: TrainSettings, checks: Preflight, ranks: int) -> GPUForecast | None:
+def _estimate_gpu(settings: TrainSettings, checks: Preflight, ranks: int) -> GPUEstimate | None:
     shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
     if shape is None:
         return None
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
     training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
-    return GPUForecast(
+    return GPUEstimate(
         gpu=gpu,
         seen=seen is not None,
         ranks=ranks,
@@ -163,7 +163,7 @@ class Trial:
     def cost_usd(self) -> Range:
         """The likely dollars of the answers. Graders that are models cost extra."""
         return Range.sum(
-            estimate_answer(self.pool, worker, task.question).dollars
+            estimate_answer(self.pool, worker, task.question).cost_usd
             for worker, task in self.pairs
             if not isinstance(self.pool[worker], UnreadyWorker)
         )

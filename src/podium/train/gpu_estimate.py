@@ -52,7 +52,7 @@ GPUS = (
     GPU("H200", 141, 989, 4.8),
 )
 ASSUMED_GPU = "H100"
-"""The GPU of the forecast where this machine has none of `GPUS`."""
+"""The GPU of the estimate where this machine has none of `GPUS`."""
 
 
 def find_gpu(name: str) -> GPU | None:

@@ -29,7 +29,7 @@ from podium.train.rollouts import PromptCodec
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer
-from podium.train.worker_estimate import WorkerForecast, estimate_workers
+from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
@@ -68,7 +68,7 @@ class Preflight:
     evaluated: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
-    workers: WorkerForecast | None = None
+    workers: WorkerEstimate | None = None
     """What workers would do and cost. None where the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:

@@ -1,4 +1,4 @@
-"""Forecasts the calls, tokens, dollars and seconds of a run's workers, from a sample of plans.
+"""Estimates the calls, tokens, dollars and seconds of a run's workers, from a sample of plans.
 
 The plans of a policy are not known before it is trained. So random valid plans of every length, for a sample of the
 run's tasks, stand for them. The cost of graders is left out.
@@ -13,7 +13,7 @@ from random import Random
 from statistics import fmean
 from types import MappingProxyType
 
-from podium.executor.estimate import Range, estimate
+from podium.executor.estimate import Range, estimate_plan
 from podium.executor.workload import Workload
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSampler
@@ -28,14 +28,13 @@ SAMPLED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerForecast:
+class WorkerEstimate:
     """The calls of workers in a run, and what they would cost, from the means over random plans."""
 
     plans: int
     """Plans of the run: one for each completion, if all can be read."""
     calls: float
     tokens: Range
-    """The likely number, and the bounds if responses are short or long. `cost_usd` has the same interval."""
     cost_usd: Range
     cost_by_steps: Mapping[int, float]
     """For each number of steps, the likely dollars if all plans had that many."""
@@ -54,7 +53,7 @@ def estimate_workers(
     plans: int,
     batch: int,
     past: Mapping[str, PastAnswers] = MappingProxyType({}),
-) -> WorkerForecast:
+) -> WorkerEstimate:
     """Estimate what so many plans for these tasks need. The same arguments give the same figures.
 
     Args:
@@ -72,13 +71,13 @@ def estimate_workers(
         workflow = random_workflow(
             random, workers=len(drawn), max_steps=settings.max_steps, access=settings.prompt.access
         )
-        steps = estimate(workflow, drawn, task.question, past=past).steps
+        steps = estimate_plan(workflow, drawn, task.question, past=past).steps
         counted = tuple(step for step in steps if not real or step.worker in real)
         sample.append(counted)
         # Steps that nothing needs are written and not run.
-        dollars[len(workflow.steps)].append(sum(step.cost_usd for step in counted))
+        dollars[len(workflow.steps)].append(sum(step.cost_usd.likely for step in counted))
     workload = Workload.of(sample, pool)
-    return WorkerForecast(
+    return WorkerEstimate(
         plans=plans,
         calls=workload.calls * plans,
         tokens=workload.tokens.times(plans),

@@ -12,9 +12,9 @@ from typing import Self
 
 from podium.calls import Dispatcher
 from podium.errors import UsageError
+from podium.evals.study.estimate import REPEATED, most_samples
 from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
-from podium.evals.study.spending import REPEATED, most_samples
 from podium.evals.suite.asking import AskingProgress, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answer_arrays

@@ -15,12 +15,12 @@ from podium.evals.study.answering import StudyAnswers, ask_workers
 from podium.evals.study.conducting import ConductorStudy, why_no_conductor, with_conductor
 from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import MARGIN, decide
+from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samples
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.questions import StudyQuestions
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
-from podium.evals.study.spending import StudyCost, forecast_cost, most_samples
 from podium.evals.study.study_page import write_page
 from podium.evals.suite.asking import AskingProgress, open_run_dispatcher
 from podium.evals.suite.suite_run import ShowProgress
@@ -81,7 +81,7 @@ class StudyRun:
     out: Path
     """Its folder."""
 
-    def forecast(self) -> StudyCost:
+    def estimate(self) -> StudyEstimate:
         """What it would cost.
 
         Raises:
@@ -89,7 +89,7 @@ class StudyRun:
         """
         settings, pool = self.settings, self.pool
         self._check_names()
-        return forecast_cost(
+        return estimate_study(
             pool,
             self.questions,
             samples=settings.samples,
@@ -124,7 +124,7 @@ class StudyRun:
 
     async def measure(
         self,
-        cost: StudyCost,
+        expected: StudyEstimate,
         *,
         on_asked: Callable[[AskingProgress], None] = lambda progress: None,
         on_progress: ShowProgress = lambda what, done, total: None,
@@ -137,7 +137,7 @@ class StudyRun:
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit, questions = team.budget.run_usd, self.questions
-        with open_run_dispatcher(team, pool, self.out, pays=cost.paid) as dispatcher:
+        with open_run_dispatcher(team, pool, self.out, pays=expected.paid) as dispatcher:
             spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
@@ -146,8 +146,8 @@ class StudyRun:
             asked = await ask_workers(
                 table,
                 samples=settings.samples,
-                reached=cost.reached,
-                budget_usd=None if limit is None else max(0.0, limit - cost.conductor_usd - before),
+                reached=expected.reached,
+                budget_usd=None if limit is None else max(0.0, limit - expected.conductor_usd - before),
                 dispatcher=dispatcher,
                 show=on_progress,
             )
@@ -155,7 +155,7 @@ class StudyRun:
             known = StudyAnswers.read(table, questions.judged_by)
             conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
             conducted = await conductors.run(
-                count=cost.conductor_questions,
+                count=expected.conductor_questions,
                 checkpoint=None if questions.judged_by == "agreement" else settings.conductor,
             )
             spent_usd = known.cost_usd if spend_limit is None else spend_limit.spent_usd
@@ -168,7 +168,7 @@ class StudyRun:
         written = [files.write(TEAM, measured[decision.recommended])]
         if decision.cheaper not in (None, decision.recommended):
             written.append(files.write("cheaper", measured[decision.cheaper or 0]))
-        notes = (*questions.notes, *known.notes, cost.conductor_reason, *conducted.notes)
+        notes = (*questions.notes, *known.notes, expected.conductor_reason, *conducted.notes)
         result = Study(
             **dict(decision),
             tasks=questions.name,

@@ -76,14 +76,14 @@ export class PlanApproval extends Component {
     >
       <h3>The plan waits for your approval</h3>
       <ol start="0">
-        ${rows.map((row, number) => this.step(row, number, estimate?.steps.find(({ step }) => step === number)))}
+        ${rows.map((row, number) => this.step(row, number, estimate?.steps.find(({ position }) => position === number)))}
       </ol>
       <button type="button" class="quiet" onClick=${() => this.add()}>add a step</button>
       ${error ? html`<${ErrorNote} error=${error} />` : html`<${Price} plan=${plan} estimate=${estimate} pricing=${pricing} />`}
       <div class="row">
         ${error?.status === 404 && html`<button type="button" class="second" onClick=${onAgain}>Ask again</button>`}
         <button type="button" class="second" disabled=${sending} onClick=${() => this.decide(onReject)}>Reject</button>
-        <button class="first" disabled=${sending || pricing || !estimate}>Run${estimate ? `, about ${money(estimate.cost_usd)}` : ""}</button>
+        <button class="first" disabled=${sending || pricing || !estimate}>Run${estimate ? `, about ${money(estimate.cost_usd.likely)}` : ""}</button>
       </div>
     </form>`;
   }
@@ -98,7 +98,7 @@ export class PlanApproval extends Component {
             ${plan.workers.map((name) => html`<option value=${name}>${line(name, 40)}</option>`)}
           </select>
         </label>
-        <span class="cost" title=${price?.source}>${price ? money(price.cost_usd) : "not run"}</span>
+        <span class="cost" title=${price?.source}>${price ? money(price.cost_usd.likely) : "not run"}</span>
         ${this.state.rows.length > 1 &&
         html`<button type="button" class="quiet danger" aria-label=${`Remove step ${number}`} onClick=${() => this.remove(number)}>remove</button>`}
       </div>
@@ -130,10 +130,10 @@ export class PlanApproval extends Component {
 
 function Price({ plan, estimate, pricing }) {
   if (pricing || !estimate) return html`<p class="note" role="status">Checking the plan …</p>`;
-  const { cost_usd, low_usd, high_usd, most_usd, source } = estimate;
-  const took = estimate.seconds == null ? "" : `, about ${seconds(estimate.seconds)}`;
+  const { cost_usd, most_usd, source } = estimate;
+  const took = estimate.seconds == null ? "" : `, about ${seconds(estimate.seconds.likely)}`;
   return html`<p class="note" role="status">
-    Running it costs about <b>${money(cost_usd)}</b> (${money(low_usd)} to ${money(high_usd)}, at most ${money(most_usd)})${took}. Planning
+    Running it costs about <b>${money(cost_usd.likely)}</b> (${money(cost_usd.low)} to ${money(cost_usd.high)}, at most ${money(most_usd)})${took}. Planning
     has cost ${plan.unpriced ? "an unknown amount" : money(plan.cost)}. The plan waits until ${moment(plan.expires)}.
     <span class="none"> Estimated from: ${source}</span>
   </p>`;

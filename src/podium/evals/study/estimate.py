@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from podium.evals.study.decision import FEWEST
 from podium.evals.study.questions import StudyQuestions
-from podium.executor.estimate import Range, StepEstimate, estimate, estimate_answer
+from podium.executor.estimate import Range, StepEstimate, estimate_answer, estimate_plan
 from podium.executor.workload import Workload
 from podium.tasks import Task
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
@@ -34,8 +34,8 @@ CONDUCTOR_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class StudyCost:
-    """What a study is expected to call and to pay."""
+class StudyEstimate:
+    """What a study would call and pay."""
 
     questions: int
     """Questions that there are."""
@@ -43,9 +43,8 @@ class StudyCost:
     """Questions that the budget is likely to reach."""
     calls: int
     """Calls for the reached questions, repeats and judging included, Conductors left out."""
-    low_usd: float
-    likely_usd: float
-    high_usd: float
+    cost_usd: Range
+    """Dollars of these calls."""
     conductor_questions: int
     """Questions that each Conductor gets. With 0 it is left out."""
     conductors: int
@@ -66,10 +65,10 @@ class StudyCost:
     @property
     def total_usd(self) -> float:
         """The likely dollars of everything."""
-        return self.likely_usd + self.conductor_usd
+        return self.cost_usd.likely + self.conductor_usd
 
 
-def forecast_cost(
+def estimate_study(
     pool: Pool,
     questions: StudyQuestions,
     *,
@@ -81,7 +80,7 @@ def forecast_cost(
     budget_usd: float | None,
     concurrency: int,
     pays_for_plans: bool = False,
-) -> StudyCost:
+) -> StudyEstimate:
     """What a study of these questions would cost.
 
     Args:
@@ -118,13 +117,11 @@ def forecast_cost(
     seconds = answering.seconds(asked, concurrency=concurrency) + planned if answering.is_timed else None
     real = [worker for worker in costly_workers(pool) if not worker.profile.price.is_declared_free]
     pays_for_plans = pays_for_plans and not no_conductor and not conductor_price.is_declared_free
-    return StudyCost(
+    return StudyEstimate(
         questions=len(questions.tasks),
         reached=reached,
         calls=round(asked),
-        low_usd=reached * question_usd.low,
-        likely_usd=reached * question_usd.likely,
-        high_usd=reached * question_usd.high,
+        cost_usd=question_usd.times(reached),
         conductor_questions=count,
         conductors=conductors if count else 0,
         conductor_usd=count * conducted_usd,
@@ -169,4 +166,4 @@ def _conducted(pool: Pool, workers: Sequence[int], first: int, task: Task) -> tu
     """An assumed plan for the question: the workers in turn, each of which sees all earlier responses."""
     turns = (workers[(first + place) % len(workers)] for place in range(_PLAN_STEPS))
     steps = (Step(worker, ANSWER_WHOLE_QUESTION, Access(all=True)) for worker in turns)
-    return estimate(Workflow(tuple(steps)), pool, task.question).steps
+    return estimate_plan(Workflow(tuple(steps)), pool, task.question).steps
