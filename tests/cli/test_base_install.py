@@ -21,9 +21,9 @@ POOL = '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: 3
 
 
 LACKING = {
-    "study --pool team.toml --tasks mine.csv --yes --out made": "scikit-learn",
+    "study --pool team.toml --tasks mine.csv --yes --run made": "scikit-learn",
     "record made.parquet --pool team.toml --tasks mine.csv": "pyarrow",
-    "study --preset compose --pool team.toml --tasks mine.csv --run-budget-usd 1 --out made": "scikit-learn",
+    "study --preset compose --pool team.toml --tasks mine.csv --run-budget-usd 1 --run made": "scikit-learn",
     "replay show mine.parquet": "pyarrow",
     "serve --team team.toml": "web framework",
     "train --run made": "torch",

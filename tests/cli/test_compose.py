@@ -80,7 +80,7 @@ def compose_of(server: FaultServer) -> tuple[str, ...]:
         "--key-env",
         "MY_KEY",
     )
-    return (*given, "--out", "chosen", "--run-budget-usd")
+    return (*given, "--run", "chosen", "--run-budget-usd")
 
 
 def asked(server: FaultServer) -> Counter[str]:
@@ -150,7 +150,7 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     Path("open.csv").write_text("question\nWhat is 10 plus seven? Add the numbers.\n")
     done = podium(
         *("study", "--preset", "compose", "--pool", "many/candidates.toml", "--tasks", "open.csv"),
-        *("--judge", "m37", "budget.run_usd=1", "--out", "team"),
+        *("--judge", "m37", "budget.run_usd=1", "--run", "team"),
     )
     assert done.status == 0, done.err
     assert "covers unsorted" in done.out
@@ -167,17 +167,17 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
     [
         (("pool.toml", "mine.csv", "--run-budget-usd", "0"), "--run-budget-usd 0: give dollars above 0."),
         (("pool.toml", "mine.csv"), "say with --run-budget-usd how much it may spend"),
-        (("two.toml", "mine.csv", "--run-budget-usd", "1", "--out", "there"), "no study composed it"),
-        (("two.toml", "none.csv", "--run-budget-usd", "1", "--out", "new"), "none.csv"),
+        (("two.toml", "mine.csv", "--run-budget-usd", "1", "--run", "there"), "no study composed it"),
+        (("two.toml", "none.csv", "--run-budget-usd", "1", "--run", "new"), "none.csv"),
         (
-            ("two.toml", "open.csv", "--run-budget-usd", "1", "--out", "new"),
+            ("two.toml", "open.csv", "--run-budget-usd", "1", "--run", "new"),
             "or name the candidate that judges",
         ),
         (
-            ("two.toml", "mine.csv", "--run-budget-usd", "1", "--out", "new", "--key-env", "X"),
+            ("two.toml", "mine.csv", "--run-budget-usd", "1", "--run", "new", "--key-env", "X"),
             "names its keys itself",
         ),
-        (("URL", "mine.csv", "--run-budget-usd", "1", "--out", "new"), "its list of models cannot be read"),
+        (("URL", "mine.csv", "--run-budget-usd", "1", "--run", "new"), "its list of models cannot be read"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_paid(

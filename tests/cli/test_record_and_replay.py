@@ -37,7 +37,7 @@ def _pool(sums: None) -> None:
 
 
 def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
-    made = podium(*RECORD, "--samples", "2", "--name", "mine")
+    made = podium(*RECORD, "--repeats", "2", "--name", "mine")
     assert made.status == 0
     assert made.out.startswith("20 responses to 5 questions")
     assert sorted(file.name for file in Path("made").iterdir()) == ["r.json", "r.parquet"]
@@ -172,21 +172,21 @@ def test_a_recording_that_goes_on_may_grow_and_may_not_change(podium: Podium) ->
             tokens += change
         assert f"{key}" in one_sentence(podium(*tokens))
     assert Path("made/r.parquet").read_bytes() == before
-    grown = podium(*RECORD[:-1], "7", "--samples", "2")
+    grown = podium(*RECORD[:-1], "7", "--repeats", "2")
     assert (grown.status, grown.out.partition(" are")[0]) == (0, "28 responses to 7 questions")
 
 
 @pytest.mark.parametrize(
-    ("questions", "samples", "named"), [("20", "2", "40 questions"), ("40", "1", "2 samples")]
+    ("questions", "repeats", "named"), [("20", "2", "40 questions"), ("40", "1", "2 repeats")]
 )
 def test_a_recording_that_goes_on_may_not_shrink(
-    podium: Podium, questions: str, samples: str, named: str
+    podium: Podium, questions: str, repeats: str, named: str
 ) -> None:
     record = ("record", "r.parquet", *TASKS, *POOL)
-    begun = ("--questions", "40", "--samples", "2")
+    begun = ("--questions", "40", "--repeats", "2")
     assert podium(*record, *begun, "--budget-calls", "130").status == 1
     before = Path("r.parquet").read_bytes()
-    assert named in one_sentence(podium(*record, "--questions", questions, "--samples", samples))
+    assert named in one_sentence(podium(*record, "--questions", questions, "--repeats", repeats))
     assert Path("r.parquet").read_bytes() == before
     done = podium(*record, *begun)
     assert (done.status, done.out.partition(" are")[0]) == (0, "160 responses to 40 questions")
@@ -225,7 +225,7 @@ def test_a_split_without_a_question_is_passed_over_unless_it_is_named(podium: Po
     ("tokens", "named"),
     [
         (("record", "r.json", *TASKS), "r.json"),
-        (("record", "r.parquet", *TASKS, "--samples", "0"), "--samples 0"),
+        (("record", "r.parquet", *TASKS, "--repeats", "0"), "--repeats 0"),
         (("record", "r.parquet", *TASKS, "--concurrency", "0"), "--concurrency 0"),
         (("record", "r.parquet", *TASKS, "--questions", "-4"), "--questions -4"),
         (("record", "r.parquet", "--tasks", "gsm9k"), "'gsm9k'"),

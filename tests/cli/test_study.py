@@ -30,7 +30,7 @@ Podium = Callable[..., Any]
 QUESTIONS, WORKERS = 40, ("ada", "bob", "cy", "dan", "eve")
 CALLS = QUESTIONS * len(WORKERS) * 6 // 5
 """Each worker answers each question once, and a fifth of them twice."""
-STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--run-budget-usd", "0.005", "--out", "found")
+STUDY = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--run-budget-usd", "0.005", "--run", "found")
 
 
 def reply(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -125,7 +125,7 @@ def test_a_price_of_0_is_free_and_one_that_is_not_given_unknown(
     given = "price = { input = 0.1, output = 0.1 }"
     text = Path("my.toml").read_text().replace(given, first, 1).replace(given, others)
     Path("my.toml").write_text(text)
-    command = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--questions", "6", "--out", "found")
+    command = ("study", "--pool", "my.toml", "--tasks", "mine.csv", "--questions", "6", "--run", "found")
     planned = json.loads(podium(*command, "--dry-run", "--json").out)
     assert (planned["paid"], planned["unpriced"]) == (paid, ["ada"] if paid else [])
     done = podium(*command)  # Without a budget, and without --yes.
@@ -179,7 +179,7 @@ def test_nothing_is_paid_before_somebody_said_yes(podium: Podium, endpoint: Faul
         '[[worker]]\nname = "one"\nkind = "scripted"\nreplies = { "" = "Answer: 1" }\n'
         '[[worker]]\nname = "two"\nkind = "scripted"\nreplies = { "" = "Answer: 2" }\n'
     )
-    conducted = podium("study", "--pool", "unpaid.toml", "--tasks", "mine.csv", "--out", "conducted")
+    conducted = podium("study", "--pool", "unpaid.toml", "--tasks", "mine.csv", "--run", "conducted")
     assert "--run-budget-usd" in one_sentence(conducted)
     assert not endpoint.requests
     assert not Path("found").exists()
@@ -293,7 +293,7 @@ async def _in_thread(podium: Podium, *tokens: str) -> Any:
 @pytest.mark.parametrize(
     ("tokens", "said"),
     [
-        (["--samples", "0"], "--samples 0"),
+        (["--repeats", "0"], "--repeats 0"),
         (["--margin", "2"], "--margin 2"),
         (["--run-budget-usd", "-1"], "budget.run_usd is -1"),
         (["--questions", "0"], "--questions 0"),

@@ -8,7 +8,7 @@ import pytest
 
 from podium.errors import PodiumError
 from podium.evals.comparison import RECORDED
-from podium.evals.suite.suite_page import write_report
+from podium.evals.suite.report import write_report
 
 EVIL = "<script>alert('&')</script>"
 

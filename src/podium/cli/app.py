@@ -195,7 +195,7 @@ VERBS = (
         "record",
         "podium.cli.record:record",
         "Record what every worker of a pool answers to a task set.",
-        "podium record recordings/mine.parquet --team my-team.toml --tasks mine.csv --samples 3 --run-budget-usd 5",
+        "podium record recordings/mine.parquet --team my-team.toml --tasks mine.csv --repeats 3 --run-budget-usd 5",
     ),
     Verb(
         "replay import",

@@ -24,31 +24,20 @@ from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import (
     UNSORTED,
-    Candidate,
     CandidateChoice,
+    CompositionRun,
     QuestionKinds,
-    ask_candidates,
     order_of_tests,
 )
-from podium.evals.study.judging import PoolJudge
-from podium.evals.study.questions import StudyQuestions
-from podium.evals.study.serving_files import write_workers
-from podium.evals.study.study_run import StudySettings
-from podium.evals.suite.asking import open_run_dispatcher
 from podium.files import lock_folder, replace_file
-from podium.team.settings import TeamSettings
 from podium.types import Price
 from podium.workers.chat.catalogue import read_catalogue
-from podium.workers.pool import Pool, pool_file
-from podium.workers.ratings import Ratings
+from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 from podium.workers.traits import costly_workers
 
-TEAM_FILE, CANDIDATES = "team.toml", "candidates.toml"
-"""The files in the study's folder: the team, and the pool file made from an endpoint's list of models."""
-_HEADER = "# Written by podium study --preset compose.\n"
-_KINDS = 6
-"""The most kinds of questions; the published method has as many."""
+CANDIDATES = "candidates.toml"
+"""The file in the study's folder that is made from an endpoint's list of models."""
 _LONGEST_REASON = 100
 
 
@@ -107,86 +96,26 @@ def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
     return str(folder / CANDIDATES)
 
 
-def compose(
-    team: TeamSettings,
-    pool: Pool,
-    questions: StudyQuestions,
-    study: StudyOptions,
-    options: ComposeOptions,
-    *,
-    out: Path,
-) -> int:
-    """Test many candidates on questions, the cheapest first, and write a team of few that cover them.
-
-    Args:
-        out: the folder of the study; it gets team.toml, its ratings and the paid answers.
+def compose(study: CompositionRun, options: StudyOptions) -> int:
+    """Test the candidates and write a team; returns 1 if none was chosen.
 
     Raises:
         UsageError: a number or a name that cannot be used; nothing was paid.
     """
-    budget, judge, file = team.budget.run_usd, study.settings.judge, out / TEAM_FILE
-    if budget is None:
-        raise UsageError("--preset compose pays for tests; say with --run-budget-usd how much it may spend.")
-    if not 0 < budget < float("inf"):
-        raise UsageError(f"--run-budget-usd {budget:g}: give dollars above 0.")
-    if not pool.answering:
-        raise UsageError(f"{team.workers_file} has only tools; give candidates that answer questions.")
-    if file.exists() and not file.read_bytes().startswith(_HEADER.encode()):
-        raise UsageError(f"{file} exists, and no study composed it; give another --out.")
-    if file.resolve() == pool_file(team.workers_file).resolve():
-        raise UsageError(f"{file} is the file of the candidates; give another --out.")
-    if judge is not None:
-        pool.named(judge)
-    elif questions.judged_by == "agreement":
-        raise UsageError(
-            f"{questions.name} has no column answer; add one, or name the candidate that judges answers with --judge."
-        )
-    kinds = QuestionKinds.of(questions.tasks, _KINDS)
-    _say_plan(pool, kinds)
-    if study.dry_run:
+    study.check()
+    _print_tests(study.pool, study.kinds)
+    if options.dry_run:
         return 0
-    with parent_folder(file), lock_folder(out):
-        answers, spent_usd = asyncio.run(_ask(team, pool, questions, kinds, study.settings, folder=out))
-        composed = CandidateChoice.of(kinds, answers, budget, options.workers, spent_usd)
-        if composed.chosen:
-            tallies = {
-                candidate.worker: candidate.tallies
-                for candidate in answers
-                if candidate.worker in composed.chosen
-            }
-            ratings = Ratings(clusters=kinds.clusters, workers=tallies)
-            write_workers(file, pool, ratings, kept=[*composed.chosen, *pool.tools], header=_HEADER)
-    if study.json:
+    with parent_folder(study.file), lock_folder(study.run), show_progress() as show:
+        composed = asyncio.run(study.measure(partial(show, "Testing")))
+    if options.json:
         print(composed.model_dump_json())
     else:
-        _print(composed, budget, file)
+        _print(composed, study.budget_usd, study.file)
     return 0 if composed.chosen else 1
 
 
-async def _ask(
-    team: TeamSettings,
-    pool: Pool,
-    questions: StudyQuestions,
-    kinds: QuestionKinds,
-    settings: StudySettings,
-    *,
-    folder: Path,
-) -> tuple[tuple[Candidate, ...], float]:
-    """What the candidates answered, and the dollars that all starts have spent."""
-    try:
-        with open_run_dispatcher(team, pool, folder) as dispatcher:
-            if settings.judge is not None:
-                questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
-            table = questions.table(folder, team, pool, settings.concurrency)
-            with show_progress() as show:
-                answers = await ask_candidates(table, kinds, dispatcher, on_tested=partial(show, "Testing"))
-            assert dispatcher.run_limit is not None  # A run with a budget has one.
-            return answers, dispatcher.run_limit.spent_usd
-    finally:
-        await pool.close()
-
-
-def _say_plan(pool: Pool, kinds: QuestionKinds) -> None:
+def _print_tests(pool: Pool, kinds: QuestionKinds) -> None:
     console = open_console(stderr=True)
     candidates, tests = len(order_of_tests(pool)), sum(map(len, kinds.tests.values()))
     print_sentence(

@@ -23,7 +23,7 @@ from podium.errors import UsageError
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.default_suite import default_suite
 from podium.evals.suite.manifest import tables_of
-from podium.evals.suite.suite_settings import CHANGEABLE, SuiteRun, SuiteSettings
+from podium.evals.suite.suite_settings import CHANGEABLE, SuiteSettings
 from podium.files import replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.rows import is_table
@@ -92,7 +92,8 @@ def _refuse_options(file: str, options: EvalOptions, others: dict[str, object]) 
 
 def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: SuiteRunner) -> int:
     settings = load(file, SuiteSettings, overrides)
-    configuration = SuiteRun(suite=settings)
+    # A key of its own keeps it apart from the configuration of a training.
+    configuration = {"suite": settings.model_dump(mode="json")}
     RunFolder.check(runner.run, configuration, changeable=CHANGEABLE)
 
     def begin() -> None:

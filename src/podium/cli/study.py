@@ -23,6 +23,7 @@ from podium.cli.study_run import DEFAULT_STUDY, StudyOptions, run_study
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides
 from podium.errors import UsageError
+from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.recordings.importers.traces import read_traces
 from podium.sqlite_files import check_is_file, default_path
@@ -54,7 +55,7 @@ def study(
     tasks: str | None = None,
     split: str | None = None,
     questions: int | None = None,
-    out: Path | None = None,
+    run: Path | None = None,
     options: StudyOptions = DEFAULT_STUDY,
     traffic: ShadowOptions = ShadowOptions(),
     candidates: ComposeOptions = DEFAULT_COMPOSE,
@@ -67,12 +68,12 @@ def study(
             shadow, the stored questions are taken.
         split: Use this split alone. Default: all questions; the study divides them itself.
         questions: The most questions. Default: all; of generated questions 300.
-        out: The folder of the study: its answers, page and settings files. Default: the preset, or study.
+        run: The folder of the study: its answers, report and settings files. Default: the preset, or study.
     """
     options.settings.check()
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
-    folder = out or Path("study" if preset == "team" else preset)
+    folder = run or Path("study" if preset == "team" else preset)
     if preset == "shadow":
         if tasks is not None or split is not None:
             raise UsageError("--preset shadow takes stored questions; leave --tasks and --split out.")
@@ -90,13 +91,16 @@ def study(
         tasks, split=split, size=questions, seed=options.settings.seed, pool=workers
     )
     if preset == "compose":
-        return compose(team, workers, study_questions, options, candidates, out=folder)
+        composition = CompositionRun(
+            team, workers, study_questions, options.settings, folder, candidates.workers
+        )
+        return compose(composition, options)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, study_questions, options, made_of=made_of, out=folder)
+    return run_study(team, workers, study_questions, options, made_of=made_of, run=folder)
 
 
 def _shadow(
-    keys: tuple[str, ...], traffic: ShadowOptions, questions: int | None, out: Path, options: StudyOptions
+    keys: tuple[str, ...], traffic: ShadowOptions, questions: int | None, run: Path, options: StudyOptions
 ) -> int:
     """Ask every worker the questions of stored traces. Nothing is asked twice."""
     share = traffic.share
@@ -112,4 +116,4 @@ def _shadow(
         read_traces(place), share=share, size=questions, seed=options.settings.seed
     )
     made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
-    return run_study(team, workers, study_questions, options, made_of=made_of, out=out)
+    return run_study(team, workers, study_questions, options, made_of=made_of, run=run)

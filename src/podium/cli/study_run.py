@@ -25,9 +25,9 @@ from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
 from podium.evals.study.estimate import StudyEstimate
 from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.report import HTML, MARKDOWN
 from podium.evals.study.result import Study
 from podium.evals.study.sentences import headline, misjudged, summary
-from podium.evals.study.study_page import HTML, MARKDOWN
 from podium.evals.study.study_run import StudyRun, StudySettings
 from podium.files import lock_folder
 from podium.team.settings import TeamSettings
@@ -59,16 +59,16 @@ def run_study(
     options: StudyOptions,
     *,
     made_of: Mapping[str, object],
-    out: Path,
+    run: Path,
 ) -> int:
     """Run the study. The same call goes on with one that was stopped.
 
     Args:
-        out: the folder of the study.
+        run: the folder of the study.
         made_of: where the questions come from. A folder with a study of other questions is refused.
     """
     require_sklearn()
-    study = StudyRun(team, pool, questions, options.settings, out)
+    study = StudyRun(team, pool, questions, options.settings, run)
     expected = study.estimate()
     if expected.paid and team.budget.run_usd is None and not options.dry_run:
         raise UsageError(
@@ -82,9 +82,9 @@ def run_study(
         return 0
     _confirm(expected, options)
     study.open_folder(made_of)
-    with lock_folder(out):
+    with lock_folder(run):
         result = asyncio.run(_measure(study, expected))
-    _print_result(result, options, out)
+    _print_result(result, options, run)
     return 0
 
 
@@ -141,7 +141,7 @@ def _confirm(expected: StudyEstimate, options: StudyOptions) -> None:
         raise UsageError("Nothing was paid.")
 
 
-def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
+def _print_result(result: Study, options: StudyOptions, run: Path) -> None:
     if options.json:
         print(result.model_dump_json())
         return
@@ -149,6 +149,6 @@ def _print_result(result: Study, options: StudyOptions, out: Path) -> None:
     console.print(printable(headline(result)), style="bold", soft_wrap=True)
     for sentence in (*misjudged(result), *summary(result)):
         print_sentence(console, sentence)
-    print_sentence(console, f"\nThe page: {out / HTML} and {out / MARKDOWN}")
+    print_sentence(console, f"\nThe report: {run / HTML} and {run / MARKDOWN}")
     for file in result.files:
-        print_sentence(console, f"To serve it: podium serve --team {out / file}")
+        print_sentence(console, f"To serve it: podium serve --team {run / file}")

@@ -20,8 +20,8 @@ from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
+from podium.evals.suite.report import write_report
 from podium.evals.suite.results import COMPARISON, AnswerFiles
-from podium.evals.suite.suite_page import write_report
 from podium.evals.suite.suite_run import accuracy_so_far, answers_left, run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 

@@ -42,11 +42,11 @@ def table_of(folder: Path, pool: Pool, tasks: tuple[Task, ...], concurrency: int
 
 
 async def ask(
-    folder: Path, pool: Pool, tasks: tuple[Task, ...], *, samples: int = 1, reached: int = 0
+    folder: Path, pool: Pool, tasks: tuple[Task, ...], *, repeats: int = 1, reached: int = 0
 ) -> AskingProgress:
     return await ask_workers(
         table_of(folder, pool, tasks),
-        samples=samples,
+        repeats=repeats,
         reached=reached,
         budget_usd=None,
         dispatcher=Dispatcher(),
@@ -70,7 +70,7 @@ async def test_only_questions_that_changed_are_asked_again(tmp_path: Path) -> No
     assert (calls(first), calls(again)) == ([5, 5], [2, 2])
     found = StudyAnswers.read(table_of(tmp_path, again, changed))
     assert found.answers.score_QW.tolist() == [[0, 0], [1, 1], [0, 0], [1, 1], [0, 0]]
-    assert (await ask(tmp_path, more, changed, samples=2)).kept == 20
+    assert (await ask(tmp_path, more, changed, repeats=2)).kept == 20
     assert calls(more) == [5, 5]
 
 
@@ -111,7 +111,7 @@ async def test_models_of_one_machine_alternate_only_for_a_budget(
 
     await ask_workers(
         table_of(tmp_path, Pool([worker("ada"), worker("bob")]), TASKS, concurrency=1),
-        samples=1,
+        repeats=1,
         reached=0,
         budget_usd=budget_usd,
         dispatcher=Dispatcher(),
@@ -127,7 +127,7 @@ async def test_the_progress_shows_the_dollars_that_were_paid(tmp_path: Path) -> 
         limit.settle(0.0, 0.25)  # Such as a judge's call.
         await ask_workers(
             table_of(tmp_path, team(), TASKS),
-            samples=1,
+            repeats=1,
             reached=0,
             budget_usd=None,
             dispatcher=Dispatcher(spend_limits=[limit]),
@@ -237,7 +237,7 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
     recording, price = Recording.open(tmp_path / "r.parquet"), Price(output=3.0)
     workers = [ReplayWorker(Profile(name=name, price=price), recording, name) for name in ("ada", "bob")]
     questions = load_study_questions(str(tmp_path / "r.parquet"), pool=Pool(workers))
-    assert (await ask(tmp_path, Pool(workers), questions.tasks, samples=2)).kept == 48
+    assert (await ask(tmp_path, Pool(workers), questions.tasks, repeats=2)).kept == 48
     found = StudyAnswers.read(table_of(tmp_path, Pool(workers), questions.tasks))
     expected = await read_answers(list(found.tasks), workers)
     for name in ("answer_QWR", "alone_QWR", "voted_QWR"):

@@ -44,7 +44,7 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
     def show(what: str, done: int, total: int) -> None:
         pass
 
-    await ask_workers(table, samples=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
+    await ask_workers(table, repeats=1, reached=0, budget_usd=None, dispatcher=Dispatcher(), show=show)
     before = lead.calls
     found = await ConductorStudy(table, StudyAnswers.read(table), Dispatcher(), "0", show).run(
         count=4, checkpoint=None

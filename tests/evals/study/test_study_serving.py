@@ -131,7 +131,7 @@ def test_written_settings_open_with_all_that_the_planner_needs(
 def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
     recording: Recording, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--questions", "30", "--out", "found")
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--questions", "30", "--run", "found")
     assert run([*study, "--json"]) == 0
     result = Study.model_validate_json(capsys.readouterr().out)
     assert (result.questions, result.recorded, result.bounds.repeated, result.bounds.again) == (
@@ -140,8 +140,8 @@ def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
         0,
         None,
     )
-    assert run([*study, "--samples", "2"]) == 2
-    assert "--samples 2" in capsys.readouterr().err
+    assert run([*study, "--repeats", "2"]) == 2
+    assert "--repeats 2" in capsys.readouterr().err
 
 
 def test_a_trained_conductor_is_run_over_the_recorded_answers(
@@ -151,7 +151,7 @@ def test_a_trained_conductor_is_run_over_the_recorded_answers(
     write_policy(
         Path("policy"), 'model_id = [1]\nsubtasks = ["Answer the whole question."]\naccess_list = [[]]\n'
     )
-    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--out", "found", "--json")
+    study = ("study", "--pool", "my.toml", "--tasks", "made/r.parquet", "--run", "found", "--json")
     assert run([*study, "--conductor", "policy"]) == 0
     rows = {row.label: row for row in Study.model_validate_json(capsys.readouterr().out).rows}
     trained = rows["trained Conductor that reads ratings"]

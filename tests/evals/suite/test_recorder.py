@@ -66,16 +66,16 @@ def table_of(folder: Path, pool: Pool, tasks: Sequence[Task], concurrency: int =
 
 
 async def ask(
-    table: QuestionTable, *, samples: int = 1, dispatcher: Dispatcher | None = None
+    table: QuestionTable, *, repeats: int = 1, dispatcher: Dispatcher | None = None
 ) -> AskingProgress:
     return await ask_each_alone(
-        [(table, samples)], dispatcher or Dispatcher(), lambda what, done, total: None
+        [(table, repeats)], dispatcher or Dispatcher(), lambda what, done, total: None
     )
 
 
-def written(table: QuestionTable, out: Path, samples: int = 1) -> RecordingHeader:
+def written(table: QuestionTable, out: Path, repeats: int = 1) -> RecordingHeader:
     return write_recording(
-        out, table, samples=samples, split_of=lambda task: "test", name="r", source="", left_out=()
+        out, table, repeats=repeats, split_of=lambda task: "test", name="r", source="", left_out=()
     )
 
 
@@ -85,8 +85,8 @@ def calls(budget: int | None = None, seconds: float | None = None) -> Dispatcher
 
 async def test_every_answer_of_every_worker_is_kept_with_its_grade(tmp_path: Path) -> None:
     table = table_of(tmp_path / "made", pool := calculators(), TASKS)
-    progress = await ask(table, samples=2)
-    header = written(table, tmp_path / "r.parquet", samples=2)
+    progress = await ask(table, repeats=2)
+    header = written(table, tmp_path / "r.parquet", repeats=2)
     assert progress == AskingProgress(wanted=32, kept=32)
     assert (header.questions, header.responses, header.splits) == (8, 32, {"test": 8})
     recording = Recording.open(tmp_path / "r.parquet")
@@ -130,13 +130,13 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     tmp_path: Path, concurrency: int
 ) -> None:
     whole = table_of(tmp_path / "whole", calculators(), TASKS)
-    await ask(whole, samples=2)
-    header = written(whole, tmp_path / "whole.parquet", samples=2)
+    await ask(whole, repeats=2)
+    header = written(whole, tmp_path / "whole.parquet", repeats=2)
     parts = table_of(tmp_path / "parts", calculators(), TASKS, concurrency)
-    runs = [await ask(parts, samples=2, dispatcher=calls(13)) for _ in range(3)]
+    runs = [await ask(parts, repeats=2, dispatcher=calls(13)) for _ in range(3)]
     assert [progress.kept for progress in runs] == [13, 26, 32]
     assert [progress.refusal for progress in runs] == ["The budget of 13 calls is used up."] * 2 + [None]
-    assert written(parts, tmp_path / "parts.parquet", samples=2).responses == header.responses
+    assert written(parts, tmp_path / "parts.parquet", repeats=2).responses == header.responses
     made = [pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts")]
     timeless = [table.drop_columns("seconds") for table in made]
     assert timeless[0].equals(timeless[1])
@@ -162,7 +162,7 @@ async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
     table = table_of(tmp_path, Pool([worker]), TASKS)
     await ask(table)
     again = await ask(table, dispatcher=calls(0))
-    more = await ask(table, samples=2)
+    more = await ask(table, repeats=2)
     assert (again.kept, again.refusal) == (8, None)
     assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
 

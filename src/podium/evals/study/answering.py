@@ -32,13 +32,13 @@ study."""
 async def ask_workers(
     table: QuestionTable,
     *,
-    samples: int,
+    repeats: int,
     reached: int,
     budget_usd: float | None,
     dispatcher: Dispatcher,
     show: ShowProgress,
 ) -> AskingProgress:
-    """Ask every worker every question, and a fifth of the questions twice if `samples` is 1.
+    """Ask every worker every question, and a fifth of the questions twice if `repeats` is 1.
 
     Args:
         reached: how many questions the budget is likely to reach; a fifth of these is repeated.
@@ -48,11 +48,11 @@ async def ask_workers(
         UsageError: no worker answered anything.
     """
     tasks = table.questions
-    twice = round(REPEATED * reached) if samples == 1 < most_samples(table.pool) else 0
+    twice = round(REPEATED * reached) if repeats == 1 < most_samples(table.pool) else 0
     # The repeats come first, for the same questions: a budget that ends early then still has both.
     parts = [
         (table.with_questions(tasks[:twice]), 2),
-        (table.with_questions(tasks[twice:]), samples),
+        (table.with_questions(tasks[twice:]), repeats),
     ]
     if budget_usd is not None:
         limit = SpendLimit(budget_usd, name=f"this start's ${budget_usd:g}", way_out="raise the run's budget")

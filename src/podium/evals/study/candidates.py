@@ -16,22 +16,32 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import ClassVar
 
 from podium.calls import Dispatcher
-from podium.errors import BudgetError
+from podium.errors import BudgetError, UsageError
 from podium.evals.json_file import JsonFile
 from podium.evals.rating import find_clusters
-from podium.evals.suite.asking import failure_of
+from podium.evals.study.judging import PoolJudge
+from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.serving_files import TEAM, write_workers
+from podium.evals.study.study_run import StudySettings
+from podium.evals.suite.asking import failure_of, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
 from podium.tasks import Task
+from podium.team.settings import TeamSettings
 from podium.types import FrozenModel
-from podium.workers.pool import Pool
+from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import ClusterWords, Ratings, Tally
 from podium.workers.traits import is_tool
 
 UNSORTED = "unsorted"
 """How the kind without a name is shown: questions that no cluster has words of, or all where there are no clusters."""
+_KINDS = 6
+"""The most kinds of questions; the published method has as many."""
+_HEADER = "# Written by podium study --preset compose.\n"
 OUT_OF_BUDGET = "the budget ended before its tests did"
 TESTS = 3
 """The most tests of a kind."""
@@ -249,3 +259,86 @@ class CandidateChoice(JsonFile):
             spent_usd=spent_usd,
             complete=not any(candidate.reason == OUT_OF_BUDGET for candidate in asked),
         )
+
+
+@dataclass(frozen=True)
+class CompositionRun:
+    """Tests the candidates of a team on questions, and writes a team of few that cover them."""
+
+    team: TeamSettings
+    """Its `budget.run_usd` is the most dollars of the study, over all its starts."""
+    pool: Pool
+    questions: StudyQuestions
+    settings: StudySettings
+    run: Path
+    """The folder of the study; it gets team.toml, its ratings and the paid answers."""
+    workers: int | None = None
+    """The most workers of the team. None: as many as the kinds of questions need."""
+
+    @property
+    def file(self) -> Path:
+        """The file of the chosen team."""
+        return self.run / f"{TEAM}.toml"
+
+    @cached_property
+    def kinds(self) -> QuestionKinds:
+        """The kinds of the questions, with the tests of each."""
+        return QuestionKinds.of(self.questions.tasks, _KINDS)
+
+    @property
+    def budget_usd(self) -> float:
+        """The dollars that it may spend, once `check` has passed."""
+        return self.team.budget.run_usd or 0.0
+
+    def check(self) -> None:
+        """Refuse what cannot be composed, before anything is paid.
+
+        Raises:
+            UsageError: there is something.
+        """
+        budget_usd, judge, file = self.team.budget.run_usd, self.settings.judge, self.file
+        if budget_usd is None:
+            raise UsageError(
+                "--preset compose pays for tests; say with --run-budget-usd how much it may spend."
+            )
+        if not 0 < budget_usd < float("inf"):
+            raise UsageError(f"--run-budget-usd {budget_usd:g}: give dollars above 0.")
+        if not self.pool.answering:
+            raise UsageError(
+                f"{self.team.workers_file} has only tools; give candidates that answer questions."
+            )
+        if file.exists() and not file.read_bytes().startswith(_HEADER.encode()):
+            raise UsageError(f"{file} exists, and no study composed it; give another --run.")
+        if file.resolve() == pool_file(self.team.workers_file).resolve():
+            raise UsageError(f"{file} is the file of the candidates; give another --run.")
+        if judge is not None:
+            self.pool.named(judge)
+        elif self.questions.judged_by == "agreement":
+            raise UsageError(
+                f"{self.questions.name} has no column answer; add one, or name the candidate that judges answers with "
+                "--judge."
+            )
+
+    async def measure(
+        self, on_tested: Callable[[int, int], None] = lambda done, total: None
+    ) -> CandidateChoice:
+        """Test the candidates, the cheapest first, choose, and write the team. The workers are closed at the end."""
+        kinds = self.kinds
+        try:
+            with open_run_dispatcher(self.team, self.pool, self.run) as dispatcher:
+                questions = self.questions
+                if self.settings.judge is not None:
+                    questions = questions.with_judge(PoolJudge(self.pool, self.settings.judge, dispatcher))
+                table = questions.table(self.run, self.team, self.pool, self.settings.concurrency)
+                asked = await ask_candidates(table, kinds, dispatcher, on_tested=on_tested)
+                assert dispatcher.run_limit is not None  # A run with a budget has one.
+                spent_usd = dispatcher.run_limit.spent_usd
+        finally:
+            await self.pool.close()
+        composed = CandidateChoice.of(kinds, asked, self.budget_usd, self.workers, spent_usd)
+        if composed.chosen:
+            tallies = {each.worker: each.tallies for each in asked if each.worker in composed.chosen}
+            ratings = Ratings(clusters=kinds.clusters, workers=tallies)
+            kept = [*composed.chosen, *self.pool.tools]
+            write_workers(self.file, self.pool, ratings, kept=kept, header=_HEADER)
+        return composed

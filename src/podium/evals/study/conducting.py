@@ -65,7 +65,7 @@ class _Conductor:
 
     @property
     def name(self) -> str:
-        """What the page calls it."""
+        """What the report calls it."""
         return self.entry.label
 
     @property

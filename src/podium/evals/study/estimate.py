@@ -72,7 +72,7 @@ def estimate_study(
     pool: Pool,
     questions: StudyQuestions,
     *,
-    samples: int,
+    repeats: int,
     judge: str | None,
     conductors: int,
     conductor_price: Price,
@@ -84,15 +84,15 @@ def estimate_study(
     """What a study of these questions would cost.
 
     Args:
-        samples: answers of each worker to each question; with one, a fifth of the questions is repeated.
+        repeats: answers of each worker to each question; with one, a fifth of the questions is repeated.
         conductors: how many Conductors would be run.
         no_conductor: why none can be run. Empty if they can.
         pays_for_plans: whether the model that conducts costs money.
     """
     shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
     answering = Workload.of([_alone(pool, number, task) for task in shown for number in numbers], pool)
-    repeats = samples == 1 and most_samples(pool) > 1
-    answers = (samples + (REPEATED if repeats else 0.0)) * len(numbers)
+    twice = REPEATED if repeats == 1 and most_samples(pool) > 1 else 0.0
+    answers = (repeats + twice) * len(numbers)
     question_usd = answering.cost_usd.times(answers)
     judged = len(questions.judges) / max(1, len(questions.tasks)) if judge is not None else 0.0
     if judge is not None:

@@ -2,7 +2,7 @@
 
 A judge is a worker that reads the question and an answer, and says whether the answer is right
 (`podium.tasks.graders.verdict`). Agreement counts how often a worker says what most of the others say. Both measure
-less than a right answer does; a study's page says so.
+less than a right answer does; a study's report says so.
 """
 
 from __future__ import annotations

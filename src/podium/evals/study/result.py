@@ -1,4 +1,4 @@
-"""The result of a study: one JSON file, from which its page is written."""
+"""The result of a study: one JSON file, from which its report is written."""
 
 from __future__ import annotations
 

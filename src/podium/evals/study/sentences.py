@@ -1,4 +1,4 @@
-"""What a study's page says, in sentences. `page` arranges them; nothing here knows Markdown or HTML."""
+"""What a study's report says, in sentences. `report` arranges them; nothing here knows Markdown or HTML."""
 
 from __future__ import annotations
 

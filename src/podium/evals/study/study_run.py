@@ -1,4 +1,4 @@
-"""Runs a study in its folder: what it will cost, and then the answers, the methods, the decision and the page.
+"""Runs a study in its folder: what it will cost, and then the answers, the methods, the decision and the report.
 
 `podium study` asks the user between the two, and prints.
 """
@@ -19,9 +19,9 @@ from podium.evals.study.estimate import StudyEstimate, estimate_study, most_samp
 from podium.evals.study.judging import PoolJudge
 from podium.evals.study.methods import clustered_ratings, methods_for
 from podium.evals.study.questions import StudyQuestions
+from podium.evals.study.report import write_report
 from podium.evals.study.result import RESULT, Bounds, Study
 from podium.evals.study.serving_files import TEAM, ServingFiles
-from podium.evals.study.study_page import write_page
 from podium.evals.suite.asking import AskingProgress, open_run_dispatcher
 from podium.evals.suite.suite_run import ShowProgress
 from podium.rollout.run_folder import RunFolder
@@ -42,7 +42,7 @@ _CONDUCTORS = 2
 class StudySettings:
     """How a study is made."""
 
-    samples: int = 1
+    repeats: int = 1
     """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
     judge: str | None = None
     """The worker of the pool that judges answers where no right answer is known."""
@@ -61,9 +61,9 @@ class StudySettings:
         Raises:
             UsageError: there is one.
         """
-        if self.samples < 1 or self.concurrency < 1:
+        if self.repeats < 1 or self.concurrency < 1:
             raise UsageError(
-                f"--samples {self.samples}, --concurrency {self.concurrency}: give at least 1 of each."
+                f"--repeats {self.repeats}, --concurrency {self.concurrency}: give at least 1 of each."
             )
         if not 0 <= self.margin < 1:
             raise UsageError(f"--margin {self.margin:g}: give a share from 0 to 1, such as 0.02.")
@@ -78,7 +78,7 @@ class StudyRun:
     pool: Pool
     questions: StudyQuestions
     settings: StudySettings
-    out: Path
+    run: Path
     """Its folder."""
 
     def estimate(self) -> StudyEstimate:
@@ -92,7 +92,7 @@ class StudyRun:
         return estimate_study(
             pool,
             self.questions,
-            samples=settings.samples,
+            repeats=settings.repeats,
             judge=settings.judge if self.questions.judges else None,
             conductors=_CONDUCTORS,
             conductor_price=self._conductor_price(),
@@ -114,13 +114,13 @@ class StudyRun:
         settings = self.settings
         configuration = {
             **made_of,
-            "samples": settings.samples,
+            "repeats": settings.repeats,
             "judge": settings.judge,
             "pool": [profile.model_dump(mode="json", exclude={"rating"}) for profile in self.pool.profiles],
             "margin": settings.margin,
             "conductor": settings.conductor,
         }
-        RunFolder.open(self.out, configuration, changeable=_CHANGEABLE)
+        RunFolder.open(self.run, configuration, changeable=_CHANGEABLE)
 
     async def measure(
         self,
@@ -129,7 +129,7 @@ class StudyRun:
         on_asked: Callable[[AskingProgress], None] = lambda progress: None,
         on_progress: ShowProgress = lambda what, done, total: None,
     ) -> Study:
-        """Ask, decide, and write the result, its page and the files that serve it.
+        """Ask, decide, and write the result, its report and the files that serve it.
 
         Args:
             on_asked: called once all workers were asked.
@@ -137,15 +137,15 @@ class StudyRun:
         """
         team, pool, settings = self.team, self.pool, self.settings
         limit, questions = team.budget.run_usd, self.questions
-        with open_run_dispatcher(team, pool, self.out, pays=expected.paid) as dispatcher:
+        with open_run_dispatcher(team, pool, self.run, pays=expected.paid) as dispatcher:
             spend_limit = dispatcher.run_limit
             before = 0.0 if spend_limit is None else spend_limit.spent_usd
             if settings.judge is not None:
                 questions = questions.with_judge(PoolJudge(pool, settings.judge, dispatcher))
-            table = questions.table(self.out, team, pool, settings.concurrency)
+            table = questions.table(self.run, team, pool, settings.concurrency)
             asked = await ask_workers(
                 table,
-                samples=settings.samples,
+                repeats=settings.repeats,
                 reached=expected.reached,
                 budget_usd=None if limit is None else max(0.0, limit - expected.conductor_usd - before),
                 dispatcher=dispatcher,
@@ -164,7 +164,7 @@ class StudyRun:
         measured = [*crossfit(answers, methods, seed=str(settings.seed)), *conducted.measured]
         decision = decide(measured, margin=settings.margin)
         ratings = clustered_ratings(answers) if len(answers.workers) > 1 else None
-        files = ServingFiles(self.out, team.workers_file, pool, ratings, settings.conductor)
+        files = ServingFiles(self.run, team.workers_file, pool, ratings, settings.conductor)
         written = [files.write(TEAM, measured[decision.recommended])]
         if decision.cheaper not in (None, decision.recommended):
             written.append(files.write("cheaper", measured[decision.cheaper or 0]))
@@ -183,12 +183,12 @@ class StudyRun:
             notes=tuple(filter(None, notes)),
             files=tuple(written),
         )
-        result.save(self.out / RESULT)
-        write_page(self.out, result)
+        result.save(self.run / RESULT)
+        write_report(self.run, result)
         return result
 
     def _check_names(self) -> None:
-        """Refuse a judge that is a tool, more samples than were recorded, and worker names that planners cannot have.
+        """Refuse a judge that is a tool, more repeats than were recorded, and worker names that planners cannot have.
 
         Raises:
             UsageError: one of these is given.
@@ -196,9 +196,9 @@ class StudyRun:
         settings, pool = self.settings, self.pool
         if settings.judge is not None and is_tool(pool.named(settings.judge)):
             raise UsageError(f"--judge {settings.judge}: this worker is a tool; name a model of the pool.")
-        if settings.samples > most_samples(pool):
+        if settings.repeats > most_samples(pool):
             raise UsageError(
-                f"--samples {settings.samples}: a recorded worker of the pool has {most_samples(pool):.0f} "
+                f"--repeats {settings.repeats}: a recorded worker of the pool has {most_samples(pool):.0f} "
                 "answers to a question at most; give no more."
             )
         odd = next((name for name in pool.names if re.search(r"[+>]|^\d+x", name)), None)

@@ -1,25 +1,249 @@
-"""Writes what workers answered alone as a recording. It identifies a question by its text alone, so questions with a
-chat history or with images are left out."""
+"""Records what live workers answer: questions of each split, asked of each worker alone, and written as a recording.
+
+A recording identifies a question by its text alone, so questions with a chat history or with images are left out.
+"""
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+from podium.errors import NoTasksError, RunMismatchError, UsageError
+from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
+from podium.evals.suite.suite_run import ShowProgress
 from podium.recordings import (
+    SPLITS,
     RecordedQuestion,
     RecordedResponse,
     RecordedWorker,
     RecordingHeader,
     RecordingWriter,
+    unfinished_path,
 )
 from podium.rollout import Rollout
+from podium.rollout.data_fingerprint import DataFingerprint, value_digest
+from podium.rollout.run_folder import CONFIG, RunFolder
+from podium.tasks import ALL_TASKS, TaskSet, open_tasks, warnings_of
+from podium.tasks.open import splits_of
 from podium.tasks.task import Task
+from podium.team.settings import TeamSettings
+from podium.types import Budget
+from podium.workers.pool import Pool
+from podium.workers.replay import ReplayWorker
 
 _LONGEST = 10_000
 """The most characters of a saved gold answer. Tests of programs are longer; their verdicts are saved without them."""
+_SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
+"""Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
+_GROWING = ("questions", "repeats")
+"""Settings with which a recording may be resumed if they have grown."""
+
+
+@dataclass(frozen=True)
+class QuestionsToRecord:
+    """The questions of a recording, the splits evenly mixed: a recording that stops early has some of each."""
+
+    name: str
+    split: str | None
+    """The only split that they are from, if one was named."""
+    size: int
+    """How many were asked for."""
+    tasks: tuple[Task, ...]
+    split_of: Mapping[str, str]
+    """The split of each question, by its id."""
+    sets: tuple[str, ...]
+    """The names of the task sets that were opened."""
+    left_out: tuple[str, ...]
+    """A sentence on each sort of questions that a recording cannot have."""
+    warnings: tuple[str, ...]
+
+    @classmethod
+    def open(cls, name: str, split: str | None, *, size: int, seed: int) -> QuestionsToRecord:
+        """The questions of the split that is named, or of train, validation and test as far as the set has them.
+
+        Raises:
+            UsageError: the set has none of these splits.
+            NoTasksError: they have no questions.
+        """
+        there = splits_of(name)
+        names = [split] if split is not None else [known for known in _SHARES if known in there]
+        if not names:
+            raise UsageError(
+                f"{name} has no split train, validation or test; name one with --split, such as {there[0]}."
+            )
+        opened: dict[str, TaskSet] = {}
+        no_tasks: NoTasksError | None = None
+        for of_split in names:
+            try:
+                opened[of_split] = open_tasks(name, of_split, size=ALL_TASKS, seed=seed)
+            except NoTasksError as error:
+                no_tasks = no_tasks or error
+        if no_tasks is not None and not opened:
+            raise no_tasks
+        warnings = [warning for tasks in opened.values() for warning in warnings_of(tasks)]
+        counts = _questions_of_splits(size, {of_split: len(tasks) for of_split, tasks in opened.items()})
+        if (total := sum(counts.values())) < size:
+            warnings.append(
+                f"{name}: --questions {size}, but {', '.join(names)} {'has' if len(names) == 1 else 'have'} "
+                f"only {total:,} question{'s' * (total != 1)}; the recording has all of them."
+            )
+        taken = {
+            of_split: [opened[of_split][number] for number in range(count)]
+            for of_split, count in counts.items()
+            if count
+        }
+        placed = [((k + 0.5) / len(tasks), task) for tasks in taken.values() for k, task in enumerate(tasks)]
+        bare, left_out = bare_tasks(task for _, task in sorted(placed, key=lambda place: place[0]))
+        return cls(
+            name,
+            split,
+            size,
+            tuple(bare),
+            {task.id: of_split for of_split, tasks in taken.items() for task in tasks},
+            tuple(opened[of_split].name for of_split in taken),
+            left_out,
+            tuple(warnings),
+        )
+
+
+def _questions_of_splits(size: int, lengths: Mapping[str, int]) -> dict[str, int]:
+    """How many questions to take from each split, by the shares. If a split has too few, the others give more."""
+    counts: dict[str, int] = {}
+    left, shares = size, sum(_SHARES.get(name, 1) for name in lengths)
+    for name in lengths:
+        share = _SHARES.get(name, 1)
+        counts[name] = round(left * share / shares)
+        left, shares = left - counts[name], shares - share
+    short = {name: length for name, length in lengths.items() if length < counts[name]}
+    if not short:
+        return counts
+    others = {name: length for name, length in lengths.items() if name not in short}
+    rest = _questions_of_splits(size - sum(short.values()), others)
+    return {name: short.get(name, rest.get(name, 0)) for name in lengths}
+
+
+def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
+    """The workers of these names, in the order of the pool; all if there are none.
+
+    Raises:
+        ConfigError: the pool has no worker of such a name.
+        UsageError: one of them replays a recording.
+    """
+    wanted = {pool.named(name) for name in names} or {*pool}
+    workers = pool.subset([number for number, worker in enumerate(pool) if worker in wanted])
+    replayed = next((worker.profile.name for worker in workers if isinstance(worker, ReplayWorker)), None)
+    if replayed is not None:
+        raise UsageError(
+            f"Worker {replayed!r} replays a recording; leave it out of the pool, or copy its recording."
+        )
+    return workers
+
+
+@dataclass(frozen=True)
+class RecordingRun:
+    """Records the workers of a pool. A folder beside the recording keeps the answers until it has all of them."""
+
+    out: Path
+    """The recording, NAME.parquet."""
+    team: TeamSettings
+    pool: Pool
+    questions: QuestionsToRecord
+    repeats: int = 1
+    """Answers of each worker to each question."""
+    concurrency: int = 16
+    """The most calls at once."""
+    seed: int = 0
+    """Seeds what workers draw."""
+
+    @property
+    def folder(self) -> Path:
+        """The folder of its answers."""
+        return unfinished_path(self.out)
+
+    @cached_property
+    def _table(self) -> QuestionTable:
+        questions = self.questions
+        return QuestionTable.of(
+            self.folder,
+            self.team,
+            self.pool,
+            questions.tasks,
+            name=questions.name,
+            concurrency=self.concurrency,
+            seed=self.seed,
+        )
+
+    def open_folder(self) -> None:
+        """Make the folder, or go on in it.
+
+        Raises:
+            RunMismatchError: it has a recording of other questions or workers, or of more answers: those are paid for.
+        """
+        configuration = {
+            # Also where its model is served: under one name there may be another model.
+            "workers": {
+                name: about | {"identity": value_digest(self.pool.named(name).identity)}
+                for name, about in DataFingerprint.of((), self.pool).workers.items()
+            },
+            "tasks": self.questions.name,
+            "split": self.questions.split,
+            "seed": self.seed,
+            "questions": self.questions.size,
+            "repeats": self.repeats,
+        }
+        begun = (self.folder / CONFIG).is_file()
+        before = RunFolder(self.folder).configuration if begun else {}
+        for name in _GROWING:
+            if configuration[name] < before.get(name, 0):
+                raise RunMismatchError(
+                    f"the recording was begun with {before[name]} {name}, and this run has {configuration[name]}; give "
+                    "at least as many, or give another name for the recording."
+                )
+        RunFolder.open(self.folder, configuration, changeable=_GROWING)
+
+    async def ask(self, limits: Budget, show: ShowProgress) -> tuple[AskingProgress, float]:
+        """Ask the workers, and close them at the end. Also returns the dollars of all starts.
+
+        Args:
+            limits: the calls and seconds of this start.
+        """
+        with open_run_dispatcher(self.team, self.pool, self.folder) as dispatcher:
+            try:
+                run_limit, limited = dispatcher.run_limit, dispatcher
+                if limits.calls is not None or limits.seconds is not None:
+                    limited = dispatcher.with_spend_limits(StartLimit(limits.calls, limits.seconds))
+                progress = await ask_each_alone([(self._table, self.repeats)], limited, show)
+                return progress, 0.0 if run_limit is None else run_limit.spent_usd
+            finally:
+                await self.pool.close()
+
+    def write(self, name: str, missing: int) -> RecordingHeader:
+        """Write the recording, and remove the folder if no answer is missing.
+
+        Raises:
+            UsageError: there is no answer.
+            StoreError: the disk is full or not writable. A recording that was there stays.
+        """
+        header = write_recording(
+            self.out,
+            self._table,
+            repeats=self.repeats,
+            split_of=self.questions.split_of.__getitem__,
+            name=name,
+            source=f"recorded from live workers; tasks: {', '.join(self.questions.sets)}",
+            left_out=[
+                *self.questions.left_out,
+                *([f"responses that are still missing ({missing})"] if missing else []),
+            ],
+        )
+        if not missing:
+            shutil.rmtree(self.folder)
+        return header
 
 
 def bare_tasks(tasks: Iterable[Task]) -> tuple[list[Task], tuple[str, ...]]:
@@ -40,7 +264,7 @@ def write_recording(
     out: Path,
     table: QuestionTable,
     *,
-    samples: int,
+    repeats: int,
     split_of: Callable[[str], str],
     name: str,
     source: str,
@@ -49,7 +273,7 @@ def write_recording(
     """Write what a table's files have of its questions.
 
     Args:
-        samples: answers of each worker to each question.
+        repeats: answers of each worker to each question.
         split_of: the split of a question, by its id.
         left_out: sentences about what is not in the table.
 
@@ -62,7 +286,7 @@ def write_recording(
         for worker in table.pool.answering:
             for (task_id, sample), answer in table.kept_answers(table.single_worker_entry(worker)[0]).items():
                 response = _response(worker, answer)
-                if response is not None and sample < samples:
+                if response is not None and sample < repeats:
                     writer.add_question(questions[task_id])
                     writer.add(task_id, response)
         return writer.write(

@@ -251,12 +251,6 @@ class SuiteSettings(AnsweringSettings):
         return tasks.split or self.split
 
 
-class SuiteRun(Settings):
-    """The configuration of a suite's run: a key of its own keeps it apart from that of a training."""
-
-    suite: SuiteSettings
-
-
 CHANGEABLE = frozenset(
     f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
 )

@@ -1,4 +1,4 @@
-"""The page of a study says what to do, what is luck, and what it does not know; names cannot break it."""
+"""The report of a study says what to do, what is luck, and what it does not know; names cannot break it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from podium.evals.study.crossfit import crossfit
 from podium.evals.study.decision import decide
 from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
+from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
-from podium.evals.study.study_page import study_html, study_markdown
 from podium.planners.answers import Answers
 
 

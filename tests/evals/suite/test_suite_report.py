@@ -1,4 +1,4 @@
-"""The page of a suite says what was measured, marks what Holm's method lets stand, and shows single questions."""
+"""The report of a suite says what was measured, marks what Holm's method lets stand, and shows single questions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from suites import check, data
 
 from podium.errors import UsageError
 from podium.evals.suite.manifest import SUITE
+from podium.evals.suite.report import write_report
 from podium.evals.suite.results import RESULTS
-from podium.evals.suite.suite_page import write_report
 from podium.evals.suite.suite_run import run_suite
 
 PLANNERS = [

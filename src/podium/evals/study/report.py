@@ -1,4 +1,4 @@
-"""The page of a study: Markdown, and one self-contained HTML file with the charts of `podium report`."""
+"""The report of a study: Markdown, and one self-contained HTML file with the charts of `podium report`."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from podium.evals.study.sentences import HEADINGS, bounds, caveats, cells, headl
 from podium.files import replace_file
 
 MARKDOWN, HTML = "study.md", "study.html"
-"""Names of the page's two forms in a study's folder."""
+"""Names of the report's two forms in a study's folder."""
 _MARKED = str.maketrans({"|": "\\|", "\n": " ", "<": "&lt;"})
 
 
-def write_page(folder: Path, study: Study) -> None:
-    """Write both forms of the page."""
+def write_report(folder: Path, study: Study) -> None:
+    """Write both forms of the report."""
     replace_file(folder / MARKDOWN, study_markdown(study).encode())
     replace_file(folder / HTML, study_html(study).encode())
 
 
 def study_markdown(study: Study) -> str:
-    """The page as Markdown."""
+    """The report as Markdown."""
     rows = [HEADINGS, ("---",) * len(HEADINGS), *(cells(study, row) for row in study.rows)]
     sections = (
         f"# {_title(study)}".translate(_MARKED),
@@ -43,7 +43,7 @@ def study_markdown(study: Study) -> str:
 
 
 def study_html(study: Study) -> str:
-    """The page as one HTML file that loads nothing."""
+    """The report as one HTML file that loads nothing."""
     order = list(dict.fromkeys(row.kind for row in study.rows))
     drawn = "Dollars for 1,000 questions; the line joins the methods that no cheaper method beats."
 
