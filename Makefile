@@ -54,7 +54,7 @@ $(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml researc
 
 $(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml testing/pyproject.toml
 	@echo "Installing Podium and what the tests need ..."
-	@$(PIP) install -e '.[train,dev]' -e lab -e research -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[train,dev]' -e lab -e 'research[reasoning-gym,trinity]' -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $(VENV)/train.done $@
 
 # A real language model of 98 MB, which tests put behind a real server.
