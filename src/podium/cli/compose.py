@@ -31,7 +31,7 @@ from podium.evals.study.candidates import (
 )
 from podium.files import lock_folder, replace_file
 from podium.types import Price
-from podium.workers.chat.catalogue import read_catalogue
+from podium.workers.discovery.catalogue import read_catalogue
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
 from podium.workers.traits import costly_workers
@@ -83,16 +83,17 @@ def write_candidates(address: str, key_env: str | None, folder: Path) -> str:
         catalogue = asyncio.run(read_catalogue(address, key, key_env))
     except WorkerError as error:
         raise UsageError(f"{address}: its list of models cannot be read: {error}") from None
-    if not catalogue.workers:
+    if not catalogue.models:
         raise UsageError(
-            f"{address} lists no model with a price ({counted(catalogue.left_out, 'model')} without); write a pool "
-            "file with prices instead."
+            f"{address} lists no model with a price ({counted(len(catalogue.left_out), 'model')} without); write a "
+            "pool file with prices instead."
         )
     if catalogue.left_out:
-        left_out = counted(catalogue.left_out, "model")
+        left_out = counted(len(catalogue.left_out), "model")
         open_console(stderr=True).print(f"Left out: {left_out} without a price or without text.")
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / CANDIDATES, toml_text({"worker": catalogue.workers}).encode())
+    workers = [model.worker_table(model.id, model.about) for model in catalogue.models]
+    replace_file(folder / CANDIDATES, toml_text({"worker": workers}).encode())
     return str(folder / CANDIDATES)
 
 

@@ -104,27 +104,7 @@ class Proposal:
         neighbours = sum(other.base_url == model.base_url for other in self.models)
         if model.loaded_at_once is not None and model.loaded_at_once < neighbours:
             limits |= {"host": urlsplit(model.base_url).netloc, "loaded_at_once": model.loaded_at_once}
-        table: dict[str, Any] = {
-            "name": self.names[position],
-            "kind": "openai",
-            "model": model.id,
-            "base_url": model.base_url,
-            "profile": self._profile(position),
-            "price": {"input": 0, "output": 0},
-            "limits": limits,
-        }
-        if model.price is not None:
-            table["price"] = {"input": model.price.input, "output": model.price.output}
-            table["api_key_env"] = model.key_env
-            if "openrouter.ai" in model.base_url:
-                most = {"prompt": model.price.input, "completion": model.price.output}
-                table["extra"] = {"provider": {"max_price": most}}
-        if model.context_tokens is not None:
-            table["context_tokens"] = model.context_tokens
-        if model.sees:
-            table["sees"] = True
-        if not model.calls_tools:
-            table["calls_tools"] = False
+        table = model.worker_table(self.names[position], self._profile(position)) | {"limits": limits}
         # A free call never becomes a paid one.
         if position and (self.models[0].price is None) == (model.price is None):
             table["fallback"] = self.conductor

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from podium.types import Price
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d{1,2})x)?e?(\d{1,4}(?:\.\d{1,3})?) ?([bmt])(?![a-z0-9])")
+_OPENROUTER = "openrouter.ai"
 _UNIT = {"m": 10**6, "b": 10**9, "t": 10**12}
 _NO_CHAT = re.compile(
     r"embed|rerank|whisper|minilm|colbert|moderation|transcri|diffusion|text-to-|speech|dall-e|"
@@ -45,6 +47,32 @@ class FoundModel:
     key_env: str | None = None
     about: str = ""
     """What the model is good at, where a provider has it."""
+
+    def worker_table(self, name: str, profile: str) -> dict[str, Any]:
+        """Its `[[worker]]` table in a team file."""
+        table: dict[str, Any] = {
+            "name": name,
+            "kind": "openai",
+            "model": self.id,
+            "base_url": self.base_url,
+            "profile": profile,
+            "price": {"input": 0, "output": 0},
+        }
+        if self.price is not None:
+            table["price"] = {"input": self.price.input, "output": self.price.output}
+            if _OPENROUTER in self.base_url:
+                # It may route to more expensive hosts than the list names, unless it is told not to.
+                most = {"prompt": self.price.input, "completion": self.price.output}
+                table["extra"] = {"provider": {"max_price": most}}
+        if self.key_env is not None:
+            table["api_key_env"] = self.key_env
+        if self.context_tokens is not None:
+            table["context_tokens"] = self.context_tokens
+        if self.sees:
+            table["sees"] = True
+        if not self.calls_tools:
+            table["calls_tools"] = False
+        return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from pydantic import SecretStr
 
 from podium.errors import WorkerError
 from podium.types import Price
-from podium.workers.chat.catalogue import fetch_models
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.connections import Connections
+from podium.workers.discovery.catalogue import fetch_models
 from podium.workers.discovery.models import FoundModel, FoundServer, parameters_in
 
 

@@ -1,4 +1,4 @@
-"""Reads an endpoint's list of models with their prices, in OpenRouter's form, as the worker tables of a pool file.
+"""Reads an endpoint's list of models, and the prices in it if it has OpenRouter's form.
 
 A price is a text of dollars per token, as in {"prompt": "0.00000025", "completion": "0.000002"}. Models without a
 price, or with a negative one (OpenRouter's routers, whose price depends on the question), and models that write no text
@@ -11,34 +11,24 @@ import asyncio
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
 
+from podium.types import Price
 from podium.workers.chat.endpoint import Endpoint
 from podium.workers.chat.failures import Failures, read_error_body
 from podium.workers.connections import Connections
+from podium.workers.discovery.models import FoundModel, FoundServer
 
 _MAX_LIST_BYTES = 64 << 20
 """The most bytes of a list."""
 _TIMEOUT_S = 60.0
-_OPENROUTER = "openrouter.ai"
 _PER_MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Catalogue:
-    """The models of one endpoint."""
-
-    workers: tuple[dict[str, Any], ...]
-    """A [[worker]] table for each."""
-    left_out: int
-    """Models without a usable price, and models that write no text."""
-
-
-async def read_catalogue(base_url: str, key: str | None, key_env: str | None) -> Catalogue:
-    """Ask the endpoint for its models.
+async def read_catalogue(base_url: str, key: str | None, key_env: str | None) -> FoundServer:
+    """Ask the endpoint for its models, and find those that have a price and write text.
 
     Args:
         base_url: up to and without /models, as in "https://openrouter.ai/api/v1".
@@ -51,13 +41,14 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
     """
     connections = Connections()
     endpoint = Endpoint(base_url.rstrip("/").removesuffix("/models"), key, connections.secrets)
-    models, failures = await fetch_models(endpoint, connections)
+    rows, failures = await fetch_models(endpoint, connections)
     try:
-        tables = [_table(model, endpoint, key_env) for model in models]
+        found = {str(row["id"]): _found(row, endpoint, key_env) for row in rows}
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise failures.malformed(json.dumps(models).encode()) from None
-    kept = tuple(table for table in tables if table is not None)
-    return Catalogue(kept, len(tables) - len(kept))
+        raise failures.malformed(json.dumps(rows).encode()) from None
+    models = tuple(model for model in found.values() if model is not None)
+    left_out = tuple(name for name, model in found.items() if model is None)
+    return FoundServer(endpoint.host, endpoint.base_url, models, left_out)
 
 
 async def fetch_models(endpoint: Endpoint, connections: Connections) -> tuple[list[Any], Failures]:
@@ -102,36 +93,26 @@ async def _get(endpoint: Endpoint, connections: Connections, failures: Failures)
         return bytes(received)
 
 
-def _table(model: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> dict[str, Any] | None:
-    """The worker table of a model, or None if it is left out."""
-    price = _price(model.get("pricing"))
-    form = model.get("architecture") or {}
+def _found(row: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> FoundModel | None:
+    """A model of the list, or None if it is left out."""
+    price = _price(row.get("pricing"))
+    form = row.get("architecture") or {}
     if price is None or "text" not in form.get("output_modalities", ["text"]):
         return None
-    name = str(model["id"])
-    table: dict[str, Any] = {
-        "name": name,
-        "kind": "openai",
-        "model": name,
-        "base_url": endpoint.base_url,
-        "profile": str(model.get("name") or name),
-        "price": price,
-    }
-    if endpoint.host == _OPENROUTER:
-        # It may route to more expensive hosts than the list names, unless it is told not to.
-        most = {"prompt": price["input"], "completion": price["output"]}
-        table["extra"] = {"provider": {"max_price": most}}
-    if key_env is not None:
-        table["api_key_env"] = key_env
-    if "image" in form.get("input_modalities", ()):
-        table["sees"] = True
-    length = model.get("context_length")
-    if isinstance(length, int) and length > 0:
-        table["context_tokens"] = length
-    return table
+    name, length = str(row["id"]), row.get("context_length")
+    return FoundModel(
+        name,
+        endpoint.base_url,
+        endpoint.host,
+        context_tokens=length if isinstance(length, int) and length > 0 else None,
+        sees="image" in form.get("input_modalities", ()),
+        price=price,
+        key_env=key_env,
+        about=str(row.get("name") or name),
+    )
 
 
-def _price(pricing: Any) -> dict[str, float] | None:
+def _price(pricing: Any) -> Price | None:
     """Dollars per million tokens, or None if there is no usable price."""
     try:
         sent, written = float(pricing["prompt"]), float(pricing["completion"])
@@ -140,4 +121,4 @@ def _price(pricing: Any) -> dict[str, float] | None:
     if not all(math.isfinite(price) and price >= 0 for price in (sent, written)):
         return None
     # Rounded: 0.00000025 times a million is a little off.
-    return {"input": round(sent * _PER_MILLION, 6), "output": round(written * _PER_MILLION, 6)}
+    return Price(input=round(sent * _PER_MILLION, 6), output=round(written * _PER_MILLION, 6))
