@@ -175,12 +175,8 @@ class RunFiles:
         settings = configuration if isinstance(configuration, dict) else {}
         training = evaluation = None
         if isinstance(settings.get("tasks"), str):
-            also = [
-                task_set.get("tasks") for task_set in settings.get("also") or () if isinstance(task_set, dict)
-            ]
-            sets = ", ".join(dict.fromkeys(str(name) for name in (settings["tasks"], *also) if name))
             grpo = isinstance(settings.get("grpo"), dict) and settings.get("stage") in (None, "grpo")
-            training = {"set": sets, "split": "train" if grpo else None}
+            training = {"set": settings["tasks"], "split": "train" if grpo else None}
         compared = self.comparison()
         if isinstance(compared, dict) and isinstance(compared.get("tasks"), str) and compared["tasks"]:
             name, _, split = compared["tasks"].rpartition("/")
