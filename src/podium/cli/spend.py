@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json as json_
 from contextlib import closing
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 from podium.calls.spend_limits import open_day_limit
@@ -18,7 +18,6 @@ from podium.trace.store import open_store
 from podium.trace.store.schema import WAY_OUT
 from podium.trace.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums
 
-_DAYS = 30
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 
 
@@ -38,23 +37,23 @@ def spend(
         until: The last day. Default: today.
         json: Print one JSON object.
     """
-    now = datetime.now(UTC)
-    last = now.date() if until is None else read_time(until, now).astimezone(UTC).date()
-    first = (
-        max(date.min + timedelta(days=_DAYS), last) - timedelta(days=_DAYS - 1)
-        if since is None
-        else read_time(since, now).astimezone(UTC).date()
-    )
-    report = asyncio.run(_read(_place(store), SpendQuery(first, last, by)))
+    query = SpendQuery.of(_day(since), _day(until), by)
+    report = asyncio.run(_read(_place(store), query))
     if json:
         print(json_.dumps(report.document))
         return 0
     if report.groups:
         _print(report)
     else:
-        print(f"No question from {first} to {last}; `podium ask` and `podium serve` keep what they answer.")
+        print(
+            f"No question from {query.since} to {query.until}; `podium ask` and `podium serve` keep what they answer."
+        )
     _print_day_budget()
     return 0
+
+
+def _day(text: str | None) -> date | None:
+    return None if text is None else read_time(text, datetime.now(UTC)).astimezone(UTC).date()
 
 
 def _place(store: str | None) -> str:

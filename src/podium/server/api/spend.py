@@ -17,11 +17,8 @@ from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
-from podium.trace.store.spend import MAX_DAYS, SpendBy, SpendQuery
+from podium.trace.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
 from podium.workers.spend_limit import NANO_PER_USD
-
-_DAYS = 30
-"""Days up to today, if the query names none."""
 
 
 def routes(service: Service) -> APIRouter:
@@ -32,7 +29,7 @@ def routes(service: Service) -> APIRouter:
     async def spend(caller: RequestCaller, query: Annotated[SpendParameters, Query()]) -> dict[str, Any]:
         """Dollars, calls and tokens of the questions that began in these days (UTC), and the budgets."""
         try:
-            asked = query.of(caller, datetime.now(UTC).date())
+            asked = query.of(caller)
         except UsageError as error:
             raise invalid(str(error), "since", code="invalid_days") from None
         report = await service.store.spend(asked)
@@ -63,22 +60,21 @@ class SpendParameters(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     since: date | None = Field(
-        None, description=f"The first day (UTC), as 2026-03-01. Default: {_DAYS} days with the last one."
+        None,
+        description=f"The first day (UTC), as 2026-03-01. Default: {DEFAULT_DAYS} days with the last one.",
     )
     until: date | None = Field(
         None, description=f"The last day. Default: today. From 1 to {MAX_DAYS:,} days."
     )
     by: SpendBy = "worker"
 
-    def of(self, caller: Caller, today: date) -> SpendQuery:
+    def of(self, caller: Caller) -> SpendQuery:
         """The store's query, restricted to what the caller may see.
 
         Raises:
             UsageError: the days are in the wrong order, or too many.
         """
-        until = self.until or today
-        since = self.since or date.fromordinal(max(1, until.toordinal() - _DAYS + 1))
-        return SpendQuery(since, until, self.by, caller.visible_owner)
+        return SpendQuery.of(self.since, self.until, self.by, caller.visible_owner)
 
 
 def _budget(key: str | None, period: str, limit: float, spent: float, reserved: float) -> dict[str, Any]:

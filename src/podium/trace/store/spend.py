@@ -21,6 +21,8 @@ from podium.trace.store.schema import COSTS, SPENT, TRACES
 
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
+DEFAULT_DAYS = 30
+"""Days of a query that names no first one."""
 MAX_DAYS = 1000
 """Days that one query may have."""
 _COLUMN: dict[SpendBy, str] = {"worker": "worker", "key": "owner", "planner": "planner", "day": "day"}
@@ -49,6 +51,13 @@ class SpendQuery:
         if not 1 <= days <= MAX_DAYS:
             wrong = "the last day is before the first" if days < 1 else f"these are {days:,} days"
             raise UsageError(f"From {self.since} to {self.until}: {wrong}; give from 1 to {MAX_DAYS:,} days.")
+
+    @classmethod
+    def of(cls, since: date | None, until: date | None, by: SpendBy, owner: str | None = None) -> Self:
+        """The query of these days: until today if no last one is named, and `DEFAULT_DAYS` if no first one is."""
+        last = until or datetime.now(UTC).date()
+        first = since or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
+        return cls(first, last, by, owner)
 
     def sums(self) -> Select[Any]:
         """Rows of day, name of the group, and the fields of `Sums` in their order."""
