@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import shutil
 import signal
+import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,16 +28,20 @@ from podium.workers.spec import GgufSpec
 pytestmark = pytest.mark.timeout(600)
 
 SMOL = Path(os.environ.get("PODIUM_MODELS") or Path(sys.prefix) / "models") / "smol.gguf"
-SETTINGS = {"context_tokens": 1024, "threads": 1, "temperature": 0.0}
+SETTINGS = {"threads": 1, "temperature": 0.0}
 ASKED = Request((Message(role="user", content="Name one colour of the rainbow."),), seed="0")
 
 
-def workers(context: BuildContext, *names: str, most: int = 12) -> list[GgufWorker]:
+def workers(
+    context: BuildContext, *names: str, most: int = 12, files: Sequence[Path] = (), **more: Any
+) -> list[GgufWorker]:
+    """Workers of these files, or all of one, each with a longer context than the one before."""
     built = []
-    for name in names:
-        limits = {"concurrency": 1, "max_tokens": most, "timeout": 500}
+    for name, file in zip_longest(names, files, fillvalue=SMOL):
+        limits = {"concurrency": 1, "max_tokens": most, "timeout": 500, **more}
         spec = GgufSpec.model_validate(
-            {"kind": "gguf", "name": name, "file": str(SMOL), "limits": limits, **SETTINGS}
+            {"kind": "gguf", "name": name, "file": str(file), "limits": limits, **SETTINGS}
+            | {"context_tokens": 1024 + 256 * len(built)}
         )
         worker = build_worker(spec, context)
         assert isinstance(worker, GgufWorker)
@@ -39,13 +49,26 @@ def workers(context: BuildContext, *names: str, most: int = 12) -> list[GgufWork
     return built
 
 
-def children() -> set[int]:
-    """The processes that serve files for this one."""
+STREAMS = """
+import asyncio, sys
+from podium import Team
+
+async def main():
+    async with Team.open(sys.argv[1], planner="single:one") as team:
+        async for event in team.stream("Count to 900."):
+            print(type(event).__name__, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def children(of: int) -> set[int]:
+    """The processes that serve files for a process."""
     found = set()
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(status.read_text().rpartition(")")[2].split()[1])
-            if parent == os.getpid() and b"gguf_server.py" in (status.parent / "cmdline").read_bytes():
+            if parent == of and b"gguf_server.py" in (status.parent / "cmdline").read_bytes():
                 found.add(int(status.parent.name))
         except (FileNotFoundError, ProcessLookupError):
             continue
@@ -54,16 +77,16 @@ def children() -> set[int]:
 
 async def test_workers_of_one_file_share_a_process_that_ends_with_the_last():
     first, second = workers(BuildContext(), "first", "second")
-    assert not children()  # nothing is loaded before the first call
+    assert not children(os.getpid())  # nothing is loaded before the first call
     replies = await asyncio.gather(first.answer(ASKED), second.answer(ASKED))
     assert replies[0].text == replies[1].text != ""
     assert replies[0].usage.output_tokens > 0
     assert replies[0].model == str(SMOL)
-    (process,) = children()
+    (process,) = children(os.getpid())
     await first.close()
-    assert children() == {process}
+    assert children(os.getpid()) == {process}
     await second.close()
-    assert not children()
+    assert not children(os.getpid())
 
 
 async def test_a_crash_ends_the_process_alone_and_the_next_call_starts_another():
@@ -71,16 +94,62 @@ async def test_a_crash_ends_the_process_alone_and_the_next_call_starts_another()
     writes = asyncio.Event()
     answering = asyncio.create_task(worker.answer(replace(ASKED, on_text=lambda _: writes.set())))
     await writes.wait()
-    (process,) = children()
+    (process,) = children(os.getpid())
     os.kill(process, signal.SIGSEGV)
     with pytest.raises(WorkerError) as crash:
         await answering
     assert crash.value.retryable
-    while process in children():  # noqa: ASYNC110 - its connections close a moment before it has ended
+    while process in children(os.getpid()):  # noqa: ASYNC110 - its connections close a moment before it has ended
         await asyncio.sleep(0.01)
     assert (await worker.answer(ASKED)).text
-    assert children() != {process}
+    assert children(os.getpid()) != {process}
     await worker.close()
+
+
+async def test_closed_while_it_loads_the_process_ends_at_once():
+    (worker,) = workers(BuildContext(), "only")
+    answering = asyncio.create_task(worker.answer(ASKED))
+    while not children(os.getpid()):  # noqa: ASYNC110 - a thread starts it
+        await asyncio.sleep(0.01)
+    answering.cancel()
+    await worker.close()
+    assert not children(os.getpid())
+
+
+async def test_as_many_files_are_loaded_as_the_memory_of_their_machine_holds(tmp_path: Path):
+    files = [tmp_path / f"{name}.gguf" for name in "ab"]
+    for file in files:
+        await asyncio.to_thread(shutil.copyfile, SMOL, file)
+    first, second = workers(BuildContext(), "first", "second", files=files, host="here")
+    assert (await first.answer(ASKED)).text
+    (process,) = children(os.getpid())
+    assert (await second.answer(ASKED)).text
+    (other,) = children(os.getpid())
+    assert other != process
+    assert (await first.answer(ASKED)).text
+    await first.close()
+    await second.close()
+    assert not children(os.getpid())
+
+
+@pytest.mark.parametrize("moment", ["it loads", "it answers"])
+def test_it_ends_when_podium_is_killed_while(moment: str, tmp_path: Path):
+    team = tmp_path / "team.toml"
+    keys = "context_tokens = 1024\nthreads = 1\nlimits = { max_tokens = 900, timeout = 500 }\n"
+    team.write_text(f'[[worker]]\nname = "one"\nkind = "gguf"\nfile = "{SMOL}"\n{keys}')
+    with subprocess.Popen([sys.executable, "-c", STREAMS, team], stdout=subprocess.PIPE) as podium:
+        while not (served := children(podium.pid)):
+            assert podium.poll() is None
+            time.sleep(0.01)
+        if moment == "it answers":
+            assert podium.stdout is not None
+            assert any(line == b"StepText\n" for line in podium.stdout)
+        podium.kill()
+    (process,) = served
+    command = Path(f"/proc/{process}/cmdline")
+    # Empty: it has ended, and nobody waits for orphans here.
+    while command.exists() and command.read_bytes():
+        time.sleep(0.01)
 
 
 async def test_a_file_that_is_no_model_is_told(tmp_path: Path):

@@ -66,8 +66,12 @@ class GgufWorker:
         Raises:
             WorkerError: the call failed, or the model cannot be fetched or served.
         """
-        address = await asyncio.to_thread(self._server.address)
-        reply = await self._worker_at(address).answer(request)
+        self._server.calls += 1
+        try:
+            address = await asyncio.to_thread(self._server.address)
+            reply = await self._worker_at(address).answer(request)
+        finally:
+            self._server.calls -= 1
         return replace(reply, model=self._spec.file)
 
     async def close(self) -> None:
@@ -77,7 +81,7 @@ class GgufWorker:
             self._endpoint = None
         if not self._closed:
             self._closed = True
-            await asyncio.to_thread(self._server.leave)
+            await asyncio.to_thread(self._server.leave, self._spec)
 
     def _worker_at(self, address: str) -> OpenAIWorker:
         """The worker that asks the server at an address. A new process of the server has a new one."""

@@ -1,12 +1,16 @@
 """The program of a child process that serves one GGUF file with llama.cpp's own server. `gguf` starts it.
 
-It imports nothing of Podium. It prints the server's address once the model answers, and ends when its input ends.
+It imports nothing of Podium. It prints the server's address once the model answers, and ends when its input ends,
+which also happens when Podium is killed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import select
+import signal
 import sys
 import time
 import urllib.error
@@ -23,6 +27,7 @@ def main(settings: str) -> None:
     Args:
         settings: JSON with `file`, `slots`, `context` (tokens of each slot) and `threads` (null: llama.cpp's choice).
     """
+    _end_with_input()
     wanted = json.loads(settings)
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the library prints is no address
@@ -40,6 +45,18 @@ def main(settings: str) -> None:
     print(server.listening_address, file=replies, flush=True)
     sys.stdin.read()
     os._exit(0)  # at once, even while it writes an answer
+
+
+def _end_with_input() -> None:
+    """Let the end of the input end the process at once.
+
+    A signal does it, since no thread of Python runs while the library loads a model, which may take minutes.
+    """
+    signal.signal(signal.SIGIO, signal.SIG_DFL)
+    fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+    if select.select([0], [], [], 0)[0]:  # Nothing is ever written: it has ended already.
+        os._exit(0)
 
 
 def _answers(address: str) -> bool:

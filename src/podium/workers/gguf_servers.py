@@ -1,7 +1,8 @@
 """The child processes that serve a pool's GGUF files: one for each file, started with its first call.
 
 They run llama.cpp's own server (`gguf_server`). A crash of native code ends such a process alone, and the next call
-starts another. They end with the last worker of their file, or with Podium.
+starts another. They end with the last worker of their file, or with Podium; and where workers share a machine's memory
+(`Limits.host`), with the start of another that needs their room.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
@@ -29,27 +31,41 @@ _PROGRAM = str(Path(__file__).with_name("gguf_server.py"))
 
 
 class GgufServer:
-    """The server of one file, for all workers that name it in one pool."""
+    """The server of one file, for all workers that name it in one pool.
 
-    def __init__(self, spec: GgufSpec, file: Path | None) -> None:
-        self.spec = spec
+    Args:
+        file: the file, or None if it is still to be downloaded.
+        loaded_at_once: models that the memory of its machine holds.
+        neighbours: the servers that share this memory, itself among them.
+        starting: held by the one of them that starts.
+    """
+
+    def __init__(
+        self, file: Path | None, loaded_at_once: int, neighbours: list[GgufServer], starting: Lock
+    ) -> None:
+        self.calls = 0
+        """Calls in flight; its workers count them."""
         self._file = file
-        self._slots = self._workers = 0
-        self._lock = Lock()
+        self._loaded_at_once = loaded_at_once
+        self._neighbours = neighbours
+        self._starting = starting
+        self._specs: list[GgufSpec] = []
+        """Of the workers that use it."""
+        self._reading = Lock()
+        """Held while a thread reads from the child."""
         self._child: ChildProcess | None = None
         self._address = ""
+        """Empty until the child answers there."""
 
     def join(self, spec: GgufSpec) -> None:
-        """Add a worker that will use it. Its slots count from the next start on."""
-        self._slots += spec.limits.concurrency
-        self._workers += 1
+        """Add a worker that will use it. What it needs counts from the next start on."""
+        self._specs.append(spec)
 
-    def leave(self) -> None:
+    def leave(self, spec: GgufSpec) -> None:
         """Remove a worker that closes. After the last one the process ends."""
-        self._workers -= 1
-        if self._workers <= 0 and self._child is not None:
-            self._child.close()
-            self._child = None
+        self._specs.remove(spec)
+        if not self._specs:
+            self._end()
 
     def address(self) -> str:
         """The address of the server, which is started, and its file downloaded, if need be.
@@ -57,44 +73,79 @@ class GgufServer:
         Raises:
             WorkerError: the file cannot be fetched, or the server does not start.
         """
-        with self._lock:
-            if self._child is None or not self._child.alive:
-                if self._child is not None:
-                    self._child.close()
-                self._child = self._start()
-            return self._address
+        if (address := self._running_at()) is None:
+            with self._starting:
+                if (address := self._running_at()) is None:
+                    self._make_room()
+                    address = self._start()
+        return address
 
-    def _start(self) -> ChildProcess:
+    def _running_at(self) -> str | None:
+        child = self._child
+        return self._address or None if child is not None and child.alive else None
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.stop()  # Then nothing reads from it any more.
+            with self._reading:
+                child.close()
+
+    def _make_room(self) -> None:
+        """End idle servers, those that started first before others, until one more model fits into the memory."""
+        self._end()  # It may have crashed.
+        running = [server for server in self._neighbours if server._running_at() is not None]
+        beyond = len(running) + 1 - self._loaded_at_once
+        for server in [server for server in running if server.calls == 0][: max(0, beyond)]:
+            server._end()
+        self._neighbours.remove(self)
+        self._neighbours.append(self)
+
+    def _start(self) -> str:
+        specs = tuple(self._specs)
+        if not specs:
+            raise WorkerError(f"{self._file} is no longer served; its workers are closed.", kind="unready")
         if self._file is None:
-            self._file = _download(self.spec)
+            self._file = _download(specs)
         settings = {
             "file": str(self._file),
-            "slots": self._slots,
-            "context": self.spec.context_tokens,
-            "threads": self.spec.threads,
+            "slots": sum(spec.limits.concurrency for spec in specs),
+            "context": max(spec.context_tokens for spec in specs),
+            "threads": max((spec.threads for spec in specs if spec.threads is not None), default=None),
         }
-        child = ChildProcess((_PROGRAM, json.dumps(settings)), environment=_environment())
-        try:
-            self._address = child.read_line(_START_S).decode()
-        except (ChildEndedError, ChildSilentError) as error:
-            child.close()
-            raise WorkerError(
-                f"llama.cpp does not serve {self._file}: it {str(error) or 'is still loading it'}.",
-                kind="unready",
-            ) from None
-        return child
+        self._address = ""
+        with self._reading:
+            child = self._child = ChildProcess((_PROGRAM, json.dumps(settings)), environment=_environment())
+            if not self._specs:
+                child.stop()  # The last worker was closed during the download.
+            try:
+                self._address = address = child.read_line(_START_S).decode()
+            except (ChildEndedError, ChildSilentError) as error:
+                child.close()
+                raise WorkerError(
+                    f"llama.cpp does not serve {self._file}: it {str(error) or 'is still loading it'}.",
+                    kind="unready",
+                ) from None
+        return address
 
 
 @dataclass(frozen=True, slots=True)
 class GgufServers:
     """The servers of one pool's files."""
 
-    _servers: dict[tuple[str, int, int | None], GgufServer] = field(default_factory=dict)
+    _servers: dict[str, GgufServer] = field(default_factory=dict)
+    _machines: dict[str, tuple[list[GgufServer], Lock]] = field(default_factory=dict)
 
     def of(self, spec: GgufSpec, file: Path | None) -> GgufServer:
-        """The server of a worker; workers with the same file, context and threads have the same one."""
-        key = (spec.file if file is None else str(file), spec.context_tokens, spec.threads)
-        server = self._servers.setdefault(key, GgufServer(spec, file))
+        """The server of a worker's file, with slots for all its workers, and memory for the longest context."""
+        name = spec.file if file is None else str(file.resolve())
+        server = self._servers.get(name)
+        if server is None:
+            machine: tuple[list[GgufServer], Lock] = [], Lock()
+            if spec.limits.host is not None:
+                machine = self._machines.setdefault(spec.limits.host, machine)
+            server = self._servers[name] = GgufServer(file, spec.limits.loaded_at_once, *machine)
+            machine[0].append(server)
         server.join(spec)
         return server
 
@@ -104,7 +155,7 @@ def _environment() -> dict[str, str]:
     return kept_environment(os.environ) | devices
 
 
-def _download(spec: GgufSpec) -> Path:
+def _download(specs: Sequence[GgufSpec]) -> Path:
     """A file of the hub, from its cache if it is there; a bar shows the progress.
 
     Raises:
@@ -113,13 +164,15 @@ def _download(spec: GgufSpec) -> Path:
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an extra
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError  # noqa: PLC0415
 
-    owner, _, rest = spec.file.removeprefix(HUB).partition("/")
+    wanted = specs[0].file
+    owner, _, rest = wanted.removeprefix(HUB).partition("/")
     name, _, path = rest.partition("/")
     try:
         file = Path(hf_hub_download(f"{owner}/{name}", path))
-        check_sha256(spec, file)
+        for spec in specs:
+            check_sha256(spec, file)
     except (OSError, HfHubHTTPError, HFValidationError, ConfigError) as error:
-        raise WorkerError(f"{spec.file} cannot be had: {error}", kind="unready") from None
+        raise WorkerError(f"{wanted} cannot be had: {error}", kind="unready") from None
     return file
 
 
