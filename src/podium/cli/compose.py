@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 from cyclopts import Parameter
-from rich.table import Table
 from rich.text import Text
 
 from podium.cli.output_files import parent_folder
@@ -19,7 +18,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.progress import show_progress
 from podium.cli.study_run import StudyOptions
 from podium.cli.team_options import TeamOptions
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.terminal import open_console, plain_table, print_sentence
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import (
@@ -131,11 +130,8 @@ def _print_tests(pool: Pool, kinds: QuestionKinds) -> None:
 
 
 def _print(composed: CandidateChoice, budget: float, file: Path) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("candidate")
-    for name in ("tested", *map(str, range(1, len(composed.kinds) + 1)), "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("chosen", no_wrap=True)
+    numbers = (f">{number}" for number in range(1, len(composed.kinds) + 1))
+    table = plain_table("candidate", ">tested", *numbers, ">cost", "chosen")
     table.add_column("why", ratio=1)
     for row in composed.candidates:
         rights = (f"{row.tallies[kind].right:g}" if kind in row.tallies else "" for kind in composed.kinds)

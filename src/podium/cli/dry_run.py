@@ -11,12 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_calls
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.terminal import open_console, plain_table, print_sentence
 from podium.train.dry_run import GPUEstimate, TrainingEstimate, Trial, WorkerTrial, estimate_training
 from podium.train.engine import open_engine
 from podium.train.gpu_estimate import GIB, Memory
@@ -188,11 +187,7 @@ def _print_announcement(console: Console, trial: Trial) -> None:
 
 
 def _print_trials(console: Console, trials: Sequence[WorkerTrial]) -> None:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("worker", "", ">time", ">cost", ">score", "task"):
-        table.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
-        )
+    table = plain_table("worker", "", ">time", ">cost", ">score", "task")
     for trial in trials:
         table.add_row(
             Text(printable(trial.worker), "bold"),

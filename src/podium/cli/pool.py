@@ -15,7 +15,6 @@ from typing import Annotated
 
 from cyclopts import Parameter
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from podium.calls import Dispatcher
@@ -25,7 +24,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
-from podium.cli.terminal import open_console, open_trace_store
+from podium.cli.terminal import open_console, open_trace_store, plain_table
 from podium.errors import UsageError
 from podium.team.checkup import CheckResult, check_workers
 from podium.team.opened_planner import pays_for_plans
@@ -181,7 +180,9 @@ def _as_json(listed: _Listed) -> dict[str, object]:
 
 
 def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
-    table = _table("worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else []))
+    table = plain_table(
+        "worker", ">$ in / out", ">time", *([">calls", ">failed", ">median"] if with_past else [])
+    )
     table.add_column("profile", ratio=1)
     for number, row in enumerate(listed):
         profile = row.worker.profile
@@ -215,7 +216,7 @@ def _describe_cooldown(cooldown: WorkerCooldown, now: float) -> str:
 
 def print_findings(findings: Sequence[CheckResult]) -> None:
     """Print a table of the results, and what to do about each failure."""
-    table = _table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
+    table = plain_table("worker", "", ">time", ">first token", ">tokens in / out", ">cost")
     table.add_column("said")
     for finding in findings:
         tokens = f"{finding.input_tokens:,} / {finding.output_tokens:,}"
@@ -244,16 +245,6 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
     workers = [finding for finding in findings if finding.role == "worker"]
     answered = f"{sum(finding.answered for finding in workers)} of {counted(len(workers), 'worker')} answered"
     console.print(Text(f"\n{answered}; {spent} spent{guessed}", "dim"))
-
-
-def _table(*columns: str) -> Table:
-    """A table with these columns. Columns that begin with > hold numbers."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(
-            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
-        )
-    return table
 
 
 def _note(console: Console, name: str, sentence: str, style: str) -> None:

@@ -79,7 +79,7 @@ def record(
     workers = recorded_workers(open_pool(settings, rated=False), worker or ())
     run = RecordingRun(out, settings, workers, to_record, repeats, concurrency, seed)
     with parent_folder(run.folder / RESPONSES), lock_folder(run.folder):
-        run.open_folder()
+        run.open_folder({"tasks": tasks, "split": split, "questions": questions})
         with show_progress() as show:
             progress, spent_usd = asyncio.run(run.ask(limits, show))
         say = partial(print_sentence, open_console(stderr=json))

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import ValidationError
-from rich.table import Table
 from rich.text import Text
 
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
-from podium.cli.terminal import open_console
+from podium.cli.terminal import open_console, plain_table
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
@@ -191,9 +190,7 @@ def _print(header: RecordingHeader, file: Path) -> None:
         ),
         soft_wrap=True,
     )
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("worker", "responses", "right", "published", "recomputed", "$ in / out"):
-        table.add_column(column, justify="left" if column == "worker" else "right", no_wrap=True)
+    table = plain_table("worker", ">responses", ">right", ">published", ">recomputed", ">$ in / out")
     for worker in header.workers:
         price = worker.price
         priced = price.input or price.output

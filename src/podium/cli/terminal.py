@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from podium.cli.printable import printable
 from podium.errors import UsageError
@@ -24,6 +25,16 @@ def open_console(*, stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 120
     return console
+
+
+def plain_table(*columns: str) -> Table:
+    """A table with these columns and no lines. Columns that begin with > hold numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(
+            column.removeprefix(">"), justify="right" if column.startswith(">") else "left", no_wrap=True
+        )
+    return table
 
 
 def print_sentence(console: Console, sentence: str) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from podium.errors import NoTasksError, RunMismatchError, UsageError
 from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
@@ -49,10 +50,6 @@ class QuestionsToRecord:
     """The questions of a recording, the splits evenly mixed: a recording that stops early has some of each."""
 
     name: str
-    split: str | None
-    """The only split that they are from, if one was named."""
-    size: int
-    """How many were asked for."""
     tasks: tuple[Task, ...]
     split_of: Mapping[str, str]
     """The split of each question, by its id."""
@@ -101,8 +98,6 @@ class QuestionsToRecord:
         bare, left_out = bare_tasks(task for _, task in sorted(placed, key=lambda place: place[0]))
         return cls(
             name,
-            split,
-            size,
             tuple(bare),
             {task.id: of_split for of_split, tasks in taken.items() for task in tasks},
             tuple(opened[of_split].name for of_split in taken),
@@ -178,22 +173,23 @@ class RecordingRun:
             seed=self.seed,
         )
 
-    def open_folder(self) -> None:
+    def open_folder(self, made_of: Mapping[str, Any]) -> None:
         """Make the folder, or go on in it.
+
+        Args:
+            made_of: where the questions come from, and how many they are.
 
         Raises:
             RunMismatchError: it has a recording of other questions or workers, or of more answers: those are paid for.
         """
-        configuration = {
+        configuration: dict[str, Any] = {
             # Also where its model is served: under one name there may be another model.
             "workers": {
                 name: about | {"identity": value_digest(self.pool.named(name).identity)}
                 for name, about in DataFingerprint.of((), self.pool).workers.items()
             },
-            "tasks": self.questions.name,
-            "split": self.questions.split,
+            **made_of,
             "seed": self.seed,
-            "questions": self.questions.size,
             "repeats": self.repeats,
         }
         begun = (self.folder / CONFIG).is_file()

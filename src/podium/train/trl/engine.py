@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -355,14 +356,8 @@ def lora_config(settings: TrainSettings) -> Any:
     Raises:
         ConfigError: peft is not installed, or refuses an argument.
     """
-    if settings.lora is None:
-        return None
-    try:
-        from peft import LoraConfig  # noqa: PLC0415 - an extra's part
-
-        return LoraConfig(**{"task_type": "CAUSAL_LM", "target_modules": "all-linear", **settings.lora})
-    except (ImportError, TypeError, ValueError) as error:
-        raise ConfigError(f"[lora] cannot be used: {error}") from None
+    whole = {"task_type": "CAUSAL_LM", "target_modules": "all-linear"}
+    return None if settings.lora is None else _config_of("peft", "LoraConfig", "lora", whole | settings.lora)
 
 
 def quantization(settings: TrainSettings) -> Any:
@@ -371,11 +366,12 @@ def quantization(settings: TrainSettings) -> Any:
     Raises:
         ConfigError: bitsandbytes is not installed, or refuses an argument.
     """
-    if settings.quantization is None:
-        return None
-    try:
-        from transformers import BitsAndBytesConfig  # noqa: PLC0415
+    table = settings.quantization
+    return None if table is None else _config_of("transformers", "BitsAndBytesConfig", "quantization", table)
 
-        return BitsAndBytesConfig(**settings.quantization)  # type: ignore[no-untyped-call]
+
+def _config_of(package: str, name: str, key: str, arguments: Mapping[str, Any]) -> Any:
+    try:
+        return getattr(import_module(package), name)(**arguments)
     except (ImportError, TypeError, ValueError) as error:
-        raise ConfigError(f"[quantization] cannot be used: {error}") from None
+        raise ConfigError(f"[{key}] cannot be used: {error}") from None
