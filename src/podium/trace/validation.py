@@ -6,8 +6,7 @@ show, sum or run again. Nothing here reads a file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import is_dataclass
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +20,7 @@ _DEEPEST = 32
 """The most teams within teams of one trace."""
 _FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
 """Fields of the caller's or a provider's own form, whose numbers may be negative."""
+_NUMBERS, _NO_NUMBERS = (float, int), (str, bool)
 
 
 def find_flaw(trace: Trace) -> str | None:
@@ -37,15 +37,12 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
     for name, date in dates.items():
         if not _is_date(date):
             yield f"{name} is no date: {date[:40]!r}"
-    for place, value in _numbers(trace):
-        least = 0 if _FREE.isdisjoint(place) else -MAX_NUMBER
-        if not least <= value <= MAX_NUMBER:
-            shown = (
-                f"{value:g}"
-                if isinstance(value, float) or -MAX_NUMBER <= value <= MAX_NUMBER
-                else "too large"
-            )
-            yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MAX_NUMBER}"
+    if (wrong := _wrong_number(trace)) is not None:
+        place, value, least = wrong
+        shown = (
+            f"{value:g}" if isinstance(value, float) or -MAX_NUMBER <= value <= MAX_NUMBER else "too large"
+        )
+        yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MAX_NUMBER}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -93,18 +90,28 @@ def _is_date(text: str) -> bool:
         return False
 
 
-def _numbers(value: Any, place: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], float]]:
-    """All numbers with their places. Nested teams are left out."""
-    if isinstance(value, BaseModel) or is_dataclass(value):
-        names = type(value).model_fields if isinstance(value, BaseModel) else value.__dataclass_fields__
-        for name in names:
-            if name != "nested":
-                yield from _numbers(getattr(value, name), (*place, name))
+def _wrong_number(value: Any, least: int = 0) -> tuple[tuple[Any, ...], float, int] | None:
+    """The place of the first number in `value` that is out of range, the number, and the least that it may be there.
+    None if there is none. Nested teams are left out.
+    """
+    # A trace has a thousand values, and each that is read is looked at: the place is made only of what is wrong.
+    items: Iterable[tuple[Any, Any]]
+    if isinstance(value, BaseModel):
+        items = vars(value).items()
     elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _numbers(item, (*place, str(key)))
+        items = value.items()
     elif isinstance(value, tuple | list):
-        for number, item in enumerate(value):
-            yield from _numbers(item, (*place, number))
-    elif isinstance(value, float | int) and not isinstance(value, bool):
-        yield place, value
+        items = enumerate(value)
+    else:
+        items = [(name, getattr(value, name)) for name in getattr(value, "__dataclass_fields__", ())]
+    for key, item in items:
+        if not item or isinstance(item, _NO_NUMBERS) or (key == "nested" and isinstance(item, Trace)):
+            continue
+        allowed = -MAX_NUMBER if key in _FREE else least
+        if isinstance(item, _NUMBERS):
+            if not allowed <= item <= MAX_NUMBER:
+                return (key,), item, allowed
+        elif (wrong := _wrong_number(item, allowed)) is not None:
+            place, number, allowed = wrong
+            return (key, *place), number, allowed
+    return None
