@@ -7,17 +7,21 @@ packages bring the guides, each by an entry point of the group "podium.guides" t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from podium.conductor.prompt import PromptSettings
 from podium.errors import CheckpointError
 from podium.plugins import PluginGroup
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 class Guide(Protocol):
     """Guides the completions of one policy."""
 
-    def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
+    def forbidden(self, tokens: Sequence[int]) -> NDArray[np.int64] | None:
         """The tokens that must not follow a completion's tokens so far, as ids, or None if any may follow."""
         ...
 

@@ -22,6 +22,7 @@ from threading import Lock, Thread
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from podium.calls import Ledger
 from podium.conductor.guide import Guide
@@ -329,7 +330,7 @@ def _settle(text: _Text, outcome: Completion | BaseException) -> None:
             text.done.set_result(outcome)
 
 
-def _without(logits: Logits, wrong: Sequence[int]) -> Logits:
+def _without(logits: Logits, wrong: NDArray[np.int64]) -> Logits:
     """The logits with these tokens made impossible."""
     allowed = logits.copy()
     allowed[wrong] = -np.inf

@@ -9,6 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Tokens = NDArray[np.int64]
 
 _STEPS = re.compile(r"steps ([a-z\d, ]*[a-z]\d+)\n")
 """As a thought ends, each step with what it finds and its worker: "steps 0 proposer laws3, 1 birthplace persons0".
@@ -20,6 +26,7 @@ _FIND = "Find the"
 _WORKERS, _SUBTASKS, _ACCESS = "\nmodel_id", "\nsubtasks", "\naccess_list"
 _NEXT, _LAST = '", "', '"]'
 """Between two subtasks, and after the last one."""
+_NONE: Tokens = np.empty(0, np.int64)
 
 
 class PlanLists:
@@ -41,64 +48,95 @@ class PlanLists:
         self._token_of = {piece: token for token, piece in enumerate(self._pieces) if piece}
         self._marks = self._containing(*"[],")
         self._next, self._last = self._containing(_NEXT), self._containing(_LAST)
+        self._breaking: dict[tuple[_ListState | bool, int], Tokens] = {}
+        """The marks that break a list that has been begun so and gets so many entries."""
 
-    def forbidden(self, tokens: Sequence[int]) -> list[int] | None:
+    def forbidden(self, tokens: Sequence[int]) -> Tokens | None:
         """The tokens that must not follow a completion's tokens so far, as ids, or None if any may follow."""
-        text = "".join(self._pieces[token] for token in tokens)
+        text = "".join(map(self._pieces.__getitem__, tokens))
         steps = _STEPS.search(text)
         if steps is None:
             return None
-        return self._forbidden(text, steps[1]) or None
+        forbidden = self._forbidden(text, steps[1])
+        return forbidden if len(forbidden) else None
 
-    def _forbidden(self, text: str, said: str) -> list[int]:
+    def _forbidden(self, text: str, said: str) -> Tokens:
         workers = _WORKER.findall(said)
         if (place := text.rfind(_ACCESS)) >= 0:
             return self._breaking_count(text[place + 1 :], len(workers))
         if (place := text.rfind(_SUBTASKS)) >= 0:
             if _LAST in text[place:]:  # The list is closed.
-                return []
+                return _NONE
             *before, begun = text[place:].split(_NEXT)
             marks = self._last if len(before) < len(workers) - 1 else self._next
-            return marks + self._finding_other(begun, said.split(", "), len(before))
+            return np.concatenate((marks, self._finding_other(begun, said.split(", "), len(before))))
         place = text.rfind(_WORKERS)
         if place < 0 or "]" in text[place:]:
-            return []
+            return _NONE
         return self._not_continuing(f"{_WORKERS} = [{', '.join(workers)}]".removeprefix(text[place:]))
 
-    def _containing(self, *marks: str) -> list[int]:
+    def _containing(self, *marks: str) -> Tokens:
         """The tokens whose text has one of these marks."""
-        return [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)]
+        return np.array(
+            [token for token, piece in enumerate(self._pieces) if any(mark in piece for mark in marks)],
+            np.int64,
+        )
 
-    def _breaking_count(self, begun: str, count: int) -> list[int]:
-        return [token for token in self._marks if not _fits(begun + self._pieces[token], count)]
+    def _breaking_count(self, begun: str, count: int) -> Tokens:
+        state = _state_after(begun, count)
+        breaking = self._breaking.get((state, count))
+        if breaking is None:
+            fits = [_state_after(self._pieces[token], count, state) for token in self._marks.tolist()]
+            breaking = self._marks[[after is False for after in fits]]
+            self._breaking[state, count] = breaking
+        return breaking
 
-    def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> list[int]:
+    def _finding_other(self, begun: str, steps: Sequence[str], number: int) -> Tokens:
         """The tokens that would let a begun subtask find something else than the thought says of its step."""
         step_finding = _FOUND.fullmatch(steps[number]) if number < len(steps) else None
         _, find, begun_finding = begun.partition(_FIND)
         if not step_finding or not find:
-            return []
+            return _NONE
         # A word goes on with the same relation ("launch year"), or another one begins ("emblem of the birthplace").
         words = [(f" {word}", f" of the {word}") for word in step_finding[1].split(" ")]
         for forms in (words[0][:1], *words[1:], (" of",)):
             whole = next((form for form in forms if begun_finding.startswith(form)), None)
             if whole is None:
                 rests = [form.removeprefix(begun_finding) for form in forms if form.startswith(begun_finding)]
-                return self._not_continuing(*rests) if rests else []
+                return self._not_continuing(*rests) if rests else _NONE
             begun_finding = begun_finding.removeprefix(whole)
-        return []
+        return _NONE
 
-    def _not_continuing(self, *rests: str) -> list[int]:
+    def _not_continuing(self, *rests: str) -> Tokens:
         """All tokens with which a text that must go on with one of `rests` cannot go on."""
-        fit = {self._token_of.get(rest[:end]) for rest in rests for end in range(1, len(rest) + 1)}
-        return [token for token in range(len(self._pieces)) if token not in fit]
+        begins = {rest[:end] for rest in rests for end in range(1, len(rest) + 1)}
+        wrong = np.ones(len(self._pieces), bool)
+        wrong[[self._token_of[begin] for begin in begins if begin in self._token_of]] = False
+        return np.flatnonzero(wrong)
 
 
-def _fits(begun: str, count: int) -> bool:
-    """Whether a list of lists that begins so may still have `count` entries."""
-    depth = commas = 0
-    filled = False  # Whether something stands after the last comma.
-    for character in begun:
+class _ListState(NamedTuple):
+    """What a list of lists has so far."""
+
+    depth: int = 0
+    """How many lists are open."""
+    commas: int = 0
+    """How many entries of the outer list have ended with a comma."""
+    filled: bool = False
+    """Whether something stands after the last comma."""
+
+
+_START = _ListState()
+
+
+def _state_after(text: str, count: int, state: _ListState | bool = _START) -> _ListState | bool:
+    """The state of a list of lists after more text. Once it has closed, or cannot have `count` entries any more, this
+    is whether it has them.
+    """
+    if isinstance(state, bool):
+        return state
+    depth, commas, filled = state
+    for character in text:
         if character == "]":
             depth -= 1
             if depth == 0:
@@ -114,4 +152,4 @@ def _fits(begun: str, count: int) -> bool:
             depth += 1
         if commas >= count or depth > 2:
             return False
-    return True
+    return _ListState(depth, commas, filled)

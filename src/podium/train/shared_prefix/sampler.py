@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -147,10 +148,12 @@ def _draw(
     branch_N = branch_N.to(model.device)
     logits_BV = model.logits(hidden_BD[branches]).float() / temperature
     if guide is not None:
+        wrong_BV = np.zeros(logits_BV.shape, bool)
         # All rows of a branch have the same tokens.
         for b, tokens in {b: row.tokens for b, row in zip(branch_N.tolist(), rows, strict=True)}.items():
             if (wrong := guide.forbidden(tokens)) is not None:
-                logits_BV[b, wrong] = -torch.inf
+                wrong_BV[b, wrong] = True
+        logits_BV.masked_fill_(torch.from_numpy(wrong_BV).to(model.device), -torch.inf)
     probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
     uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows], device=model.device)
