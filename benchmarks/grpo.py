@@ -28,7 +28,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # It takes effect only wher
 
 from rows import Row, report
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoTokenizer, PrinterCallback, TrainerCallback
+from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallback
 
 from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
@@ -145,7 +145,8 @@ class Peer:
                 model_init_kwargs={"dtype": "float32"},
             ),
             train_dataset=self.questions(0),
-            processing_class=AutoTokenizer.from_pretrained(self.start.path),
+            # AutoTokenizer would split the text as Qwen2's own tokenizer does, whatever tokenizer.json says.
+            processing_class=PreTrainedTokenizerFast.from_pretrained(self.start.path),
             callbacks=[self.seconds],
         )
         self.trainer.remove_callback(PrinterCallback)

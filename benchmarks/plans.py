@@ -76,10 +76,11 @@ def at_once(checkpoint: Checkpoint, most: int) -> Write:
 def by_transformers(checkpoint: Checkpoint, most: int) -> Write:
     """By the peer, so many in a batch."""
     import torch  # noqa: PLC0415
-    from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: PLC0415
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast  # noqa: PLC0415
 
     torch.set_num_threads(1)
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint.path, padding_side="left")
+    # AutoTokenizer would split the text as Qwen2's own tokenizer does, whatever tokenizer.json says.
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint.path, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype=torch.float32)
 
     def write(prompts: Prompts) -> list[str]:
