@@ -60,7 +60,10 @@ class TorchModel:
             reason = str(error).strip().partition("\n")[0]
             raise CheckpointError(f"transformers cannot load {checkpoint.path}: {reason}") from error
         self._model = model.eval().to(self._device)
-        self._places_tokens = "position_ids" in inspect.signature(model.forward).parameters
+        parameters = inspect.signature(model.forward).parameters
+        self._places_tokens = "position_ids" in parameters
+        self._cache = "cache" if "cache" in parameters else "past_key_values"
+        """The name of the keys and values, which differs between versions of transformers."""
         self._rows: list[_KVCache] = []
         """The texts of the batch, in order."""
         self._batch: Any = DynamicCache()
@@ -155,9 +158,9 @@ class TorchModel:
         added theirs."""
         output = self._model(
             input_ids=torch.tensor(ids, device=self._device),
-            past_key_values=key_values,
             use_cache=True,
             logits_to_keep=1,
+            **{self._cache: key_values},
             **places,
         )
-        return list(output.logits[:, -1:].float().cpu().numpy()), output.past_key_values
+        return list(output.logits[:, -1:].float().cpu().numpy()), getattr(output, self._cache)
