@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from podium.config import build
@@ -18,19 +18,36 @@ from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.tasks.generated import Split
 from scripted_team import Sums, write_calculators, write_sums
+from tiny_policy import write_policy
 
+ALONE = tuple(
+    f'model_id = [{worker}]\nsubtasks = ["Answer the question."]\naccess_list = [[]]\n' for worker in range(5)
+)
+"""Plans that give the question to one worker."""
 _CHANGING = frozenset({"id", "seconds", "started_at", "started_s", "ended_s"})
 """Keys of a trace that differ each time."""
 
 
 @cache
+def _folder() -> TemporaryDirectory[str]:
+    """It is removed when the process of tests ends."""
+    return TemporaryDirectory()
+
+
+@cache
 def data() -> tuple[str, str]:
     """The table of 240 questions of each split, and the pool file of a team that answers them."""
-    folder = Path(tempfile.mkdtemp())
+    folder = Path(_folder().name)
     splits: tuple[Split, ...] = ("train", "validation", "test")
     tasks = [task for split in splits for task in Sums(split, size=240)]
     team = write_calculators(folder / "calculators.toml", tasks)
     return str(write_sums(folder / "sums.jsonl", 240, splits)), str(team)
+
+
+@cache
+def policy() -> str:
+    """The folder of a policy that writes any of `ALONE`; greedily the first."""
+    return str(write_policy(Path(_folder().name) / "policy", *ALONE))
 
 
 def check(folder: Path = Path("r"), **settings: Any) -> SuiteManifest:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import answers, check, data, run
+from suites import ALONE, answers, check, data, policy, run
 
 from podium.errors import ConfigError, UsageError
 from podium.evals.evaluation import Evaluation
@@ -21,11 +20,7 @@ from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.team.team_file import open_pool
 from tiny_policy import write_policy
 
-MANY = tuple(
-    f'model_id = [{worker}]\nsubtasks = ["Answer the question."]\naccess_list = [[]]\n' for worker in range(5)
-)
-POLICY = str(write_policy(Path(tempfile.mkdtemp()) / "policy", *MANY))
-"""It gives each question to a worker alone; greedily to the first."""
+POLICY = policy()
 SMALL: dict[str, Any] = {
     "questions": 4,
     "training": 5,
@@ -113,7 +108,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     few = {"questions": 6, "seeds": 2, "processes": 1}
     for seed in range(2):
-        write_policy(Path(f"policy-{seed}"), MANY[seed])
+        write_policy(Path(f"policy-{seed}"), ALONE[seed])
     planners = [{"conductor": {"checkpoint": "policy-{seed}"}, "label": "Ours"}]
     manifest = check(**few, planner=planners)
     asyncio.run(run_suite(manifest, tmp_path / "ours"))
@@ -172,7 +167,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
 def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
     tmp_path: Path,
 ) -> None:
-    asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", MANY[1]))}}
+    asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", ALONE[1]))}}
     planners = [{**asks_bram, "quarantine_failing": True}, asks_bram]
     manifest = check(questions=160, planner=planners, pool=[{"degradation": {"worker": "bram", "at": 40}}])
     results = asyncio.run(run_suite(manifest, tmp_path))

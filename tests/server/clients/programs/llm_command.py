@@ -3,12 +3,13 @@
 import os
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from harness import BLUE, NAME, PIXEL, RECALL, TOWN, UNKNOWN, V1, WEATHER, run
 
-home = tempfile.mkdtemp()
+folder = TemporaryDirectory()
+home = folder.name
 models = "".join(
     f"- model_id: {name}\n  model_name: {name}\n  api_base: {V1}\n  vision: true\n  supports_tools: true\n"
     "  supports_schema: true\n"
