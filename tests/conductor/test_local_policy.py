@@ -134,6 +134,13 @@ def test_a_template_without_a_system_message_gets_it_in_the_users_first(make_che
     assert model.decode(model.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
 
 
+def test_a_model_larger_than_its_weights_is_refused_before_it_takes_memory(make_checkpoint: Make) -> None:
+    folder = make_checkpoint()
+    (folder / "config.json").write_text('{"model_type": "llama"}')  # The sizes of LLaMA 7B.
+    with pytest.raises(CheckpointError, match=r"6,738,415,616 parameters, but its weights are"):
+        TorchModel(Checkpoint.read(folder))
+
+
 class Scripted:
     """A model that wants these tokens, one after the other, and keeps what it was given to read."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch.nn.functional import pad
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 from podium.conductor.chat_codec import ChatCodec
@@ -43,13 +43,15 @@ class TorchModel:
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
         Raises:
-            CheckpointError: transformers cannot load the folder.
+            CheckpointError: transformers cannot load the folder, or config.json describes a larger model than its
+                weights are of.
         """
         on_gpu = torch.cuda.is_available()
         self._device = torch.device("cuda" if on_gpu else "cpu")
         try:
             # Without the last, transformers asks on the terminal whether to run the checkpoint's own code.
             tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
+            _require_all_weights(checkpoint)
             model: Any = AutoModelForCausalLM.from_pretrained(
                 checkpoint.path,
                 dtype="auto" if on_gpu else torch.float32,
@@ -164,3 +166,21 @@ class TorchModel:
             **places,
         )
         return list(output.logits[:, -1:].float().cpu().numpy()), getattr(output, self._cache)
+
+
+def _require_all_weights(checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint that has too few weights: transformers would make up the rest, of whatever size."""
+    held = checkpoint.parameters()
+    config: Any = AutoConfig.from_pretrained(checkpoint.path, trust_remote_code=False)
+    if held is None or hasattr(config, "quantization_config"):
+        return
+    with torch.device("meta"):
+        model: Any = AutoModelForCausalLM.from_config(  # type: ignore[no-untyped-call]
+            config, trust_remote_code=False
+        )
+    described = model.num_parameters()
+    if described > held:
+        raise CheckpointError(
+            f"{checkpoint.path / 'config.json'} describes a model of {described:,} parameters, but its weights are "
+            f"{held:,}; save the checkpoint again."
+        )
