@@ -75,8 +75,8 @@ def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple
 class Planner(Protocol):
     """Writes plans. It does not know how they are run.
 
-    What only some planners have stands in protocols of their own: `MultiRoundPlanner`, `StreamingPlanner`, `Learner`
-    and `BatchPlanner`. The smallest planner::
+    Some planners have more: an attribute `rounds` (`rounds_of`), an attribute `streams_steps`, or the methods of a
+    `Learner` or a `BatchPlanner`. The smallest planner::
 
         @dataclass(frozen=True)
         class Cheapest:
@@ -102,34 +102,16 @@ class Planner(Protocol):
         ...
 
 
-@runtime_checkable
-class MultiRoundPlanner(Planner, Protocol):
-    """A planner that says how many rounds its method needs."""
-
-    @property
-    def rounds(self) -> int:
-        """The number of rounds, 1 or more."""
-        ...
-
-
-@runtime_checkable
-class StreamingPlanner(Planner, Protocol):
-    """A planner that may give the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
-
-    @property
-    def streams_steps(self) -> bool:
-        """Whether it does."""
-        ...
-
-
 def rounds_of(planner: Planner) -> int:
     """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
-    return planner.rounds if isinstance(planner, MultiRoundPlanner) else 1
+    rounds: int = getattr(planner, "rounds", 1)
+    return rounds
 
 
 def streams_steps(planner: Planner) -> bool:
     """Whether the planner gives the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
-    return isinstance(planner, StreamingPlanner) and planner.streams_steps
+    streams: bool = getattr(planner, "streams_steps", False)
+    return streams
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ access_list = [[], [], [], [], ["all"]]
 """
 MOST = {
     "tasks of Podium's coroutines": 3,  # The four steps that start together need three; the fifth needs none.
-    "timers": 10,
+    "timers": 5,
     "SQL statements": 34,  # Of a trace, a row for each worker in three tables, so that no page has to search or sum.
     "pydantic objects": 25,
     "messages": 5,

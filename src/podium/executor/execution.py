@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -85,12 +85,15 @@ class Execution:
     async def run(self) -> None:
         """Run every step that the last one needs, or all with `run_all`. `spans` has the results, also after a
         cancellation."""
-        async with self._until_time_is_up():
+        async with self._running():
             await self._follow(self._schedule.start_ready())
+
+    def _running(self) -> AbstractAsyncContextManager[object]:
+        """Run steps in the block; at its end none is running."""
+        return self._group if self._context.ledger.deadline is None else self._until_time_is_up()
 
     @asynccontextmanager
     async def _until_time_is_up(self) -> AsyncGenerator[None]:
-        """Run steps in the block; at its end none is running."""
         try:
             async with self._limit, self._group:
                 yield

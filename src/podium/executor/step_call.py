@@ -86,7 +86,9 @@ async def call_with_fallbacks(
                 candidates.append(_Candidate(in_cooldown[0], waits_for_cooldown=True))
                 in_cooldown.clear()
         else:
-            reply = replace(reply, text=remove_fences(reply.text, request.fence_mark))
+            text = remove_fences(reply.text, request.fence_mark)
+            if text != reply.text:
+                reply = replace(reply, text=text)
             profile = candidate.worker.profile
             answer = WorkerAnswer(profile.name, reply, _spent_on(reply, profile))
             answers.append(answer)
@@ -123,6 +125,8 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
 
 def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> WorkerAnswer:
     """The answer that counts, with the dollars that the response cache saved for all."""
+    if len(answers) == 1:
+        return answer
     saved_usd = sum(given.spent.saved_usd for given in answers)
     return replace(answer, spent=replace(answer.spent, saved_usd=saved_usd))
 

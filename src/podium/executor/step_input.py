@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from random import Random
+from hashlib import sha256
 from typing import Literal
 
 from podium.fencing import marked_block, marked_text
@@ -80,7 +80,8 @@ def make_fence_mark(seed: str, question: Question) -> str:
     The same seed gives the same mark, so that a run can be repeated. A live caller's seed is random, so the author
     of the question, or of a page that a worker read, cannot guess the mark.
     """
-    return f"{Random(f'fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}').getrandbits(64):016x}"
+    named = f"fence/{seed}/{question.text[:SEED_PREFIX_CHARS]}"
+    return sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def build_messages(

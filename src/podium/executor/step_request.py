@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -43,7 +42,7 @@ class StepRequestBuilder:
         self._round_context = round_context
         self._previous = round_context.response
         self._shown: tuple[EarlierStep, ...] = ()
-        self._sent = Counter(round_context.requests)
+        self._sent = dict(round_context.requests)
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
         """For each step the plan's limit of output tokens, or None."""
@@ -82,13 +81,14 @@ class StepRequestBuilder:
             step_input, context.settings.layout, context.fence_mark, sees=worker.profile.sees
         )
         sent = (worker.profile.name, messages)
-        self._sent[sent] += 1
+        duplicates = self._sent.get(sent, 0)
+        self._sent[sent] = duplicates + 1
         return Request(
             messages,
             seed=f"{context.seed}/{self._round_context.count}/{position}",
             question_seed=context.seed,
             earlier_calls=self._earlier_steps(position),
-            earlier_duplicates=self._sent[sent] - 1,
+            earlier_duplicates=duplicates,
             sample=context.sample,
             fence_mark=context.fence_mark,
             missing=tuple(missing),

@@ -47,7 +47,7 @@ class StreamedExecution(Execution):
 
     async def run(self) -> None:
         """Run the steps as they become known, and end once the whole workflow has run."""
-        async with self._until_time_is_up():
+        async with self._running():
             while not self._is_complete:
                 await self._more_steps.wait()
                 self._more_steps.clear()

@@ -29,6 +29,8 @@ class RoundHistory:
     @property
     def round_context(self) -> RoundContext:
         """What the steps of the next round are given of these rounds."""
+        if not self.rounds:
+            return RoundContext()
         spans = [span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans)]
         return RoundContext(
             len(self.rounds),

@@ -59,10 +59,10 @@ class OpenAIWorker:
 
     async def answer(self, request: Request) -> Reply:
         """One attempt. `earlier_calls` and `sample` are not sent: the seed already differs by them."""
+        if not self._system:
+            return await self._client.chat(request, self._spec, self._model)
         sent = replace(request, messages=self._system + request.messages)
         reply = await self._client.chat(sent, self._spec, self._model)
-        if not self._system:
-            return reply
         system = {"system": self._system[0].content}
         return replace(reply, parameters=system | (reply.parameters or {}))
 

@@ -22,7 +22,7 @@ _SOMETHING = "Answer: something"
 @dataclass(frozen=True, slots=True)
 class Traits:
     """What sort of worker it is. A worker declares it in its attribute `traits`, a kind of workers in its spec, and who
-    declares nothing has the defaults. An endpoint is `Traits(role="model", takes_extra=True)`."""
+    declares nothing has the defaults. An endpoint is `ENDPOINT`."""
 
     role: Literal["model", "tool", "program"] = "program"
     """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
@@ -31,6 +31,8 @@ class Traits:
     """What its calls cost: "compute" of a model that runs here, "nothing" of a tool, a script or a recording."""
     takes_extra: bool = False
     """Whether `AnswerOptions.extra` reaches its model."""
+    keeps_time_limit: bool = False
+    """Whether a call ends within `limits.timeout` by itself. Without it, its caller cancels it then."""
     pays_for_own_calls: bool = False
     """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
@@ -40,13 +42,14 @@ class Traits:
 TOOL = Traits(role="tool", cost="nothing")
 WRITTEN = Traits(cost="nothing")
 """The traits of a worker whose answers are scripted or recorded."""
-ENDPOINT = Traits(role="model", takes_extra=True)
+ENDPOINT = Traits(role="model", takes_extra=True, keeps_time_limit=True)
 LOCAL_MODEL = Traits(role="model", cost="compute")
+_DEFAULT = Traits()
 
 
 def traits_of(worker: Worker) -> Traits:
     """The traits that the worker declares, or the defaults."""
-    traits: Traits = getattr(worker, "traits", Traits())
+    traits: Traits = getattr(worker, "traits", _DEFAULT)
     return traits
 
 

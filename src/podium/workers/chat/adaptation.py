@@ -60,6 +60,8 @@ class Adaptation:
         Args:
             room: tokens that are left for the reply in the context. None if they are not known.
         """
+        if not (self.dropped or self.conflicts or self.limit_key or self.output_tokens or room):
+            return dict(body)
         gone = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
         gone |= {_DEPENDENT_KEYS[key] for key in gone if key in _DEPENDENT_KEYS}
         changed = {key: value for key, value in body.items() if key not in gone or _means_more(key, value)}
@@ -151,8 +153,14 @@ class AdaptedRequest:
         self._build = build
         self._read = read
         self._context_tokens = context_tokens
-        self._changes = 0
+        self.changes = 0
+        """How often it was changed."""
         self._form()
+
+    @property
+    def context_tokens(self) -> int | None:
+        """The most tokens of the context: as the server has said, else as the worker's profile has it."""
+        return self.known.context_tokens or self._context_tokens
 
     def _form(self) -> None:
         folded = self.known.form.fold(self._messages)
@@ -166,13 +174,13 @@ class AdaptedRequest:
 
     def change(self, error: ProviderError) -> bool:
         """Change the body after this error. Returns False if no change might help."""
-        if error.status in _OTHER_REASONS or self._changes == _MAX_CHANGES:
+        if error.status in _OTHER_REASONS or self.changes == _MAX_CHANGES:
             return False
         further = self.known.after(error, self.body, self._messages)
         if further is None:
             return False
         self.known = further
-        self._changes += 1
+        self.changes += 1
         self._form()
         return True
 

@@ -11,7 +11,6 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -41,6 +40,11 @@ _THINKING_MODELS = re.compile(
     r"(?<![a-z0-9])(?:r1|z1|qwq|reason(?:er|ing)?|think(?:er|ing)?)(?![a-z0-9])", re.IGNORECASE
 )
 """Names of models whose chat template may open their thought, so that their text begins inside it."""
+
+
+@cache
+def _thinks(model: str) -> bool:
+    return _THINKING_MODELS.search(model) is not None
 
 
 @cache
@@ -157,13 +161,13 @@ class ChatClient:
             streamed=stream,
             timeout=limits.timeout,
             first_token_timeout=limits.first_token_timeout if stream else None,
-            hold=True if _THINKING_MODELS.search(model) else self._begins_inside_thought.get(model),
+            hold=True if _thinks(model) else self._begins_inside_thought.get(model),
             written=TextToolCallParser.of(options),
             listeners=tuple(None if listener is None else listener.add for listener in listeners),
         )
         try:
             await self._exchange(adapted, limits.connect_timeout, reader)
-            reply = self._reply(reader, request, adapted.body)
+            reply = self._reply(reader, request, adapted)
         except (WorkerError, asyncio.CancelledError) as error:
             ended = isinstance(error, WorkerError) and error.kind != "timeout"
             if reader.may_be_billed or (reader.request_sent and not ended):
@@ -174,13 +178,8 @@ class ChatClient:
         if builder.opened_by_template or builder.finish == "stop":
             known = self._begins_inside_thought.get(model, False)
             self._begins_inside_thought[model] = known or builder.opened_by_template
-        self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
-        reply = replace(
-            reply,
-            dropped=adapted.dropped,
-            folded=adapted.folded,
-            context_tokens=adapted.known.context_tokens or context_tokens,
-        )
+        if adapted.changes:
+            self._adaptation |= adapted.known  # Only now: what did not help shall not be remembered.
         reader.end()
         for listener in listeners:
             if listener is not None:
@@ -234,8 +233,8 @@ class ChatClient:
         ) as response:
             await reader.read(response)
 
-    def _reply(self, reader: ResponseReader, request: Request, body: Mapping[str, Any]) -> Reply:
-        builder, options = reader.builder, request.options
+    def _reply(self, reader: ResponseReader, request: Request, sent: AdaptedRequest) -> Reply:
+        builder, options, body = reader.builder, request.options, sent.body
         (reasoning, text), finish = builder.split(), builder.finish
         calls, text = builder.read_calls() if options.tools else ((), text)
         cut_call = bool(builder.calls and calls) and (
@@ -258,6 +257,9 @@ class ChatClient:
             finish="tool_calls" if calls and finish in ("stop", "length") else self._name(finish),
             model=self._name(builder.model),
             fingerprint=self._name(builder.fingerprint),
+            context_tokens=sent.context_tokens,
+            dropped=sent.dropped,
+            folded=sent.folded,
             first_token_s=reader.first_token_s,
             reasoning=self._secrets.scrub(reasoning),
             parameters=self._secrets.scrub_values({k: v for k, v in body.items() if k != "messages"}),

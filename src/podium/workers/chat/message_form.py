@@ -60,6 +60,8 @@ class MessageForm:
     def fold(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """The conversation in this form. Tool messages stay behind the calls that they answer."""
         leading = next((at for at, message in enumerate(messages) if message.role != "system"), len(messages))
+        if leading < 2 and not (self.in_turns or self.without_system or self.ends_with_user):
+            return tuple(messages)
         folded = [*_as_one(messages[:leading]), *messages[leading:]]
         if self.in_turns:
             folded = _in_turns(folded)

@@ -99,6 +99,8 @@ class ReplyBuilder:
         self._text: list[str] = []
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
+        self._divided: tuple[str, str] | None = None
+        """What `split` returned last. None once more came."""
 
     @property
     def length(self) -> int:
@@ -117,6 +119,11 @@ class ReplyBuilder:
 
     def split(self) -> tuple[str, str]:
         """The visible reasoning so far, and the answer."""
+        if self._divided is None:
+            self._divided = self._split()
+        return self._divided
+
+    def _split(self) -> tuple[str, str]:
         thoughts, answer = split_thoughts("".join(self._text))
         reasoning = "\n\n".join(filter(None, ("".join(self._reasoning), thoughts)))
         return encodable(reasoning), encodable(answer)
@@ -185,6 +192,7 @@ class ReplyBuilder:
 
     def _add_message(self, message: Mapping[str, Any], *, whole: bool) -> tuple[str, str]:
         self.choices += 1
+        self._divided = None
         self.calls.add(message, whole=whole)
         content = message.get("content")
         reasoning = self.state.add(message) or "".join(_thoughts_in(content))
