@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from podium.calls import Ledger
 from podium.trace import Plan, Trace, VoteCount
@@ -162,7 +162,6 @@ class FixedPlans:
         return Plan(text=written, decision=decision)
 
 
-@runtime_checkable
 class Learner(Planner, Protocol):
     """A planner that learns while it serves, from reports of how good its answers were."""
 
@@ -176,6 +175,11 @@ class Learner(Planner, Protocol):
 
     def forget(self) -> None:
         """Forget all that it learned."""
+
+
+def is_learner(planner: Planner) -> TypeGuard[Learner]:
+    """Whether the planner learns while it serves."""
+    return hasattr(planner, "learn")
 
 
 @runtime_checkable

@@ -11,7 +11,7 @@ import pytest
 
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.planner import EarlierRound, Learner, Planner, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest, is_learner
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
@@ -63,7 +63,7 @@ async def serve(
 async def test_who_begins_to_fail_is_quarantined_within_50_questions_alone() -> None:
     for bad in ("ada", "cy"):
         planner = QuarantinePlanner(FirstAndAnother())
-        assert isinstance(planner, Learner)
+        assert is_learner(planner)
         before = await serve(planner, range(60))
         assert any(bad in workers for workers in before)
         after = await serve(planner, range(60, 160), bad={bad})

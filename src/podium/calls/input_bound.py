@@ -156,7 +156,7 @@ class InputTokenBound:
         if not size.attached:
             if size.messages == 1 and size.text < _ENOUGH:
                 self._template = max(self._template or 0, counted)
-            for kind, part in enumerate(size.kinds):
+            for kind, part in enumerate(size.kinds if size.text >= _ENOUGH else ()):
                 if part >= max(_ENOUGH, size.text / 2):
                     self._rates[kind] = max(self._rates.get(kind, 0.0), counted / part)
         self._extra += max(0, counted - self.upper(size))

@@ -8,8 +8,8 @@ later call is refused.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from podium.errors import RefusalError, StoreError
@@ -233,16 +233,10 @@ class Ledger:
         refusal = await self.reserve(reservation)
         if refusal is not None:
             raise RefusalError(refusal)
-        with self.settling(reservation, receipt):
-            yield
-
-    @contextmanager
-    def settling(self, reservation: Reservation, receipt: Receipt, *, usd: bool = True) -> Iterator[None]:
-        """Settle a reservation when the block ends, by what the receipt says then; `usd` as in `settle`."""
         try:
             yield
         finally:
-            self.settle(reservation, receipt.spent, usd=usd)
+            self.settle(reservation, receipt.spent)
 
     def _settle_all(
         self, reserved_usd: float, paid_usd: float, spend_limits: Sequence[SpendLimit] | None = None

@@ -222,10 +222,10 @@ class RateLimiter:
         return Permit(requests, None if self._tokens is None else self._tokens.add(tokens, now))
 
     def _wait(self, tokens: int, now: float) -> float:
-        waits = [self._paused_until - now, *(window.wait(1, now) for window in self._requests)]
-        if self._tokens is not None:
-            waits.append(self._tokens.wait(tokens, now))
-        return max(waits)
+        wait = self._paused_until - now
+        for window in self._requests:
+            wait = max(wait, window.wait(1, now))
+        return wait if self._tokens is None else max(wait, self._tokens.wait(tokens, now))
 
     def _schedule_grant(self, seconds: float) -> None:
         if self._alarm is not None:

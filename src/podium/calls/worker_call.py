@@ -19,7 +19,15 @@ from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
 from podium.errors import RefusalError, WorkerError
 from podium.trace import Attempt, Reply
-from podium.types import DEFAULT_OPTIONS, AnswerOptions, Message, Receipt, Spent, Usage
+from podium.types import (
+    DEFAULT_OPTIONS,
+    AnswerOptions,
+    Message,
+    Receipt,
+    Spent,
+    Usage,
+    with_fields,
+)
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.traits import traits_of
 
@@ -274,7 +282,7 @@ class WorkerCall:
     ) -> Reply:
         """One try, once the breaker and the rate limiter let it pass; its reservation is settled when it ends."""
         self._calls, receipt = 0, Receipt()
-        with self._context.ledger.settling(reservation, receipt, usd=not self._pays_for_own_calls):
+        try:
             permit, probe = await self._pass()
             try:
                 if begun is not None:
@@ -282,16 +290,18 @@ class WorkerCall:
                 return await self._answer(receipt, hedge=hedge, probe=probe)
             finally:
                 self._channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
+        finally:
+            usd = not self._pays_for_own_calls
+            self._context.ledger.settle(reservation, receipt.spent, usd=usd)
 
     async def _answer(self, receipt: Receipt, *, hedge: bool, probe: bool) -> Reply:
         """The worker's reply, within its time limit. What the try took is in the receipt, however it ends."""
         worker, channel, context = self._worker, self._channel, self._context
-        handles: dict[str, Any] = {"receipt": receipt}
-        if self._pays_for_own_calls:
-            handles["spend_limits"] = context.ledger.spend_limits
+        spend_limits = context.ledger.spend_limits if self._pays_for_own_calls else ()
+        request = with_fields(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is not None:
-            handles["on_text"], handles["on_reasoning"] = self._make_listeners()
-        request = replace(self._request, **handles)
+            on_text, on_reasoning = self._make_listeners()
+            request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
         began, started = asyncio.get_running_loop().time(), context.elapsed()
         try:
             if traits_of(worker).keeps_time_limit:

@@ -19,6 +19,8 @@ from podium.types import Price, Profile, Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 
+_UNPRICED = Price()
+
 
 @dataclass(frozen=True, slots=True)
 class WorkerAnswer:
@@ -139,7 +141,7 @@ def _spent_on(reply: Reply, profile: Profile) -> Spent:
     if reply.nested is not None:
         return Spent(reply.usage, usd, unpriced=reply.nested.unpriced)
     made = reply.recorded is None and reply.usage.tokens > 0
-    return Spent(reply.usage, usd, unpriced=made and not usd and profile.price == Price())
+    return Spent(reply.usage, usd, unpriced=made and not usd and profile.price == _UNPRICED)
 
 
 def _is_cut(answer: WorkerAnswer, request: Request) -> bool:

@@ -25,8 +25,8 @@ class RoundContext:
     """The final response of the latest, if it has one."""
     calls: Mapping[int, int] = field(default_factory=dict)
     """How many steps each worker of the pool had, by its number."""
-    requests: Mapping[tuple[str, tuple[Message, ...]], int] = field(default_factory=dict)
-    """How many steps sent a worker the same messages, by its name and them."""
+    requests: tuple[tuple[str, tuple[Message, ...]], ...] = ()
+    """The name of the worker of each step that was called, and the messages that it was sent."""
 
 
 class StepRequestBuilder:
@@ -42,7 +42,7 @@ class StepRequestBuilder:
         self._round_context = round_context
         self._previous = round_context.response
         self._shown: tuple[EarlierStep, ...] = ()
-        self._sent = dict(round_context.requests)
+        self._sent = [*round_context.requests]
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
         """For each step the plan's limit of output tokens, or None."""
@@ -81,8 +81,8 @@ class StepRequestBuilder:
             step_input, context.settings.layout, context.fence_mark, sees=worker.profile.sees
         )
         sent = (worker.profile.name, messages)
-        duplicates = self._sent.get(sent, 0)
-        self._sent[sent] = duplicates + 1
+        duplicates = self._sent.count(sent)
+        self._sent.append(sent)
         return Request(
             messages,
             seed=f"{context.seed}/{self._round_context.count}/{position}",

@@ -6,6 +6,7 @@ Most baselines plan one round. In a later round they accept the answer of the ro
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from podium.config import suggestion
 from podium.errors import ConfigError
@@ -20,7 +21,13 @@ def plan_once(request: PlanRequest, workflow: Workflow) -> Plan:
     """A plan that runs `workflow` in the first round and accepts in later rounds. It may have more steps than
     `max_steps`."""
     decision = Acceptance() if request.earlier_rounds else workflow
-    return Plan(text=render(decision), decision=decision)
+    return Plan(text=_rendered(decision), decision=decision)
+
+
+@lru_cache(64)
+def _rendered(decision: Workflow | Acceptance) -> str:
+    """The text of a plan. Most baselines write the same one for each question."""
+    return render(decision)
 
 
 def voting_step(pool: Sequence[Profile], weights: Sequence[float] = ()) -> Step:

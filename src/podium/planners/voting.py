@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
@@ -55,8 +56,12 @@ class Single:
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` when the pool has no such worker."""
-        step = Step(worker=worker_number(self.worker, request.pool), subtask=ANSWER_WHOLE_QUESTION)
-        return plan_once(request, Workflow((step,)))
+        return plan_once(request, _alone(worker_number(self.worker, request.pool)))
+
+
+@cache
+def _alone(worker: int) -> Workflow:
+    return Workflow((Step(worker, ANSWER_WHOLE_QUESTION),))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from podium.executor import StepText
@@ -197,14 +198,10 @@ class QuestionLog(EventLog):
         workers: Sequence[str] = (),
     ) -> None:
         super().__init__(owner)
-        self._started = started_event(
-            "-1",
-            trace_id,
-            question=question,
-            planner=planner,
-            started_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            workers=workers,
+        self._started = partial(
+            started_event, "-1", trace_id, question=question, planner=planner, workers=workers
         )
+        self._started_at = datetime.now(UTC)
         self._workers = tuple(workers)
         self._log: list[Event | _Text] = []
 
@@ -235,7 +232,8 @@ class QuestionLog(EventLog):
     def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
         number, read = place
         if number < 0:
-            return self._started.encoded, (0, 0)
+            started_at = self._started_at.isoformat(timespec="milliseconds")
+            return self._started(started_at=started_at).encoded, (0, 0)
         if number >= len(self._log):
             return None
         item = self._log[number]

@@ -11,7 +11,7 @@ import re
 import time
 
 from podium.errors import StoreError, UsageError
-from podium.planner import Learner, Planner
+from podium.planner import Planner, is_learner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.team.checkup import CheckResult
@@ -203,7 +203,7 @@ class OutcomeLearning:
 
     async def refresh(self, planner: Planner) -> None:
         """Let a planner that learns take in the latest outcomes of its traces anew, in the order of the questions."""
-        if self._store is None or not isinstance(planner, Learner):
+        if self._store is None or not is_learner(planner):
             return
         async with self._reading:
             now = time.monotonic()

@@ -22,7 +22,7 @@ from podium.errors import APIError
 from podium.server.api_errors import invalid
 from podium.server.keys import Caller, Keys
 from podium.team.settings import TeamSettings
-from podium.types import Budget, Message, Question
+from podium.types import Budget, Message, Question, with_fields
 from podium.workers.base import seed_number
 
 B = TypeVar("B", bound=BaseModel)
@@ -261,7 +261,7 @@ class PodiumOptions(PodiumField):
 NO_OPTIONS = PodiumOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ChatRequest:
     """One request for an answer, after parsing, in the form that the service takes from every route."""
 
@@ -333,7 +333,7 @@ def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSet
             "podium.workflow edits a plan: name the plan by podium.plan_id, which a dry run gives.",
             "podium.workflow",
         )
-    return replace(
+    return with_fields(
         request,
         budget=_budget(options, settings),
         allow=options.allow,

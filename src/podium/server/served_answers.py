@@ -295,8 +295,12 @@ def _step_facts(span: Span) -> dict[str, Any]:
         "dropped": list(reply.dropped),
         "folded": reply.folded,
         "attempts": [
-            attempt.model_dump(include={"worker", "error_kind", "error"})
-            | {"cost_usd": attempt.spent.cost_usd}
+            {
+                "worker": attempt.worker,
+                "error_kind": attempt.error_kind,
+                "error": attempt.error,
+                "cost_usd": attempt.spent.cost_usd,
+            }
             for attempt in span.attempts
         ],
     }

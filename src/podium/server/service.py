@@ -30,7 +30,7 @@ from podium.team.affinity import StickyWorkerPlanner
 from podium.team.opened_planner import PlannerHandle, first_model
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget
+from podium.types import Budget, with_fields
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Service:
         self.pool = team.pool
         self.dispatcher = team.runner.dispatcher
         self.settings = team.settings
+        self._most = team.settings.budget.of_question(1)
         self.store = store
         self.keys = keys
         self.live = EventLogs(peers)
@@ -110,24 +111,19 @@ class Service:
             APIError: the caller may not do this.
             UsageError: the question cannot be answered as requested.
         """
+        runner, budget = self.team.runner, _within(request.budget, self._most)
         spend_limit = self.keys.spend_limit(caller)
-        dispatcher = self.dispatcher
-        runner = replace(
-            self.team.runner,
-            budget=_within(request.budget, self.settings.budget.of_question(1)),
-            max_steps=request.max_steps,
-            settings=ExecutionSettings(early_stop=request.early_stop),
-            plan_fallback=None,
-            dispatcher=dispatcher if spend_limit is None else dispatcher.with_spend_limits(spend_limit),
-        )
+        if spend_limit is not None:
+            runner = replace(runner, dispatcher=self.dispatcher.with_spend_limits(spend_limit))
         if request.worker is not None:
             return replace(
                 runner,
                 planner=Single(request.worker),
                 pool=worker_and_fallbacks(self.pool, caller, request),
-                budget=_once(runner.budget),
+                budget=_once(budget),
                 max_steps=1,
                 settings=ExecutionSettings(layout="plain", messages=request.messages),
+                plan_fallback=None,
             )
         pool = eligible_workers(self.pool, caller, request, self.planners)
         if approved is not None:
@@ -137,17 +133,25 @@ class Service:
                 runner,
                 planner=approved.planner(pool),
                 pool=pool,
-                budget=_once(_within(runner.budget, planned.budget)),
+                budget=_once(_within(budget, planned.budget)),
                 max_steps=planned.max_steps,
                 settings=ExecutionSettings(early_stop=planned.early_stop),
+                plan_fallback=None,
             )
         configured = await self.planners.get(request.planner, request.planner_param)
         fallback = configured.fallback
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        planner = self._sticky_planner(configured, pool, request, caller)
-        return replace(runner, planner=planner, pool=pool, plan_fallback=fallback)
+        return with_fields(
+            runner,
+            planner=self._sticky_planner(configured, pool, request, caller),
+            pool=pool,
+            budget=budget,
+            max_steps=request.max_steps,
+            settings=ExecutionSettings(early_stop=request.early_stop),
+            plan_fallback=fallback,
+        )
 
     def _sticky_planner(
         self, opened: PlannerHandle, pool: Pool, request: ChatRequest, caller: Caller

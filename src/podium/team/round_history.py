@@ -36,7 +36,7 @@ class RoundHistory:
             len(self.rounds),
             response=(self.earlier_rounds[-1].response or None) if self.earlier_rounds else None,
             calls=Counter(worker for round_ in self.rounds for worker in round_.called_workers),
-            requests=Counter((span.worker, span.messages) for span in spans if span.messages),
+            requests=tuple((span.worker, span.messages) for span in spans if span.messages),
         )
 
     @property

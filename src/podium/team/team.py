@@ -196,7 +196,7 @@ class Team:
         """
         store = self.store
 
-        def observe(event: Event) -> None:
+        def keep_trace(event: Event) -> None:
             # Also of a question that is cancelled.
             if store is not None and isinstance(event, QuestionEnded):
                 store.add(event.trace)
@@ -207,7 +207,7 @@ class Team:
             _question(question),
             seed=seed or token_hex(8),
             sample=sample,
-            on_event=observe,
+            on_event=on_event if store is None else keep_trace,
             streams=streams,
         )
         if store is not None:

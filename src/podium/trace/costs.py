@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple, Self
 
 from podium.trace.model import RoundTrace, Span, Trace
+from podium.types import Spent
 
 PLANNING = ""
 """Stands for the plans where otherwise a worker's name stands."""
@@ -59,15 +61,19 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
 
 
 def _of_plans(rounds: tuple[RoundTrace, ...]) -> Cost:
-    plans = [round_.plan.spent for round_ in rounds]
+    plans = [_of_plan(round_.plan.spent) for round_ in rounds]
+    return reduce(Cost.plus, plans or [_of_plan(Spent())])
+
+
+def _of_plan(spent: Spent) -> Cost:
     return Cost(
         PLANNING,
-        calls=sum(bool(plan.usage.tokens or plan.cost_usd or plan.unpriced) for plan in plans),
-        unpriced=sum(plan.unpriced for plan in plans),
-        tokens=sum(plan.usage.tokens for plan in plans),
-        usd=sum(plan.cost_usd for plan in plans),
+        calls=int(bool(spent.usage.tokens or spent.cost_usd or spent.unpriced)),
+        unpriced=int(spent.unpriced),
+        tokens=spent.usage.tokens,
+        usd=spent.cost_usd,
         unpaid_usd=0.0,
-        saved_usd=sum(plan.saved_usd for plan in plans),
+        saved_usd=spent.saved_usd,
     )
 
 

@@ -213,7 +213,7 @@ class RoundTrace(FrozenModel):
     @property
     def all_spans(self) -> tuple[Span, ...]:
         """The steps that were abandoned, then the steps of the plan."""
-        return (*self.abandoned, *self.spans)
+        return (*self.abandoned, *self.spans) if self.abandoned else self.spans
 
     @property
     def workflow(self) -> Workflow | None:
@@ -321,6 +321,8 @@ class Trace(FrozenModel):
     @property
     def spans(self) -> tuple[Span, ...]:
         """The steps of all rounds, in order; in each round those that were abandoned come first."""
+        if len(self.rounds) == 1:
+            return self.rounds[0].all_spans
         return tuple(span for round_ in self.rounds for span in round_.all_spans)
 
     @property

@@ -8,7 +8,7 @@ from podium.types import Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """What a planner decided."""
 

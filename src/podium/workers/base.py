@@ -16,7 +16,7 @@ from podium.workers.spend_limit import SpendLimit
 from podium.workers.view import WorkerView, read_view
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Request:
     """One call of a worker."""
 

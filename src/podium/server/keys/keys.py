@@ -11,6 +11,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 
 from podium.errors import APIError, UsageError
@@ -214,6 +215,7 @@ def open_register(
     return Register(path.with_name(FILE), create=create)
 
 
+@lru_cache(256)
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches an address. The one name that does is "localhost"."""
     if host.lower() == "localhost":

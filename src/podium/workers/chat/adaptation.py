@@ -54,14 +54,14 @@ class Adaptation:
             other.output_tokens or self.output_tokens,
         )  # The tokens of one call's messages are not remembered.
 
-    def change(self, body: Mapping[str, Any], room: int | None = None) -> dict[str, Any]:
-        """The body without what the endpoint does not take.
+    def change(self, body: dict[str, Any], room: int | None = None) -> dict[str, Any]:
+        """The body without what the endpoint does not take: `body` itself if it has none of that.
 
         Args:
             room: tokens that are left for the reply in the context. None if they are not known.
         """
         if not (self.dropped or self.conflicts or self.limit_key or self.output_tokens or room):
-            return dict(body)
+            return body
         gone = set(self.dropped) | {key for key, other in self.conflicts if other in body and key in body}
         gone |= {_DEPENDENT_KEYS[key] for key in gone if key in _DEPENDENT_KEYS}
         changed = {key: value for key, value in body.items() if key not in gone or _means_more(key, value)}
@@ -142,7 +142,7 @@ class AdaptedRequest:
     def __init__(
         self,
         messages: Sequence[Message],
-        build: Callable[[Sequence[Message]], Mapping[str, Any]],
+        build: Callable[[Sequence[Message]], dict[str, Any]],
         known: Adaptation,
         *,
         read: int,
@@ -169,7 +169,8 @@ class AdaptedRequest:
         """The body of the next request."""
         self.folded = folded != self._messages
         """Whether its messages differ from the caller's."""
-        self.dropped = tuple(sorted(whole.keys() - self.body.keys() - set(LIMITS)))
+        gone = () if self.body is whole else whole.keys() - self.body.keys() - set(LIMITS)
+        self.dropped = tuple(sorted(gone))
         """Keys that are not in it, since the endpoint does not take them."""
 
     def change(self, error: ProviderError) -> bool:

@@ -42,6 +42,8 @@ class StateCollector:
 
     def add(self, message: Mapping[str, Any]) -> str:
         """Add a message or delta; returns the reasoning in it that may be shown."""
+        if STATE_KEYS.isdisjoint(message):
+            return ""
         for name in _OTHER:
             value = message.get(name)
             if isinstance(value, str) and value:

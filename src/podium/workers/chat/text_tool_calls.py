@@ -53,6 +53,8 @@ class TextToolCallParser:
     @classmethod
     def of(cls, options: AnswerOptions) -> TextToolCallParser:
         """Read the calls that a request with these options allows: none if it offers no tool, or wants text or JSON."""
+        if not options.tools:
+            return cls(frozenset())
         choice = options.tool_choice
         names = {tool["function"]["name"] for tool in options.tools if "function" in tool}
         if isinstance(choice, Mapping):
