@@ -1,9 +1,9 @@
 """`podium`, `inspect` and `python` without the time to load what they import: every command is a fork of one process.
 
-That process loads the modules of a command when it is first asked for it, and later what earlier commands have loaded
-while they ran. The fork runs the function that the installed program runs, in a process of its own, with the folder,
-the environment and the streams of the small program that a shell starts instead. It gets that program's signals, and it
-is killed when that program is.
+That process loads the modules of a command when it is first asked for it, and later what earlier commands of the same
+verb have loaded while they ran. The fork runs the function that the installed program runs, in a process of its own,
+with the folder, the environment and the streams of the small program that a shell starts instead. It gets that
+program's signals, and it is killed when that program is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import socket
 import socketserver
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import time
+from contextlib import ExitStack, suppress
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import wait
@@ -37,7 +37,13 @@ PROGRAMS = {
 }
 """As their packages' entry points have them."""
 _LATE = {
-    "podium train": ("podium.train.run", "podium.train.supervised", "sympy"),
+    "podium train": (
+        "podium.train.run",
+        "podium.train.supervised",
+        "podium.train.shared_prefix.engine",
+        "sympy",
+    ),
+    "podium study": ("sklearn.cluster", "sklearn.feature_extraction.text", "sklearn.linear_model"),
     "podium replay": ("pyarrow.parquet", "pandas"),
     "inspect eval": (
         "podium.inspect_provider.provider",
@@ -62,34 +68,34 @@ sys.exit(status[0] if status else 1)
 """
 
 
-@contextmanager
-def loaded_programs(folder: Path) -> Iterator[Path]:
-    """The folder with the small programs, for the front of a PATH."""
+@cache
+def loaded_programs() -> Path:
+    """The folder with the small programs, for the front of a PATH; what they load is loaded once for all tests of this
+    process."""
+    until_the_end = ExitStack()
+    atexit.register(until_the_end.close)
+    folder = Path(until_the_end.enter_context(TemporaryDirectory()))
     address, programs = folder / "socket", folder / "bin"
-    programs.mkdir(parents=True)
+    programs.mkdir()
     for name in PROGRAMS:
         text = _PROGRAM.format(python=sys.executable, address=str(address), name=name)
         (programs / name).write_text(text)
         (programs / name).chmod(0o755)
-    offline = os.environ | {
-        "HF_HUB_OFFLINE": "1"
-    }  # Read when it is loaded, and no command of the tests asks the hub.
-    with subprocess.Popen([sys.executable, __file__, str(address)], env=offline) as server:
-        try:
-            while not address.exists():
-                assert server.poll() is None, "it did not start"
-            yield programs
-        finally:
-            server.kill()
+    # Read when it is loaded, and no command of the tests asks the hub.
+    offline = os.environ | {"HF_HUB_OFFLINE": "1"}
+    server = until_the_end.enter_context(
+        subprocess.Popen([sys.executable, __file__, str(address)], env=offline)
+    )
+    until_the_end.callback(server.kill)
+    while not address.exists():
+        assert server.poll() is None, "it did not start"
+        time.sleep(0.02)
+    return programs
 
 
-@cache
 def loaded_podium() -> str:
-    """The program `podium`, whose modules are loaded once for all that a process of tests starts with it."""
-    until_the_end = ExitStack()
-    atexit.register(until_the_end.close)
-    folder = Path(until_the_end.enter_context(TemporaryDirectory()))
-    return str(until_the_end.enter_context(loaded_programs(folder / "programs")) / "podium")
+    """The program `podium` of these."""
+    return str(loaded_programs() / "podium")
 
 
 class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
@@ -100,7 +106,7 @@ class _Server(socketserver.ForkingMixIn, socketserver.UnixStreamServer):
         del client_address
         size, streams, _, _ = socket.recv_fds(request, 4, 3)
         order = json.loads(_read(request, int.from_bytes(size, "big")))
-        late = Path(str(self.server_address)).with_name("late")
+        late = Path(str(self.server_address)).with_name(f"late {order[0]} {' '.join(order[1][1:2])}")
         earlier = late.read_text().split() if late.exists() else []
         for module in [*_modules(*order[:2]), *earlier]:
             # The command says it itself, if it needs the module; others were in a folder of its own.

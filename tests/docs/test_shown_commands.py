@@ -52,22 +52,16 @@ def provider() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    with loaded_programs(tmp_path_factory.mktemp("programs")) as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
 def ollama() -> Iterator[str]:
     with ModelServer(OLLAMA) as server:
         yield server.url
 
 
 @pytest.fixture
-def reader(tmp_path: Path, provider: str, ollama: str, programs: Path) -> Reader:
+def reader(tmp_path: Path, provider: str, ollama: str) -> Reader:
     folder = tmp_path / "podium"
     folder.mkdir()
-    return Reader(folder, provider, ollama, programs)
+    return Reader(folder, provider, ollama, loaded_programs())
 
 
 def _id(block: Block) -> str:

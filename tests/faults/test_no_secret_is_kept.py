@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from loaded_programs import loaded_programs
+from loaded_programs import loaded_podium
 from podium_testing import EchoHeaders, ErrorInside, FaultServer, Poison, Redirect, Rule, Status
 from scripted_team import write_sums
 
@@ -56,13 +56,12 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def podium(tmp_path: Path, home: Path) -> Iterator[Podium]:
+def podium(home: Path) -> Podium:
     """`podium("ask", ...)`: what a command prints. Each is a process with an environment of its own."""
-    with loaded_programs(tmp_path / "programs") as programs:
-        yield lambda *words: _said(programs / "podium", home, words)
+    return lambda *words: _said(home, words)
 
 
-def _said(program: Path, home: Path, words: Sequence[str]) -> str:
+def _said(home: Path, words: Sequence[str]) -> str:
     environment = {
         "HOME": str(home),
         "PATH": os.environ["PATH"],
@@ -72,7 +71,7 @@ def _said(program: Path, home: Path, words: Sequence[str]) -> str:
         "OMP_WAIT_POLICY": "PASSIVE",
     }
     done = subprocess.run(
-        [program, *words],
+        [loaded_podium(), *words],
         cwd=home,
         env=environment,
         capture_output=True,
