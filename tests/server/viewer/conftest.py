@@ -47,8 +47,10 @@ class Opened:
     def go(self, url: str, path: str, wait: str) -> Any:
         """Open `#path` of the viewer at `url` and wait for what `wait` selects; gives the page."""
         if self.page.url.startswith(url):  # So that nothing is left of what it showed before.
+            self.page.unroute_all()
             self.page.goto(f"{url}/#/nowhere")
             self.page.wait_for_selector("text=There is no such page.")
+            self.page.evaluate("localStorage.clear()")
         self.page.goto(f"{url}/#/{path}")
         self.page.wait_for_selector(wait)
         return self.page

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,32 @@ from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
 
-@pytest.fixture
-def team(kept_server) -> Iterator[tuple[ChatModel, str]]:
-    """An endpoint, and the address of a server whose team it is."""
+@pytest.fixture(scope="module")
+def shared_team(shared_serve) -> Iterator[tuple[ChatModel, str]]:
     with approving_team(answer="It is **42**.") as (model, pool):
-        yield model, kept_server(pool, conductor=TEXT_PLANS)
+        yield model, shared_serve(pool, conductor=TEXT_PLANS)
+
+
+@pytest.fixture
+def team(shared_team) -> tuple[ChatModel, str]:
+    """An endpoint, and the address of a server whose team it is."""
+    shared_team[0].bodies.clear()
+    return shared_team
+
+
+@pytest.fixture
+def slow_team(team) -> Iterator[tuple[threading.Event, str]]:
+    """The same team, whose workers answer when the event is set."""
+    model, url = team
+    go_on, answer = threading.Event(), model.answer
+
+    def say(body: dict[str, Any]) -> Say:
+        return replace(answer(body), wait=lambda number: is_planning(body) or go_on.is_set())
+
+    model.answer = say
+    yield go_on, url
+    go_on.set()
+    model.answer = answer
 
 
 def send(page: Any, question: str) -> None:
@@ -54,9 +76,9 @@ def newest(url: str) -> dict[str, Any]:
     return httpx.get(f"{url}/api/traces/{row['id']}").json()
 
 
-def test_a_thread_of_two_turns_remembers_is_kept_renamed_and_deleted(team, opened) -> None:
+def test_a_thread_of_two_turns_remembers_is_kept_renamed_and_deleted(team, opened_once) -> None:
     model, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.keyboard.type("What is 6 x 7?")  # The field has the focus.
     page.keyboard.press("Enter")
     answers(page, 1)
@@ -65,7 +87,7 @@ def test_a_thread_of_two_turns_remembers_is_kept_renamed_and_deleted(team, opene
     assert page.locator(".said-by-team strong").all_inner_texts() == ["42", "42"]
     asked = json.dumps([body["messages"] for body in model.bodies if not is_planning(body)][-1])
     assert all(text in asked for text in ("What is 6 x 7?", "It is **42**.", "And twice that?"))
-    cost = sum(row["cost_usd"] for row in httpx.get(f"{url}/api/traces").json()["traces"])
+    cost = sum(row["cost_usd"] for row in httpx.get(f"{url}/api/traces?limit=2").json()["traces"])
     assert page.inner_text(".thread-cost").startswith("2 questions, $0.00")
     assert float(page.inner_text(".thread-cost").split("$")[1]) == pytest.approx(cost, abs=2e-6)
     page.click(".past-steps summary >> nth=1")
@@ -123,9 +145,9 @@ def test_plan_steps_and_answer_are_seen_and_survive_leaving_the_page(kept_server
         assert page.inner_text(".turn .answer") == "word0 word1"
 
 
-def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened) -> None:
+def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened_once) -> None:
     model, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.check("text=approve before paying")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".approval .first:has-text('about $')")
@@ -163,9 +185,9 @@ def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened) -> 
     page.wait_for_selector(".round:has-text('edited by the user')")
 
 
-def test_a_rejected_plan_costs_its_planning_alone(team, opened) -> None:
+def test_a_rejected_plan_costs_its_planning_alone(team, opened_once) -> None:
     model, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.check("text=approve before paying")
     send(page, "What is 6 x 7?")
     page.click(".approval >> text=Reject")
@@ -176,21 +198,22 @@ def test_a_rejected_plan_costs_its_planning_alone(team, opened) -> None:
     assert len(model.bodies) == 1
 
 
-def test_a_question_is_cancelled_with_escape_and_asked_again(kept_server, opened) -> None:
-    pool = Pool([ScriptedWorker("ada", ["42"] * 3, delay=3)])
-    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+def test_a_question_is_cancelled_with_escape_and_asked_again(slow_team, opened_once) -> None:
+    go_on, url = slow_team
+    page = opened_once.go(url, "chat", "#message")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".chat-steps .mark.live")
     page.keyboard.press("Escape")
     page.wait_for_selector(".turn-foot .mark:has-text('cancelled')")
+    go_on.set()
     page.click("text=ask again")
     answers(page, 1)
     assert page.locator(".said-by-user").all_inner_texts() == ["What is 6 x 7?"] * 2
 
 
-def test_an_open_note_leaves_the_focus_in_the_message(team, opened) -> None:
+def test_an_open_note_leaves_the_focus_in_the_message(team, opened_once) -> None:
     _, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     send(page, "What is 6 x 7?")
     answers(page, 1)
     page.click("text=add a note")
@@ -201,20 +224,21 @@ def test_an_open_note_leaves_the_focus_in_the_message(team, opened) -> None:
     assert page.input_value("[aria-label=Note]") == "Right."
 
 
-def test_escape_in_a_thread_s_name_cancels_no_question(kept_server, opened) -> None:
-    pool = Pool([ScriptedWorker("ada", ["42"] * 3, delay=2)])
-    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+def test_escape_in_a_thread_s_name_cancels_no_question(slow_team, opened_once) -> None:
+    go_on, url = slow_team
+    page = opened_once.go(url, "chat", "#message")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".chat-steps .mark.live")
     page.click("text=rename")
     page.keyboard.press("Escape")
     page.wait_for_selector("[aria-label='Name of the thread']", state="detached")
+    go_on.set()
     answers(page, 1)
 
 
-def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened) -> None:
+def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened_once) -> None:
     _, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.check("text=approve before paying")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".approval .first:has-text('about $')")
@@ -229,9 +253,9 @@ def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened) -
     page.wait_for_selector(".approval .first:not([disabled])")
 
 
-def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, opened) -> None:
+def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, opened_once) -> None:
     model, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.evaluate(
         """() => {
             for (let size = 1_000_000, i = 0; size >= 1; i++) {
@@ -245,14 +269,15 @@ def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, op
     assert model.bodies == []
 
 
-def test_a_question_cancelled_before_the_server_named_it_is_cancelled(kept_server, opened) -> None:
-    url = kept_server(Pool([ScriptedWorker("ada", ["42"], delay=60)]), planner="single:ada")
-    page = opened.go(url, "chat", "#message")
+def test_a_question_cancelled_before_the_server_named_it_is_cancelled(slow_team, opened_once) -> None:
+    _, url = slow_team
+    page = opened_once.go(url, "chat", "#message")
     page.evaluate(  # Escape reaches the page before the address of the new thread does.
         """() => {
             const sent = window.fetch;
             window.fetch = (path, options) => {
                 if (path === "./api/ask") {
+                    window.fetch = sent;
                     const escape = new KeyboardEvent("keydown", { key: "Escape", bubbles: true });
                     queueMicrotask(() => document.querySelector("#message").dispatchEvent(escape));
                 }
@@ -265,9 +290,9 @@ def test_a_question_cancelled_before_the_server_named_it_is_cancelled(kept_serve
     assert newest(url)["status"] == "cancelled"
 
 
-def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened) -> None:
+def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, opened_once) -> None:
     _, url = team
-    page = opened.go(url, "chat", "#message")
+    page = opened_once.go(url, "chat", "#message")
     page.check("text=approve before paying")
     page.route("**/api/ask", lambda route: None)
     with page.expect_request("**/api/ask"):
@@ -277,13 +302,14 @@ def test_a_plan_left_while_it_is_written_says_so_here_and_in_another_tab(team, o
     other.wait_for_selector(".trouble:has-text('It is planned in another tab, or the page was closed')")
     page.click("nav >> text=Pool")
     other.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
+    other.close()
     page.go_back()
     page.wait_for_selector(".trouble:has-text('You left the page while the plan was written.')")
 
 
-def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened_with_clock) -> None:
-    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
-    page = opened_with_clock.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+def test_a_running_question_s_time_counts_from_its_beginning(slow_team, opened_with_clock) -> None:
+    _, url = slow_team
+    page = opened_with_clock.go(url, "chat", "#message")
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".chat-steps .mark.live")
     page.clock.install(time=datetime.now(UTC) + timedelta(hours=1))
@@ -291,9 +317,9 @@ def test_a_running_question_s_time_counts_from_its_beginning(kept_server, opened
     page.wait_for_selector(".turn-foot:has-text('60 min')")
 
 
-def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(kept_server, opened) -> None:
-    pool = Pool([ScriptedWorker("ada", ["42"], delay=60)])
-    page = opened.go(kept_server(pool, planner="single:ada"), "chat", "#message")
+def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(slow_team, opened_once) -> None:
+    _, url = slow_team
+    page = opened_once.go(url, "chat", "#message")
     page.route(re.compile("/api/(traces|ask)/"), lambda route: route.fulfill(status=404, json={}))
     send(page, "What is 6 x 7?")
     page.wait_for_selector(".turn-foot .mark:has-text('running')")
