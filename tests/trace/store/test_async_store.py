@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import StoreError, UnknownTraceError, UsageError
@@ -230,21 +230,23 @@ async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace:
     assert not any("\n" in line for line in lines)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(text=st.text(st.characters(), min_size=1), name=st.text(st.characters(), min_size=1, max_size=20))
-def test_any_text_can_be_kept(place, make_trace: MakeTrace, text: str, name: str) -> None:
-    async def keep() -> None:
-        store = place.open()
+def test_any_text_can_be_kept(place, make_trace: MakeTrace) -> None:
+    store = place.open()
+
+    @given(text=st.text(st.characters(), min_size=1), name=st.text(st.characters(), min_size=1, max_size=20))
+    def holds(text: str, name: str) -> None:
+        asyncio.run(keep(text, name))
+
+    async def keep(text: str, name: str) -> None:
         id_ = "i" + name.encode("utf-8", "replace").decode().replace("\0", "-")
-        trace = make_trace(id_, text=text, answer=text, planner=name, owner=name, error=text)
-        store.add(trace)
+        store.add(make_trace(id_, text=text, answer=text, planner=name, owner=name, error=text))
         whole = await store.get(id_)
         assert whole.question.text == text.encode("utf-8", "replace").decode()
         assert [row.id for row in (await store.page(TraceFilters(owner=name, q=text[:1]))).traces] == [id_]
         await store.delete(id_)
-        await store.close()
 
-    asyncio.run(keep())
+    holds()
+    asyncio.run(store.close())
 
 
 async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
