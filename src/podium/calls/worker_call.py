@@ -229,7 +229,7 @@ class WorkerCall:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
-        """One try, once a budget has reserved the most that it may take.
+        """One try within the worker's time limit, once every budget, the breaker and the rate limiter allow it.
 
         Args:
             hedge: whether another try is in flight.
@@ -238,93 +238,99 @@ class WorkerCall:
         Raises:
             RefusalError: a budget refuses the try.
         """
-        bound = self._channel.input_bound
-        if hedge:
-            reservation = self._reservation(bound.upper(self._size))
-            now = asyncio.get_running_loop().time()
-            if self._context.ledger.try_reserve(reservation, now, final=False) is not None:
-                raise RefusalError("A hedge is not paid for.")
-            self._channel.hedges += 1
-            return await self._reserved_try(reservation, hedge=True)
-        if bound.proven:
-            return await self._reserved_try(await self._reserve(bound.upper(self._size)), begun=begun)
-        return await self._unproven_try(begun)
-
-    async def _unproven_try(self, begun: asyncio.Future[None] | None) -> Reply:
-        """A try of a worker that has not yet reported how it counts tokens.
-
-        The bound is then so high that a budget may refuse a call that it could well pay for. Then one call at a time
-        goes on with a smaller reservation, and its usage shows how the worker counts; the others wait for it.
-        """
-        bound, ledger = self._channel.input_bound, self._context.ledger
-        reservation = self._reservation(bound.first_call_bound(self._size))
-        if await ledger.reserve(reservation, final=False) is None:
-            return await self._reserved_try(reservation, begun=begun)
-        async with self._context.dispatcher.first_call_lock:
-            if not bound.proven:
-                return await self._reserved_try(await self._reserve(bound.lower(self._size)), begun=begun)
-        return await self._reserved_try(await self._reserve(bound.upper(self._size)), begun=begun)
-
-    async def _reserve(self, input_tokens: int) -> Reservation:
-        """Reserve the most that a try of so many input tokens may take.
-
-        Raises:
-            RefusalError: a budget refuses the try.
-        """
-        reservation = self._reservation(input_tokens)
-        refusal = await self._context.ledger.reserve(reservation)
-        if refusal is not None:
-            raise RefusalError(refusal)
-        return reservation
-
-    async def _reserved_try(
-        self, reservation: Reservation, *, hedge: bool = False, begun: asyncio.Future[None] | None = None
-    ) -> Reply:
-        """One try, once the breaker and the rate limiter let it pass; its reservation is settled when it ends."""
+        worker, channel, context = self._worker, self._channel, self._context
+        reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
         self._calls, receipt = 0, Receipt()
         try:
             permit, probe = await self._pass()
             try:
                 if begun is not None:
                     begun.set_result(None)
-                return await self._answer(receipt, hedge=hedge, probe=probe)
+                request = self._request_with(receipt)
+                began, started = asyncio.get_running_loop().time(), context.elapsed()
+                try:
+                    if traits_of(worker).keeps_time_limit:
+                        reply = await worker.answer(request)
+                    else:
+                        async with time_limit(worker.limits.timeout, _GRACE_S):
+                            reply = await worker.answer(request)
+                except WorkerError as error:
+                    self._record(started, hedge, error.kind, str(error), receipt.spent)
+                    if receipt.spent != Spent():
+                        self._learn(receipt.spent.usage)
+                    channel.failed(began, error, probe=probe)
+                    raise
+                except BaseException as error:
+                    channel.breaker.release(probe=probe)
+                    if isinstance(error, asyncio.CancelledError):
+                        self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
+                    raise
+                receipt.spent = reply.spent(worker.profile)
+                self._record(started, hedge)
+                self._learn(reply.usage)
+                channel.record_success(began, reply.usage)
+                return reply
             finally:
-                self._channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
+                channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
         finally:
-            usd = not self._pays_for_own_calls
-            self._context.ledger.settle(reservation, receipt.spent, usd=usd)
+            context.ledger.settle(reservation, receipt.spent, usd=not self._pays_for_own_calls)
+            if lock is not None:
+                lock.release()
 
-    async def _answer(self, receipt: Receipt, *, hedge: bool, probe: bool) -> Reply:
-        """The worker's reply, within its time limit. What the try took is in the receipt, however it ends."""
-        worker, channel, context = self._worker, self._channel, self._context
-        spend_limits = context.ledger.spend_limits if self._pays_for_own_calls else ()
+    async def _reserve(self) -> tuple[Reservation, asyncio.Lock | None]:
+        """Reserve the most that a try may take.
+
+        Until the worker has reported how it counts tokens, the bound is so high that a budget may refuse a call that
+        it could well pay for. Then one call at a time goes on with a smaller reservation, and its usage shows how the
+        worker counts; the others wait for it.
+
+        Returns:
+            The reservation, and the lock of that one call, which is to be released when the call ends.
+
+        Raises:
+            RefusalError: a budget refuses the try.
+        """
+        bound = self._channel.input_bound
+        if not bound.proven:
+            reservation = self._reservation(bound.first_call_bound(self._size))
+            if await self._context.ledger.reserve(reservation, final=False) is None:
+                return reservation, None
+            lock = self._context.dispatcher.first_call_lock
+            await lock.acquire()
+            try:
+                if not bound.proven:
+                    return await self._reserve_tokens(bound.lower(self._size)), lock
+            except BaseException:
+                lock.release()
+                raise
+            lock.release()
+        return await self._reserve_tokens(bound.upper(self._size)), None
+
+    async def _reserve_tokens(self, input_tokens: int) -> Reservation:
+        """Reserve the most that a try of so many input tokens may take, or raise the budget's refusal."""
+        reservation = self._reservation(input_tokens)
+        refusal = await self._context.ledger.reserve(reservation)
+        if refusal is not None:
+            raise RefusalError(refusal)
+        return reservation
+
+    def _reserve_hedge(self) -> Reservation:
+        """Reserve the most that a hedge may take, or raise the refusal at once."""
+        reservation = self._reservation(self._channel.input_bound.upper(self._size))
+        now = asyncio.get_running_loop().time()
+        if self._context.ledger.try_reserve(reservation, now, final=False) is not None:
+            raise RefusalError("A hedge is not paid for.")
+        self._channel.hedges += 1
+        return reservation
+
+    def _request_with(self, receipt: Receipt) -> Request:
+        """The request as this try sends it. What it takes will be in the receipt, however it ends."""
+        spend_limits = self._context.ledger.spend_limits if self._pays_for_own_calls else ()
         request = with_fields(self._request, receipt=receipt, spend_limits=spend_limits)
-        if self._make_listeners is not None:
-            on_text, on_reasoning = self._make_listeners()
-            request = replace(request, on_text=on_text, on_reasoning=on_reasoning)
-        began, started = asyncio.get_running_loop().time(), context.elapsed()
-        try:
-            if traits_of(worker).keeps_time_limit:
-                reply = await worker.answer(request)
-            else:
-                async with time_limit(worker.limits.timeout, _GRACE_S):
-                    reply = await worker.answer(request)
-        except WorkerError as error:
-            self._record(started, hedge, error.kind, str(error), receipt.spent)
-            if receipt.spent != Spent():
-                self._learn(receipt.spent.usage)
-            channel.failed(began, error, probe=probe)
-            raise
-        except BaseException as error:
-            channel.breaker.release(probe=probe)
-            if isinstance(error, asyncio.CancelledError):
-                self._record(started, hedge, "cancelled", "Cancelled while in flight.", receipt.spent)
-            raise
-        receipt.spent = reply.spent(worker.profile)
-        self._record(started, hedge)
-        self._learn(reply.usage)
-        channel.record_success(began, reply.usage)
-        return reply
+        if self._make_listeners is None:
+            return request
+        on_text, on_reasoning = self._make_listeners()
+        return replace(request, on_text=on_text, on_reasoning=on_reasoning)
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(
