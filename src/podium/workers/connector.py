@@ -15,6 +15,9 @@ from aiohttp.tracing import Trace
 
 OPENING = 128
 """Connections to one address that are being opened at the same time."""
+_IDLE_S = 4.0
+"""A connection is used again after at most so many idle seconds. llama.cpp, uvicorn and others close it after 5, and a
+call that is sent at that moment fails."""
 
 
 class Connector(aiohttp.TCPConnector):
@@ -25,7 +28,7 @@ class Connector(aiohttp.TCPConnector):
     """
 
     def __init__(self) -> None:
-        super().__init__(limit=0)  # `podium.calls` limits concurrent calls.
+        super().__init__(limit=0, keepalive_timeout=_IDLE_S)  # `podium.calls` limits concurrent calls.
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
         """The keys are "HOST:PORT"."""
 
