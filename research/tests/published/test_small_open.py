@@ -145,7 +145,7 @@ def test_each_model_is_recorded_step_by_step_and_by_a_program(repository: Path, 
     answers = recording.responses(recording.questions[0].text)
     assert "42" in answers["smol-program"][0].text
     assert "7" in answers["smol-steps"][0].text
-    samples = (record[0], "samples.parquet", *record[2:], "--questions", "2", "--samples", "3")
+    samples = (record[0], "samples.parquet", *record[2:], "--questions", "2", "--repeats", "3")
     assert podium(*samples, "--worker", "smol-program").status == 0
     (worker,) = Recording.open(repository / "samples.parquet").header.workers
     assert (worker.name, worker.responses) == ("smol-program", 6)
