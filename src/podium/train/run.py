@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,8 @@ from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
-from podium.scoring.session import Dispatch, open_run_session
+from podium.scoring.session import Dispatch, ScoringSession, open_run_session
+from podium.trace.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob, open_engine
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
@@ -154,16 +155,19 @@ async def open_scoring(
     process; of several ranks the first opens a session and serves it to the others.
     """
     tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
-    open_session = partial(
-        open_run_session,
-        settings,
-        prepared.tasks,
-        prepared.pool,
-        dispatch=dispatch,
-        folder=folder,
-        evaluated=prepared.evaluated,
-        seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
-    )
+
+    # Other ranks have no questions before the first one tells them.
+    def open_session() -> AbstractAsyncContextManager[tuple[ScoringSession, TraceStore]]:
+        return open_run_session(
+            settings,
+            prepared.tasks,
+            prepared.pool,
+            dispatch=dispatch,
+            folder=folder,
+            evaluated=prepared.evaluated,
+            seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
+        )
+
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
             yield ScoredTasks(client, await client.task_ids())

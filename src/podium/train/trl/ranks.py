@@ -7,7 +7,7 @@ import warnings
 from typing import TypeVar
 
 from accelerate import PartialState
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object, parse_flag_from_env
 from datasets import disable_progress_bars
 from transformers.utils import logging
 
@@ -28,7 +28,8 @@ class AcceleratedRanks(Ranks):
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
         warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
         warnings.filterwarnings("ignore", message=".*pin_memory.*")
-        self._state = PartialState()
+        # Else a PartialState of processes without a GPU knows its own alone.
+        self._state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
         self.size, self.index = self._state.num_processes, self._state.process_index
 
     def gather(self, items: list[T]) -> list[T]:
