@@ -135,3 +135,18 @@ def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(
             assert len(store.list()) == 16 + 3
     assert spent[0] == pytest.approx(spent[1], abs=1e-9)
     assert spent[0] > 0
+
+
+def test_two_ranks_learn_from_examples_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    examples = '[sft]\nexamples = "random"\ncount = 8\nbatch = 4\nmicro_batch = 2\nepochs = 1\n'
+    (tmp_path / "run.toml").write_text(RUN + examples)
+    (tmp_path / "pool.toml").write_text(POOL.format(url="http://127.0.0.1:9/v1"))
+    write_policy(tmp_path / "start")
+    write_sums(tmp_path / "sums.jsonl", 4, ("train", "validation"))
+    for name, train in {"one": _train_here, "two": _train_by_two_ranks}.items():
+        said = train("train", "--stage", "sft", "--config", "run.toml", "--run", name)
+        assert said.count(f"The trained policy is in {name}/policy") == 1
+    one, two = _figures(tmp_path / "one"), _figures(tmp_path / "two")
+    assert len(one) == 2
+    assert two == [pytest.approx(row, rel=1e-3) for row in one]
