@@ -33,6 +33,9 @@ from podium.workers.chat.usage import read_usage
 from podium.workers.connections import Connections
 from podium.workers.spec import ChatSpec
 
+_CLOSES = "llama.cpp"
+"""The `Server` header of one that closes the connection of a streamed reply although it says that it keeps it. A call
+that is sent on it at that moment fails."""
 _MODEL_NAME_CHARS = 200
 """Characters kept of a model name or finish_reason."""
 
@@ -231,6 +234,9 @@ class ChatClient:
             proxy=self.endpoint.proxy,
             timeout=_time_limits(connect_timeout),
         ) as response:
+            protocol = None if response.connection is None else response.connection.protocol
+            if protocol is not None and response.headers.get("Server") == _CLOSES:
+                protocol.force_close()
             await reader.read(response)
 
     def _reply(self, reader: ResponseReader, request: Request, sent: AdaptedRequest) -> Reply:
