@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import stamina
@@ -330,7 +330,7 @@ class WorkerCall:
         if self._make_listeners is None:
             return request
         on_text, on_reasoning = self._make_listeners()
-        return replace(request, on_text=on_text, on_reasoning=on_reasoning)
+        return with_fields(request, on_text=on_text, on_reasoning=on_reasoning)
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(
