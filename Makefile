@@ -6,7 +6,7 @@
 # make nightly  all generators of reasoning-gym: sampled, graded, their splits; calls through litellm; real clients; real models; 2,000 odd requests to the server; an hour of fuzzing
 # make docs   the site of the documents, into site/
 # make constraints  pin the dependencies for a release; make audit  look the pinned ones up in the database of known faults
-# make bench  Podium's own time beside other tools, in a quarter of an hour: docs/results/bench.md
+# make bench  Podium's own time beside other tools, in some twenty minutes: docs/results/bench.md
 # make bench-gpu  what this machine's GPU does for training
 # make nightly-integrations  Podium in verifiers and in tinker-cookbook, with the real packages
 # Everything lives in .venv, and for integrations and releases in .venv-integrations-*. Only make bench installs its peers into the temporary folder.
