@@ -149,9 +149,14 @@ class Price(FrozenModel):
         )
 
     @property
+    def is_known(self) -> bool:
+        """Whether somebody gave the price. A price of zero that was written down is known: nothing is paid."""
+        return bool(self.model_fields_set)
+
+    @property
     def is_declared_free(self) -> bool:
-        """Whether somebody wrote down that nothing is paid. A price that nobody gave is unknown, and not free."""
-        return bool(self.model_fields_set) and not (self.max_input or self.output)
+        """Whether somebody wrote down that nothing is paid."""
+        return self.is_known and not (self.max_input or self.output)
 
     @property
     def max_input(self) -> float:

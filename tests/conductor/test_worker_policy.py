@@ -68,7 +68,7 @@ async def serve() -> AsyncIterator[Serve]:
         host, port = runner.addresses[0][:2]
         settings = ConductorSettings(base_url=f"http://{host}:{port}/v1", model=model, **table)
         workers.append(build_endpoint(settings, POOL))
-        return WorkerPolicy(workers[-1], priced=settings.price is not None)
+        return WorkerPolicy(workers[-1])
 
     with stamina.set_testing(True, attempts=4, cap=True):  # the same tries, without the waits
         yield start

@@ -125,7 +125,11 @@ async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_
 
 
 async def test_an_answer_of_a_worker_without_a_price_is_unpriced(make_context):
-    for price, unpriced in ((Price(), True), (Price(input=1.0), False)):
+    for price, unpriced in (
+        (Price(), True),
+        (Price(input=0.0, output=0.0), False),
+        (Price(input=1.0), False),
+    ):
         worker = ScriptedWorker("a", ["four"], profile=Profile(name="a", price=price))
         answered = await call_with_fallbacks(make_context([worker]), worker, REQUEST, AttemptLog())
         assert isinstance(answered, WorkerAnswer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,14 @@ async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_
     assert round_.plan.spent.cost_usd > 0
 
 
+async def test_a_worker_without_a_price_that_conducts_is_unpriced(tmp_path: Path) -> None:
+    async with FaultServer(model) as server:
+        path = write_pool(tmp_path / "pool.toml", server.url)
+        path.write_text(re.sub(r"(?m)^price = .*\n", "", path.read_text()))
+        (round_,) = (await answer(path)).rounds
+    assert (round_.plan.spent.unpriced, round_.plan.spent.cost_usd) == (True, 0.0)
+
+
 RATED = {
     "clusters": {"letters": {"faust": 1.0}, "sums": {"plus": 1.0}},
     "workers": {
@@ -126,9 +135,16 @@ async def test_a_rated_pool_whose_file_names_nobody_is_routed_by_its_ratings(tmp
         opening(path, "plan.cost_sensitivity=2")
 
 
-@pytest.mark.parametrize(("price", "unpriced"), [("price = { input = 3, output = 3 }", False), ("", True)])
+@pytest.mark.parametrize(
+    ("price", "usd", "unpriced"),
+    [
+        ("price = { input = 3, output = 3 }", True, False),
+        ("price = { input = 0 }", False, False),
+        ("", False, True),
+    ],
+)
 async def test_the_pool_file_names_an_endpoint_that_conducts(
-    tmp_path: Path, price: str, unpriced: bool
+    tmp_path: Path, price: str, usd: bool, unpriced: bool
 ) -> None:
     async with FaultServer(model, keys={"sk-lead"}) as lead, FaultServer(model) as server:
         table = f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\napi_key_env = "LEAD_KEY"\n{price}'
@@ -142,7 +158,7 @@ async def test_the_pool_file_names_an_endpoint_that_conducts(
             trace = await answer(path)
     assert [request.body["model"] for request in lead.requests] == ["lead-1"]
     (round_,) = trace.rounds
-    assert (round_.plan.spent.unpriced, round_.plan.spent.cost_usd > 0) == (unpriced, not unpriced)
+    assert (round_.plan.spent.unpriced, round_.plan.spent.cost_usd > 0) == (unpriced, usd)
 
 
 async def test_the_model_gets_the_prompt_of_the_table(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def _print_listed(listed: Sequence[_Listed], *, with_past: bool) -> None:
         profile = row.worker.profile
         cells = [
             f"{number} {printable(profile.name)}",
-            f"{profile.price.input:g} / {profile.price.output:g}",
+            f"{profile.price.input:g} / {profile.price.output:g}" if profile.price.is_known else "",
             _seconds(profile.latency_s),
         ]
         if with_past:

@@ -115,8 +115,6 @@ def make_worker_conductor(
     pool: Pool,
     settings: ConductorSettings,
     dispatcher: Dispatcher | None = None,
-    *,
-    priced: bool = True,
 ) -> Conductor:
     """A Conductor whose plans a worker writes. The caller closes the worker.
 
@@ -133,7 +131,7 @@ def make_worker_conductor(
             negotiator = FormatNegotiator(worker, settings.plans)
             update["form"] = "structured"
         prompt = prompt.model_copy(update=update)
-    policy = WorkerPolicy(worker, dispatcher, priced=priced, negotiator=negotiator)
+    policy = WorkerPolicy(worker, dispatcher, negotiator=negotiator)
     return Conductor(policy, prompt, second_try=True, name=f"conductor:{policy.name}")
 
 

@@ -111,7 +111,6 @@ class WorkerPolicy:
     Args:
         worker: writes the plans. The caller closes it.
         dispatcher: enforces the worker's limits; shared with the other calls to the pool. Default: a new one.
-        priced: whether the worker's price is known; if not, plans are reported as unpriced, not as free.
         negotiator: chooses how its endpoint is asked for structured plans. Without it, it is asked by text.
     """
 
@@ -120,12 +119,10 @@ class WorkerPolicy:
         worker: Worker,
         dispatcher: Dispatcher | None = None,
         *,
-        priced: bool = True,
         negotiator: FormatNegotiator | None = None,
     ) -> None:
         self._worker = worker
         self._dispatcher = dispatcher or Dispatcher()
-        self._priced = priced
         self._negotiator = negotiator
 
     @property
@@ -260,9 +257,8 @@ class WorkerPolicy:
         except RefusalError as refusal:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         cut, text = reply.finish == "length", plan_text(reply)
-        unpriced = not self._priced and reply.cost_usd is None
-        saved = Spent(reply.usage, saved_usd=reply.price(self._worker.profile)) if reply.cached else Spent()
-        ledger.observe(replace(saved, unpriced=unpriced))
+        if reply.cached:
+            ledger.observe(reply.spent(self._worker.profile))
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,

@@ -15,11 +15,9 @@ from podium.errors import RefusalError, WorkerError
 from podium.executor.echoed_fences import remove_fences
 from podium.executor.question_context import QuestionContext
 from podium.trace import Reply
-from podium.types import Price, Profile, Spent
+from podium.types import Spent
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
-
-_UNPRICED = Price()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,7 @@ async def call_with_fallbacks(
             if text != reply.text:
                 reply = replace(reply, text=text)
             profile = candidate.worker.profile
-            answer = WorkerAnswer(profile.name, reply, _spent_on(reply, profile))
+            answer = WorkerAnswer(profile.name, reply, reply.spent(profile))
             answers.append(answer)
             if not _is_cut(answer, request) or (len(answers) == 1 and not candidates):
                 return _with_all_savings(answer, answers)
@@ -131,17 +129,6 @@ def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> 
         return answer
     saved_usd = sum(given.spent.saved_usd for given in answers)
     return replace(answer, spent=replace(answer.spent, saved_usd=saved_usd))
-
-
-def _spent_on(reply: Reply, profile: Profile) -> Spent:
-    """Tokens and dollars of an answer. One from the response cache costs nothing, and saves what it had cost."""
-    usd = reply.price(profile)
-    if reply.cached:
-        return Spent(reply.usage, saved_usd=usd)
-    if reply.nested is not None:
-        return Spent(reply.usage, usd, unpriced=reply.nested.unpriced)
-    made = reply.recorded is None and reply.usage.tokens > 0
-    return Spent(reply.usage, usd, unpriced=made and not usd and profile.price == _UNPRICED)
 
 
 def _is_cut(answer: WorkerAnswer, request: Request) -> bool:

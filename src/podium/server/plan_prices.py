@@ -71,6 +71,6 @@ def _source(step: StepEstimate, price: Price) -> str:
     length = (
         f"{step.past_answers} past answers" if step.past_answers else f"an assumed {ASSUMED_TOKENS} tokens"
     )
-    if price == Price():
+    if not price.is_known:
         return f"{length}; the pool file names no price"
     return f"{length}, at ${price.input:g} and ${price.output:g} per million input and output tokens"

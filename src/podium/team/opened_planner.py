@@ -250,7 +250,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.scope.questions}"
     endpoint = build_endpoint(settings, pool)
-    conductor = make_worker_conductor(endpoint, pool, settings, dispatcher, priced=settings.price is not None)
+    conductor = make_worker_conductor(endpoint, pool, settings, dispatcher)
     return PlannerHandle(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",

@@ -92,8 +92,19 @@ class Reply:
         return profile.price.cost(self.usage) if self.cost_usd is None else self.cost_usd
 
     def spent(self, profile: Profile) -> Spent:
-        """Tokens and dollars of the call, at the prices of `profile`."""
-        return Spent(self.usage, self.price(profile))
+        """Tokens and dollars of the call, at the prices of `profile`.
+
+        A reply from the response cache costs nothing, and saves what it had cost. A price is unknown where a model
+        wrote tokens now, and neither the profile nor the provider says what they cost.
+        """
+        usd = self.price(profile)
+        if self.cached:
+            return Spent(self.usage, saved_usd=usd)
+        if self.nested is not None:
+            return Spent(self.usage, usd, unpriced=self.nested.unpriced)
+        billed = self.cost_usd is not None or self.usage.billed_usd is not None
+        written = self.recorded is None and self.usage.tokens > 0
+        return Spent(self.usage, usd, unpriced=written and not billed and not profile.price.is_known)
 
 
 class Attempt(FrozenModel):

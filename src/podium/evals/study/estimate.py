@@ -129,7 +129,7 @@ def estimate_study(
         seconds=seconds,
         paid=bool(real) or pays_for_plans,
         workers_paid=bool(real),
-        unpriced=tuple(worker.profile.name for worker in real if worker.profile.price == Price()),
+        unpriced=tuple(worker.profile.name for worker in real if not worker.profile.price.is_known),
     )
 
 

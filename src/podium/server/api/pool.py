@@ -132,7 +132,7 @@ def _row(number: int, worker: Worker, status: ChannelStatus | None, history: Cal
         "number": number,
         "description": profile.description,
         "skills": list(profile.skills),
-        "price": profile.price.model_dump(),
+        "price": profile.price.model_dump() if profile.price.is_known else None,
         "latency_s": profile.latency_s,
         "context_tokens": profile.context_tokens,
         "sees": profile.sees,

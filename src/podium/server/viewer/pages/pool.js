@@ -56,8 +56,8 @@ export class PoolPage extends Component {
 function Worker({ worker, hue }) {
   const { name, number, description, skills, price, sees, calls_tools, state, error, calls } = worker;
   const figures = [
-    ["dollars in", per(price.input, price)],
-    ["dollars out", per(price.output, price)],
+    ["dollars in", per(price?.input)],
+    ["dollars out", per(price?.output)],
     ["typical time", worker.latency_s == null ? "–" : seconds(worker.latency_s)],
     ["median", seconds(worker.median_s)],
     ["90th percentile", seconds(worker.p90_s)],
@@ -86,8 +86,8 @@ function Worker({ worker, hue }) {
   </li>`;
 }
 
-/** Dollars for a million tokens. A worker whose price is zero both ways has none: Spend counts its calls as unpriced. */
-function per(usd, { input, output }) {
-  if (!input && !output) return "no price";
+/** Dollars for a million tokens; undefined where the pool's file gives no price: Spend counts such calls as unpriced. */
+function per(usd) {
+  if (usd == null) return "no price";
   return usd ? `${usd < 10 ? Number(usd.toFixed(3)) : usd.toFixed(0)} / M` : "0";
 }
