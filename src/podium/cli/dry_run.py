@@ -17,7 +17,7 @@ from podium.cli.printable import counted, dollars, printable, ranged, seconds, s
 from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, plain_table, print_sentence
 from podium.train.dry_run import GPUEstimate, TrainingEstimate, Trial, WorkerTrial, estimate_training
-from podium.train.engine import open_engine
+from podium.train.engines import open_engine
 from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings

@@ -1,18 +1,17 @@
-"""What an engine gets for a run of either stage, and how one is opened by its name.
+"""What an engine is and gets for a run of either stage; `engines` opens one by its name.
 
-An engine is a function `train(job)` and its `find_problems`: for GRPO in the module `podium.train.<name>.engine`, for
-the supervised stage in `podium.train.<name>.sft`. It writes completions (`RolloutCollector.run` asks it through a
+An engine is a module with a function `train(job)` and its `find_problems`, one for GRPO and one for the supervised
+stage. It writes completions (`RolloutCollector.run` asks it through a
 `Sampler`), computes the loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards,
 evaluations and rows are made outside, in the same way for both engines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
@@ -23,7 +22,7 @@ from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.rollouts import PromptCodec, RolloutCollector
 from podium.train.schedule import ScheduledGroup
-from podium.train.settings import EngineName, TrainSettings
+from podium.train.settings import TrainSettings
 
 MAX_PARAMETERS = 1_000_000_000
 """The most parameters of a model that the engine shared_prefix trains."""
@@ -91,8 +90,9 @@ Job_contra = TypeVar("Job_contra", contravariant=True)
 class TrainingEngine(Protocol[Job_contra]):
     """The module of an engine, for one stage."""
 
-    open_ranks: Callable[[], Ranks]
-    """Finds the processes that train together."""
+    def open_ranks(self) -> Ranks:
+        """The processes that train together."""
+        ...
 
     def find_problems(
         self, settings: TrainSettings, start: Checkpoint | None, ranks: int
@@ -109,13 +109,3 @@ class TrainingEngine(Protocol[Job_contra]):
             TrainingInterruptedError: `RolloutCollector.stop` was set.
         """
         ...
-
-
-def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
-    """Import the engine of this name for GRPO. This loads torch, and TRL for the engine trl."""
-    return cast("TrainingEngine[TrainingJob]", import_module(f"podium.train.{name}.engine"))
-
-
-def open_supervised_engine(name: EngineName) -> TrainingEngine[SupervisedJob]:
-    """Import the engine of this name for the supervised stage."""
-    return cast("TrainingEngine[SupervisedJob]", import_module(f"podium.train.{name}.sft"))

@@ -24,7 +24,7 @@ from podium.sqlite_files import default_path
 from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.trace.store.answers import PastAnswers, past_answers
-from podium.train.engine import open_engine
+from podium.train.engines import open_engine
 from podium.train.rollouts import PromptCodec
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine

@@ -24,7 +24,8 @@ from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
 from podium.scoring.session import Dispatch, ScoringSession, open_run_session
 from podium.trace.store import TraceStore
-from podium.train.engine import TrainingEngine, TrainingJob, open_engine
+from podium.train.engine import TrainingEngine, TrainingJob
+from podium.train.engines import open_engine
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
 from podium.train.policy_evaluation import PolicyEvaluation

@@ -19,7 +19,8 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
 from podium.scoring.session import Dispatch
 from podium.team.team_file import open_pool
-from podium.train.engine import EncodedExample, SupervisedJob, open_supervised_engine
+from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.engines import open_supervised_engine
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.progress import Progress
 from podium.train.rollouts import PromptCodec
