@@ -45,7 +45,14 @@ class Server:
     def __init__(self, name: str, url: str) -> None:
         self.name = name
         self.url = url
-        self.client = AsyncOpenAI(base_url=url, api_key="none", timeout=600, max_retries=0)
+        # llama.cpp closes a connection after a stream, and openai's client would use it again.
+        self.client = AsyncOpenAI(
+            base_url=url,
+            api_key="none",
+            timeout=600,
+            max_retries=0,
+            default_headers={"Connection": "close"},
+        )
 
     def table(self, profile: str) -> str:
         """The worker's table in a team file."""
