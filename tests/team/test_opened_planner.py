@@ -15,7 +15,7 @@ from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.team import Runner
 from podium.team.checkup import CheckResult
-from podium.team.opened_planner import PlannerHandle, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Trace
@@ -48,7 +48,7 @@ def write_pool(path: Path, url: str, table: str = "", *, retries: int = 0) -> Pa
     return path
 
 
-def opening(path: Path, *keys: str) -> PlannerHandle:
+def opening(path: Path, *keys: str) -> OpenedPlanner:
     """The planner of a team."""
     team = TeamFile(str(path), keys).read()
     return open_planner(team, open_pool(team), seed="t")

@@ -15,7 +15,7 @@ from podium.planner import Planner, is_learner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
 from podium.team.checkup import CheckResult
-from podium.team.opened_planner import PlannerHandle, open_planner
+from podium.team.opened_planner import OpenedPlanner, open_planner
 from podium.team.settings import PlannerSettings, TeamSettings
 from podium.team.team import Team
 from podium.trace.store.async_store import AsyncTraceStore
@@ -47,7 +47,7 @@ class PlannerCatalogue:
         self.last_error: str | None = None
         """Why the configured planner did not answer the last time. None if it did."""
         self._checked_at = float("-inf")
-        self._opened: dict[str, PlannerHandle] = {self.configured: team.opened_planner}
+        self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened_planner}
         self._opening = asyncio.Lock()
 
     @property
@@ -78,7 +78,7 @@ class PlannerCatalogue:
         baseline, argument = match
         return baseline.needs(argument)
 
-    async def get(self, name: str | None, param: str | None = None) -> PlannerHandle:
+    async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
         """Open a planner, or return it if it is open. One that learns has learned the latest outcomes then.
         Without a name, it is the configured one.
 
@@ -130,7 +130,7 @@ class PlannerCatalogue:
             _LOG.warning("The Conductor does not answer, so questions %s: %s", instead, last_error)
         self.last_error = last_error
 
-    async def _open(self, name: str, param: str | None) -> PlannerHandle:
+    async def _open(self, name: str, param: str | None) -> OpenedPlanner:
         try:
             opened = await asyncio.to_thread(
                 open_planner,

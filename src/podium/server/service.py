@@ -27,7 +27,7 @@ from podium.server.requests import ChatRequest
 from podium.server.worker_selection import eligible_workers, worker_and_fallbacks
 from podium.team import Event, Runner
 from podium.team.affinity import StickyWorkerPlanner
-from podium.team.opened_planner import PlannerHandle, first_model
+from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.team import Team
 from podium.trace import Trace
 from podium.types import Budget, with_fields
@@ -154,7 +154,7 @@ class Service:
         )
 
     def _sticky_planner(
-        self, opened: PlannerHandle, pool: Pool, request: ChatRequest, caller: Caller
+        self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller
     ) -> Planner:
         """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
         planner = opened.planner

@@ -32,7 +32,7 @@ _CHOSEN = "a worker of the pool"
 
 
 @dataclass(frozen=True, slots=True)
-class PlannerHandle:
+class OpenedPlanner:
     """A planner with its fallback worker and the connections that it has open."""
 
     planner: Planner
@@ -88,7 +88,7 @@ def open_planner(
     *,
     seed: str,
     dispatcher: Dispatcher | None = None,
-) -> PlannerHandle:
+) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
     If they name neither a baseline nor a Conductor, each question goes to the worker with the best rating, and
@@ -137,7 +137,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
             )
 
 
-def _quarantining(settings: TeamSettings, opened: PlannerHandle, pool: Pool) -> PlannerHandle:
+def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> OpenedPlanner:
     if not settings.plan.quarantine_failing:
         return opened
     return replace(opened, planner=QuarantinePlanner(opened.planner, pool.tools))
@@ -165,19 +165,19 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
     return table.names_conductor or has_paid_workers(pool)
 
 
-def _of_baseline(name: str, pool: Pool, seed: str) -> PlannerHandle:
+def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
     planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
         refuse_without_vote(pool.profiles)
     trained = PlanLimits(rounds=rounds_of(planner))
-    return PlannerHandle(planner, f"the baseline {planner.name}", plan_limits=trained)
+    return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=trained)
 
 
 def _untrained_here(
     settings: TeamSettings, pool: Pool, first: Worker | None, dispatcher: Dispatcher | None
-) -> PlannerHandle:
+) -> OpenedPlanner:
     """The planner where no checkpoint is named; `first` is the pool's first model."""
     table = settings.conductor
     routed = _is_routed(table, pool)
@@ -186,7 +186,7 @@ def _untrained_here(
         raise UsageError(f"cost_sensitivity is for a checkpoint, and here {plans}; leave it out.")
     if routed:
         planner = RatingRouter()
-        return PlannerHandle(
+        return OpenedPlanner(
             planner,
             f"the baseline {planner.name}, since the pool has ratings and its file names no Conductor",
         )
@@ -218,12 +218,12 @@ def _of_worker(
     dispatcher: Dispatcher | None,
     *,
     why: str = _CHOSEN,
-) -> PlannerHandle:
+) -> OpenedPlanner:
     """A worker of the pool writes the plans, by the Conductor's prompt."""
     # The table may be that of another, trained Conductor.
     settings = table if table.podium_file is None else ConductorSettings()
     conductor = make_worker_conductor(worker, pool, settings, dispatcher)
-    return PlannerHandle(
+    return OpenedPlanner(
         conductor,
         f"{worker.profile.name}, {why}, untrained",
         fallback=table.fallback or worker.profile.name,
@@ -231,10 +231,10 @@ def _of_worker(
     )
 
 
-def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> PlannerHandle:
+def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> OpenedPlanner:
     checkpoint = Checkpoint.read(source)
     conductor = open_conductor(checkpoint, pool, cost_sensitivity=cost_sensitivity)
-    return PlannerHandle(
+    return OpenedPlanner(
         conductor,
         f"the checkpoint {source}, trained on {checkpoint.scope.questions}",
         plan_limits=checkpoint.plan or PlanLimits(),
@@ -242,7 +242,7 @@ def _of_checkpoint(source: str, cost_sensitivity: float | None, pool: Pool) -> P
     )
 
 
-def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> PlannerHandle:
+def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher | None) -> OpenedPlanner:
     training, plan = "untrained", None
     if settings.podium_file is not None:
         trained = read_podium_file(settings.podium_file)
@@ -251,7 +251,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         training = f"trained on {trained.scope.questions}"
     endpoint = build_endpoint(settings, pool)
     conductor = make_worker_conductor(endpoint, pool, settings, dispatcher)
-    return PlannerHandle(
+    return OpenedPlanner(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",
         plan_limits=plan or PlanLimits(),

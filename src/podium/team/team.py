@@ -24,7 +24,7 @@ from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import FixedPlans, Planner
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
-from podium.team.opened_planner import PlannerHandle, open_planner, pays_for_plans
+from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -49,7 +49,7 @@ class Team:
         self,
         settings: TeamSettings,
         runner: Runner,
-        opened_planner: PlannerHandle,
+        opened_planner: OpenedPlanner,
         files: ExitStack,
         store: TraceStore | None = None,
     ) -> None:
@@ -145,7 +145,7 @@ class Team:
             opened_planner = (
                 open_planner(settings, pool, seed=seed, dispatcher=dispatcher)
                 if planner is None
-                else PlannerHandle(planner, planner.name)
+                else OpenedPlanner(planner, planner.name)
             )
             runner = opened_planner.runner(settings, pool, dispatcher, for_evaluation=for_evaluation)
             held = {

@@ -14,7 +14,7 @@ from typing import Any
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepText
 from podium.team.events import Event, QuestionEnded
-from podium.team.opened_planner import PlannerHandle
+from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
@@ -43,7 +43,7 @@ class TeamWorker:
         profile: Profile,
         runner: Runner,
         *,
-        opened_planner: PlannerHandle | None = None,
+        opened_planner: OpenedPlanner | None = None,
         limits: Limits | None = None,
         fallback: str | None = None,
         identity: Mapping[str, Any] | None = None,
