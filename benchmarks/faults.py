@@ -28,7 +28,7 @@ import openai
 from podium.calls import Dispatcher
 from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -235,7 +235,7 @@ class Figures:
         return sum(rollout.correct for rollout in self.rollouts) / len(self.rollouts)
 
 
-async def measure(pool: Pool, planner: FixedPlans, tasks: Sequence[Task], concurrency: int) -> Figures:
+async def measure(pool: Pool, planner: PrewrittenPlans, tasks: Sequence[Task], concurrency: int) -> Figures:
     """Ask all questions, keep all traces."""
     dispatcher, pending, rollouts = Dispatcher(), iter(list(enumerate(tasks))), {}
     with TemporaryDirectory() as folder, TraceStore(Path(folder) / "traces.sqlite") as store:
@@ -265,7 +265,7 @@ async def main(questions: int, concurrency: int) -> None:
     """All shares, Podium and its peer."""
     logging.getLogger("stamina").addHandler(logging.NullHandler())
     calculators = [worker for worker in open_team() if isinstance(worker, Calculator)]
-    planner = FixedPlans((PLAN,))
+    planner = PrewrittenPlans((PLAN,))
     tasks = list(Sums("test", size=questions, seed=0))
     models = answering(calculators)
     print(f"{questions} chains of sums, {concurrency} at once; accuracy and dollars are simulated\n")

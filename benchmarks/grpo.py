@@ -33,7 +33,7 @@ from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallba
 from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
 from podium.conductor.codec import Codec
-from podium.planner import FixedPlans, PlanRequest
+from podium.planner import PlanRequest, PrewrittenPlans
 from podium.rollout import reward, run_rollout
 from podium.tasks import Task
 from podium.team import Runner
@@ -180,7 +180,7 @@ class Peer:
             pool, dispatcher, settings = open_pool(self.settings.pool), Dispatcher(), self.settings.reward
             scores = [
                 run_rollout(
-                    Runner(FixedPlans((text,)), pool, dispatcher=dispatcher),
+                    Runner(PrewrittenPlans((text,)), pool, dispatcher=dispatcher),
                     self.tasks[which],
                     seed=f"peer/{place}",
                 )

@@ -21,7 +21,7 @@ from random import Random
 
 import podium_lab
 from podium.evals.stats import accuracy_interval
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.rollout import run_rollout
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -84,7 +84,7 @@ async def right(
         change(Step(expert(part, knows), f"{place}. {part.subtask}", Access(steps=part.reads)))
         for place, part in enumerate(parts)
     ]
-    plan = FixedPlans((render(Workflow((replace(steps[0], access=Access()), *steps[1:]))),))
+    plan = PrewrittenPlans((render(Workflow((replace(steps[0], access=Access()), *steps[1:]))),))
     rollout = await run_rollout(Runner(plan, pool), task, seed=task.id)
     return rollout.correct
 

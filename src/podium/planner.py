@@ -127,7 +127,7 @@ class PlannerWrapper:
 
 
 @dataclass(frozen=True, slots=True)
-class FixedPlans:
+class PrewrittenPlans:
     """A planner of plans that exist already, one for each round, such as the completions that a trainer sampled.
 
     A text is parsed for the request's pool and not changed, so it is run exactly as a live Conductor's would be. A

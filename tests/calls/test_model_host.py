@@ -14,7 +14,7 @@ from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate_plan
 from podium.library.evaluation import evaluate
-from podium.planner import FixedPlans, PlanRequest
+from podium.planner import PlanRequest, PrewrittenPlans
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team.runner import Runner
@@ -46,7 +46,7 @@ async def loads(path: Path, *, shared: str, loaded_at_once: int = 1) -> list[str
     models = SwappedModels(Answer("4"), load_s=0.01, loaded_at_once=loaded_at_once)
     async with FaultServer(models) as server:
         pool = open_pool(write_team(path / "team.toml", server.url, shared=shared))
-        runner = Runner(FixedPlans((Plan("", CHAIN),)), pool)
+        runner = Runner(PrewrittenPlans((Plan("", CHAIN),)), pool)
         asked = (runner.answer(Question(text="2 + 2?"), seed=str(number)) for number in range(8))
         traces = await asyncio.gather(*asked)
         await pool.close()

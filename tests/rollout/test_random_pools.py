@@ -9,7 +9,7 @@ import pytest
 from podium.calls import Dispatcher
 from podium.config import build
 from podium.errors import ConfigError
-from podium.planner import FixedPlans, PlanRequest
+from podium.planner import PlanRequest, PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
 from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.tasks.graders.text_graders import Exact
@@ -104,7 +104,7 @@ def plan(*workers: int) -> str:
 
 
 async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None) -> Rollout | None:
-    runner = Runner(FixedPlans((plan(*workers),)), pool, dispatcher=dispatcher or Dispatcher())
+    runner = Runner(PrewrittenPlans((plan(*workers),)), pool, dispatcher=dispatcher or Dispatcher())
     rollout = await run_rollout(runner, TASK, seed="s")
     return None if rollout.infrastructure_failed else rollout
 

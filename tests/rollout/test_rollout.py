@@ -5,7 +5,7 @@ import pytest
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.planners import Single
 from podium.rollout import Reward, RewardSettings, Rollout, reward, run_rollout
 from podium.tasks.graders.judge import Judge
@@ -36,7 +36,7 @@ def pool(*replies: str | WorkerError) -> Pool:
 
 
 async def scored(
-    plan: FixedPlans,
+    plan: PrewrittenPlans,
     pool: Pool,
     *,
     task: Task = TASK,
@@ -69,7 +69,7 @@ BROKEN = WorkerError("It is down.", kind="status")
     ],
 )
 async def test_right_wrong_and_unreadable_completions(text, total):
-    rollout = await scored(FixedPlans((text,)), pool("Answer: 42", "Answer: 41"))
+    rollout = await scored(PrewrittenPlans((text,)), pool("Answer: 42", "Answer: 41"))
     assert rollout is not None
     assert earned(rollout).total == total
     assert rollout.plan_text == text
@@ -80,7 +80,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
 async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
-        rollout = await scored(FixedPlans((text,), access=access), pool("Answer: 42"), seed="0")
+        rollout = await scored(PrewrittenPlans((text,), access=access), pool("Answer: 42"), seed="0")
         assert rollout is not None
         assert earned(rollout).total == total
 
@@ -88,23 +88,23 @@ async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
     for cut, total in ((True, 0.0), (False, 1.0)):
-        rollout = await scored(FixedPlans((draft,), cut=cut), pool("42"), seed="s")
+        rollout = await scored(PrewrittenPlans((draft,), cut=cut), pool("42"), seed="s")
         assert rollout is not None
         assert earned(rollout).total == total
 
 
 async def test_a_failed_worker_leaves_the_rollout_out():
     workers = pool("Answer: 42", BROKEN)
-    assert await scored(FixedPlans((completion(1),)), workers, seed="0") is None
-    assert await scored(FixedPlans((completion(1, 0),)), workers, seed="0") is None, (
+    assert await scored(PrewrittenPlans((completion(1),)), workers, seed="0") is None
+    assert await scored(PrewrittenPlans((completion(1, 0),)), workers, seed="0") is None, (
         "degraded is not fair either"
     )
 
 
 async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
-    assert await scored(FixedPlans((completion(0, 2),)), workers, seed="0") is None
-    blind = await scored(FixedPlans((completion(1, 2, access="none"),)), workers, seed="0")
+    assert await scored(PrewrittenPlans((completion(0, 2),)), workers, seed="0") is None
+    blind = await scored(PrewrittenPlans((completion(1, 2, access="none"),)), workers, seed="0")
     assert blind is not None
     assert (blind.trace.status, blind.trace.answer) == ("ok", NOTHING)
     assert (blind.correct, earned(blind).total) == (False, 0.5)
@@ -112,7 +112,7 @@ async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
 
 async def test_a_vote_on_steps_that_the_budget_refused_is_the_plans_own_fault():
     workers = Pool([*pool("Answer: 42"), VoteWorker("vote")])
-    rollout = await scored(FixedPlans((completion(0, 1),)), workers, budget=Budget(usd=0.0))
+    rollout = await scored(PrewrittenPlans((completion(0, 1),)), workers, budget=Budget(usd=0.0))
     assert rollout is not None
     assert (rollout.trace.status, rollout.trace.answer, earned(rollout).total) == ("failed", None, 0.5)
     assert [span.status for span in rollout.trace.spans] == ["refused", "refused"]
@@ -126,7 +126,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     }
     judge = build({"kind": "judge", "worker": worker}, Judge)
     task = Task(id="t/1", question=TASK.question, gold="42", grader=judge)
-    assert await scored(FixedPlans((completion(0),)), pool("Answer: 42"), task=task) is None
+    assert await scored(PrewrittenPlans((completion(0),)), pool("Answer: 42"), task=task) is None
     rollout = await run_rollout(Runner(Single("w0"), pool("Answer: 42")), task, seed="0")
     assert "It is down" in (rollout.grade.failure or "")
     assert rollout.infrastructure_failed
@@ -135,7 +135,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
 
 async def test_a_failed_step_that_nothing_needs_does_not():
     rollout = await scored(
-        FixedPlans((completion(1, 0, access="none"),)),
+        PrewrittenPlans((completion(1, 0, access="none"),)),
         pool("Answer: 42", BROKEN),
         settings=ExecutionSettings(run_all=True),
     )
@@ -147,7 +147,7 @@ async def test_a_failed_step_that_nothing_needs_does_not():
 
 async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
     rollout = await scored(
-        FixedPlans((completion(1, 0),)), pool("Answer: 42", "Answer: 41"), budget=Budget(calls=1)
+        PrewrittenPlans((completion(1, 0),)), pool("Answer: 42", "Answer: 41"), budget=Budget(calls=1)
     )
     assert rollout is not None
     assert not rollout.infrastructure_failed
@@ -156,8 +156,8 @@ async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
 
 async def test_what_was_spent_is_taken_off():
     weights = RewardSettings(cost=0.01, calls=0.1)
-    one = await scored(FixedPlans((completion(0),)), pool("Answer: 42"))
-    two = await scored(FixedPlans((completion(0, 0),)), pool("Answer: 42"))
+    one = await scored(PrewrittenPlans((completion(0),)), pool("Answer: 42"))
+    two = await scored(PrewrittenPlans((completion(0, 0),)), pool("Answer: 42"))
     assert one is not None
     assert two is not None
     cheap, dear = earned(one, weights), earned(two, weights)
@@ -170,7 +170,7 @@ async def test_what_was_spent_is_taken_off():
 async def test_a_written_plan_and_a_live_one_give_the_same_rollout():
     live = await run_rollout(Runner(Single("w0"), pool("Answer: 42")), TASK, seed="s")
     text = live.plan_text
-    written = await run_rollout(Runner(FixedPlans((text,)), pool("Answer: 42")), TASK, seed="s")
+    written = await run_rollout(Runner(PrewrittenPlans((text,)), pool("Answer: 42")), TASK, seed="s")
 
     def told(rollout: Rollout) -> object:
         return [(span.messages, span.response, span.usage) for span in rollout.trace.spans], rollout.grade

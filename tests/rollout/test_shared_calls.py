@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 from podium.calls import Dispatcher
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.team import Runner
 from podium.types import Question
 from podium.workers.pool import load_pool
@@ -31,7 +31,7 @@ async def test_equal_calls_are_paid_once_and_a_plans_equal_steps_each(
 
             async def paid(text: str, seed: str) -> int:
                 before = len(server.requests)
-                runner = Runner(FixedPlans((text,)), pool, dispatcher=Dispatcher(cache=cache))
+                runner = Runner(PrewrittenPlans((text,)), pool, dispatcher=Dispatcher(cache=cache))
                 trace = await runner.answer(Question(text="3 + 4?"), seed=seed)
                 assert trace.status == "ok"
                 return len(server.requests) - before

@@ -12,7 +12,7 @@ from approving_team import PLAN
 
 from podium.calls import Dispatcher
 from podium.errors import APIError
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.server import approval
 from podium.server.approval import MOST_HERE, ApprovedPlan, WaitingPlans
 from podium.server.background import BackgroundQuestions
@@ -35,7 +35,7 @@ ANN, BOB = Caller(name="ann", id="pk-1"), Caller(name="bob", id="pk-2")
 
 async def planned(caller: Caller) -> Trace:
     """A plan of this caller."""
-    runner = Runner(FixedPlans((PLAN,)), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
+    runner = Runner(PrewrittenPlans((PLAN,)), Pool([ScriptedWorker(name, {}) for name in ("wren", "lark")]))
     trace = await runner.dry_run(QUESTION)
     assert trace.status == "planned"
     return trace.model_copy(update={"owner": caller.name})

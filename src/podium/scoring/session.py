@@ -20,7 +20,7 @@ from podium.conductor.prompt import build_prompt
 from podium.config import closest_name
 from podium.errors import BudgetError, ConfigError
 from podium.executor import ExecutionSettings
-from podium.planner import EarlierRound, FixedPlans, PlanRequest, earlier_rounds_of
+from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_rounds_of
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSampler
@@ -190,7 +190,7 @@ class ScoringSession:
         if rolled in self._rolled:
             return self._rolled[rolled]
         runner = Runner(
-            FixedPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
+            PrewrittenPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,

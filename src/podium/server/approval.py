@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from podium.errors import APIError, StoreError
-from podium.planner import FixedPlans
+from podium.planner import PrewrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
@@ -195,7 +195,7 @@ class ApprovedPlan:
             steps.append(replace(step, worker=pool.names.index(name)))
         return Workflow(tuple(steps))
 
-    def planner(self, pool: Pool) -> FixedPlans:
+    def planner(self, pool: Pool) -> PrewrittenPlans:
         """The planner that gives it to a question over `pool`, under the name of the planner that wrote it.
 
         Raises:
@@ -209,7 +209,7 @@ class ApprovedPlan:
             edited=edited,
             reason=None if edited else round_.plan.reason,
         )
-        return FixedPlans((plan,), self.planned.planner)
+        return PrewrittenPlans((plan,), self.planned.planner)
 
 
 def _is_same_question(planned: Question, asked: Question) -> bool:

@@ -21,7 +21,7 @@ from podium.calls.dispatcher import open_dispatcher
 from podium.conductor.plan_format import FORMAT_WORDS
 from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
-from podium.planner import FixedPlans, Planner
+from podium.planner import Planner, PrewrittenPlans
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
@@ -248,7 +248,9 @@ class Team:
         """
         runner = replace(
             self.runner,
-            planner=FixedPlans((_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"),
+            planner=PrewrittenPlans(
+                (_written(plan),), self.planner.name if isinstance(plan, Plan) else "written"
+            ),
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
