@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from podium.planners.answers import Answers, MeasuredAnswer
+from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 
 
 def known_answers(
     workers: Sequence[str], texts: Sequence[str], score_QW: npt.ArrayLike, cost_QW: npt.ArrayLike
-) -> Answers:
+) -> AnswerMatrix:
     """One answer of each worker to each question. Two workers that are wrong give different answers."""
     score_WQ, cost_WQ = (np.asarray(figures, dtype=float).T.tolist() for figures in (score_QW, cost_QW))
-    return Answers.of(
+    return AnswerMatrix.of(
         texts,
         {
             worker: [

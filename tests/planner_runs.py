@@ -15,7 +15,7 @@ from known_answers import known_answers
 from podium.errors import WorkerError
 from podium.planner import rounds_of
 from podium.planners import BaselineSpec, find_baseline, open_baseline
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 from podium.team import Runner
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.pool import Pool
@@ -61,7 +61,7 @@ def workers(count: int, random: Random) -> list[ScriptedWorker]:
     ]
 
 
-def scored(names: list[str], random: Random) -> Answers:
+def scored(names: list[str], random: Random) -> AnswerMatrix:
     """Answers to other questions, from which planners learn."""
     score_QW = np.asarray([[float(random.random() < 0.6) for _ in names] for _ in range(12)])
     texts = tuple(f"What is {k} plus {random.randint(1, 99)}?" for k in range(12))

@@ -37,7 +37,7 @@ from podium.evals.study.questions import load_study_questions  # noqa: E402
 from podium.evals.study.result import RESULT, Study  # noqa: E402
 from podium.evals.study.serving_files import RATINGS  # noqa: E402
 from podium.planners import open_baseline  # noqa: E402
-from podium.planners.answers import Answers, select  # noqa: E402
+from podium.planners.answers import AnswerMatrix, select_questions  # noqa: E402
 from podium.team.settings import TeamSettings  # noqa: E402
 from podium.team.team_file import open_pool  # noqa: E402
 from podium.workers.ratings import Ratings  # noqa: E402
@@ -131,14 +131,14 @@ def answers_of(name: str, folder: Path) -> StudyAnswers:
     return StudyAnswers.read(questions.table(folder, TeamSettings(pool=pool_name), pool))
 
 
-def tenth_of(name: str, answers: Answers, full: Study, seed: int) -> Tenth:
+def tenth_of(name: str, answers: AnswerMatrix, full: Study, seed: int) -> Tenth:
     """Study one tenth, score what it would serve on the other nine."""
     size = len(answers.texts) // 10
     folder = run_study(name, seed, size)
     found = Study.load(folder / RESULT)
     asked = set(answers_of(name, folder).answers.texts)
     asked_Q = np.array([text in asked for text in answers.texts])
-    own, rest = (select(answers, np.flatnonzero(part_Q)) for part_Q in (asked_Q, ~asked_Q))
+    own, rest = (select_questions(answers, np.flatnonzero(part_Q)) for part_Q in (asked_Q, ~asked_Q))
     assert len(rest.texts) == len(answers.texts) - found.questions
     best = found.best.planner
     assert best is not None

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.evals.rating import rate
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 from podium.types import Profile
 from podium.workers.ratings import ClusterWords, Tally
 
@@ -19,11 +19,11 @@ KINDS: ClusterWords = {"sums": {"add": 1.0}, "words": {"spell": 1.0}, "rivers": 
 
 def answers_of(
     texts: Sequence[str], score_QW: Sequence[Sequence[float]], cost_QW: Sequence[Sequence[float]]
-) -> Answers:
+) -> AnswerMatrix:
     """Answers of ada and bob; only what they are rated by differs from question to question."""
     scores = np.asarray(score_QW, dtype=float).reshape(len(texts), 2)
     right_QWR = np.repeat((scores > 0.5)[:, :, None], 5, axis=2).astype(float)
-    return Answers(
+    return AnswerMatrix(
         workers=("ada", "bob"),
         answer_QWR=np.zeros(right_QWR.shape, dtype=np.int64),
         alone_QWR=right_QWR,

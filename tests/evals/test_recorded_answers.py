@@ -17,7 +17,7 @@ from podium.evals.recorded_answers import measurable, read_answers
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
-from podium.planners.answers import Answers, committee_cost
+from podium.planners.answers import AnswerMatrix, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording
 from podium.rollout import Rollout, run_rollout
 from podium.tasks.task import Task
@@ -39,7 +39,7 @@ async def run(planner: Planner, pool: Pool, tasks: list[Task]) -> list[float]:
     return [float((await rolled(planner, pool, task)).correct) for task in tasks]
 
 
-async def answers_of(recording: Recording) -> Answers:
+async def answers_of(recording: Recording) -> AnswerMatrix:
     return await read_answers(tasks_of(recording, "train"), replayed(recording))
 
 
@@ -50,11 +50,11 @@ def random_recording(
     return write_recording(path / "r.parquet", random_rows(Random(seed), counts, questions=questions))
 
 
-def committee(answers: Answers, members: tuple[int, ...], weights: tuple[float, ...] = ()) -> Committee:
+def committee(answers: AnswerMatrix, members: tuple[int, ...], weights: tuple[float, ...] = ()) -> Committee:
     return Committee(tuple(answers.workers[member] for member in members), weights)
 
 
-def numbered(answers: Answers, names: tuple[str, ...]) -> tuple[int, ...]:
+def numbered(answers: AnswerMatrix, names: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(answers.workers.index(name) for name in names)
 
 
@@ -303,7 +303,7 @@ async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
     assert len(best_vote(answers, weighted=False, most=2).workers) <= 2
 
 
-def wrong_answers(answers: Answers) -> float:
+def wrong_answers(answers: AnswerMatrix) -> float:
     """K - 1, by looking at every pair of wrong answers: with one agreement more than there is."""
     pairs = same = 0
     for q, (one, other) in product(range(len(answers.texts)), combinations(range(len(answers.workers)), 2)):

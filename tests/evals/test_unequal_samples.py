@@ -12,14 +12,14 @@ import pytest
 from recorded_world import random_rows, replayed, tasks_of, write_recording
 
 from podium.evals.recorded_answers import read_answers
-from podium.planners.answers import Answers, committee_accuracy, committee_cost
+from podium.planners.answers import AnswerMatrix, committee_accuracy, committee_cost
 from podium.recordings import RecordedQuestion, RecordedResponse
 
 Given = Sequence[Mapping[str, str]]
 """Of each question what each worker says in turn, a letter a sample; capitals are right."""
 
 
-async def answers_of(folder: Path, given: Given) -> Answers:
+async def answers_of(folder: Path, given: Given) -> AnswerMatrix:
     rows = []
     for number, by_worker in enumerate(given):
         said = [

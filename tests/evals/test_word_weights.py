@@ -11,7 +11,7 @@ import pytest
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from podium.evals.rating import fit_words, rate
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 from podium.types import Profile
 from podium.workers.ratings import WORD, Ratings
 
@@ -19,7 +19,7 @@ SUBJECTS = ("river", "planet", "metal", "poet", "bridge", "engine", "flower", "c
 FILLERS = ("large", "small", "old", "new", "famous", "strange", "quiet", "early")
 
 
-def asked(seed: int, count: int) -> Answers:
+def asked(seed: int, count: int) -> AnswerMatrix:
     """Ada is right on the first four subjects, Bob on the others. Each question has two words of no meaning."""
     random = Random(f"word-weights/{seed}")
     texts, right = [], []
@@ -30,7 +30,7 @@ def asked(seed: int, count: int) -> Answers:
         right.append([float(knows), float(not knows)])
     score_QW = np.array(right)
     same_QWR = np.repeat(score_QW[:, :, None], 5, axis=2)
-    return Answers(
+    return AnswerMatrix(
         ("ada", "bob"), (1 - same_QWR).astype(int), same_QWR, same_QWR, score_QW, np.ones_like(score_QW), 1,
         tuple(texts), ("",) * count,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
 from podium.planners import open_baseline
-from podium.planners.answers import Answers, MeasuredAnswer
+from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes
@@ -32,7 +32,7 @@ def texts_of(random: Random, count: int) -> tuple[list[str], np.ndarray]:
     ], sums
 
 
-def learned(name: str, scored: Answers) -> PricedRouter:
+def learned(name: str, scored: AnswerMatrix) -> PricedRouter:
     router = open_baseline(name, POOL, scored=scored)
     assert isinstance(router, PricedRouter)
     return router
@@ -107,7 +107,7 @@ def test_two_that_err_alike_do_not_outvote_a_better_one() -> None:
     errs = [MeasuredAnswer("wrong", 0.0, 0.01)]
     alone = [[MeasuredAnswer("right", 1.0, 0.01)] if q % 3 else errs for q in range(45)]
     together = [errs if q % 2 else [MeasuredAnswer("right", 1.0, 0.01)] for q in range(45)]
-    scored = Answers.of(texts, dict(zip(NAMES, (alone, together, together), strict=True)))
+    scored = AnswerMatrix.of(texts, dict(zip(NAMES, (alone, together, together), strict=True)))
     assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) < 3
 
 

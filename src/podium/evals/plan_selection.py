@@ -17,7 +17,7 @@ from podium.evals.comparison import PlannerKind
 from podium.executor.early_stopping import known_costs
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
-from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, Answers, Floats, Members
+from podium.planners.answers import MAX_ANSWERS, NO_ANSWER, AnswerMatrix, Floats, Members
 from podium.types import Profile
 from podium.workers.pool import Pool
 
@@ -26,7 +26,7 @@ COST_TOLERANCE = 1 + 1e-9
 """Costs are sums of floats, so a cost may exceed its limit by this factor."""
 
 
-def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
+def best_vote(answers: AnswerMatrix, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
     """The best vote among those of the k most accurate workers, each of which answers once; k is at most `most`.
 
     The weights depend on how many wrong answers a question has. Two numbers are tried: an estimate from the training
@@ -43,7 +43,7 @@ def best_vote(answers: Answers, *, weighted: bool, most: int = MAX_ANSWERS) -> C
 
 
 def best_fixed_plan(
-    answers: Answers,
+    answers: AnswerMatrix,
     *,
     most: int = MAX_ANSWERS,
     max_cost: float = math.inf,
@@ -87,7 +87,7 @@ def best_fixed_plan(
     return Committee(tuple(answers.workers[w] for w in members))
 
 
-def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | None:
+def best_cascade(answers: AnswerMatrix, *, max_cost: float = math.inf) -> Cascade | None:
     """The best cascade: two workers, and a third that answers where they disagree. None if all cost over `max_cost`."""
     plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
@@ -96,7 +96,7 @@ def best_cascade(answers: Answers, *, max_cost: float = math.inf) -> Cascade | N
     return Cascade(tuple(answers.workers[w] for w in first), answers.workers[then])
 
 
-def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
+def _cascades(answers: AnswerMatrix, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
     """Each cascade: its accuracy, its negative cost, the pair, and the worker that answers where the pair disagrees."""
     workers = range(len(answers.workers))
     for pair, then in product(combinations(workers, 2), workers):
@@ -107,7 +107,7 @@ def _cascades(answers: Answers, max_cost: float) -> Iterator[tuple[float, float,
             yield float(score_Q.mean()), -float(cost_Q.mean()), pair, then
 
 
-def cascade_figures(answers: Answers, first: Members, then: int) -> tuple[Floats, Floats]:
+def cascade_figures(answers: AnswerMatrix, first: Members, then: int) -> tuple[Floats, Floats]:
     """[Q] each: the scores and the dollars of a cascade whose worker `then` answers where the `first` disagree."""
     agreed_Q = answers.unanimous(first)
     score_Q = np.where(agreed_Q, answers.voted_QWR[:, first[0], 0], answers.alone_QWR[:, then, 0])
@@ -122,7 +122,7 @@ class PlannerSelection:
     kind: PlannerKind
     label: str
     """The label of its row in a comparison."""
-    choose: Callable[[Answers], Planner | None]
+    choose: Callable[[AnswerMatrix], Planner | None]
     """Chooses the planner from answers to training questions; returns None if there are too few workers."""
 
 
@@ -139,7 +139,7 @@ PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
 """The selections by the name that a suite's file has for each."""
 
 
-def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, ...]:
+def _weights(answers: AnswerMatrix, members: Members, wrong: float) -> tuple[float, ...]:
     """The weight of each vote: log(p / (1 - p)) + log(K - 1), where p is the worker's accuracy; at least 0.01.
 
     This is the naive Bayes vote of Kuncheva and Rodríguez, "A weighted voting framework for classifiers ensembles"
@@ -153,7 +153,7 @@ def _weights(answers: Answers, members: Members, wrong: float) -> tuple[float, .
     return tuple(max(0.01, round(float(weight), 3)) for weight in odds)
 
 
-def _wrong_answers(answers: Answers) -> float:
+def _wrong_answers(answers: AnswerMatrix) -> float:
     """An estimate of K - 1, the number of a question's wrong answers, from how often two wrong workers agree.
 
     If all wrong answers are equally likely, one of K - 1 such pairs agrees. One agreement is added to the counts, so

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from podium.errors import ConfigError
 from podium.evals.recorded_answers import read_answers
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 from podium.tasks.task import Task
 from podium.workers.base import Worker
 from podium.workers.calculator import CalculatorWorker
@@ -129,7 +129,7 @@ _RIDGE = 10.0
 """The penalty of the words' weights. Of 3, 5, 10 and 20 it routed best over four recorded pools."""
 
 
-def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
+def rate(answers: AnswerMatrix, clusters: ClusterWords) -> Ratings:
     """Compute the tallies of all workers on these clusters."""
     empty = Ratings(clusters=clusters, workers={})
     cluster_Q = np.array([empty.cluster_of(text) for text in answers.texts])
@@ -149,7 +149,7 @@ def rate(answers: Answers, clusters: ClusterWords) -> Ratings:
     )
 
 
-def fit_words(answers: Answers) -> WordWeights | None:
+def fit_words(answers: AnswerMatrix) -> WordWeights | None:
     """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors). Returns None if no
     question has words.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from podium.planners.answers import MAX_ANSWERS, Answers, MeasuredAnswer
+from podium.planners.answers import MAX_ANSWERS, AnswerMatrix, MeasuredAnswer
 from podium.tasks.task import Task
 from podium.types import Message
 from podium.workers.base import Request, Worker
@@ -23,14 +23,16 @@ def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayW
     return [worker for worker in measured if not isinstance(worker, ReplayWorker) or worker.samples]
 
 
-async def read_answers(tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]) -> Answers:
+async def read_answers(
+    tasks: Sequence[Task], workers: Sequence[ReplayWorker | CalculatorWorker]
+) -> AnswerMatrix:
     """Read every worker's answers to every question. R is the largest number of samples, but at least `MAX_ANSWERS`.
 
     Args:
         tasks: `RecordedTasks` of these workers, each of whose responses can be graded.
     """
     samples = {worker.profile.name: [await _samples(worker, task) for task in tasks] for worker in workers}
-    return Answers.of([task.question.text for task in tasks], samples, least=MAX_ANSWERS)
+    return AnswerMatrix.of([task.question.text for task in tasks], samples, least=MAX_ANSWERS)
 
 
 async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[MeasuredAnswer]:

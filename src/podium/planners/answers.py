@@ -40,16 +40,16 @@ _KEPT = 10**7
 class MeasuredAnswer:
     """One graded response of a worker to a question."""
 
-    found: str | None
+    answer: str | None
     """The answer in it, as `voted_answer` finds it."""
     score: float
     cost_usd: float
-    voted: float | None = None
+    voted_score: float | None = None
     """The score of the answer when the voting tool reports it in its own words. Without it, `score` holds."""
 
 
 @dataclass(frozen=True)
-class Answers:
+class AnswerMatrix:
     """The answers of W workers to Q questions, R of each. With them a planner learns who is right on which questions:
     `score_QW[3, 1]` is the mean score of worker 1 on question 3."""
 
@@ -85,7 +85,7 @@ class Answers:
         answers: Mapping[str, Sequence[Sequence[MeasuredAnswer]]],
         *,
         least: int = 1,
-    ) -> Answers:
+    ) -> AnswerMatrix:
         """The arrays of some answers. R is the largest number of samples, but at least `least`.
 
         Args:
@@ -105,9 +105,9 @@ class Answers:
                 for r in range(size[2]):
                     sample = samples[r % len(samples)]  # One with fewer samples starts again from number 0.
                     alone[q, w, r] = sample.score
-                    if sample.found is not None:
-                        answer[q, w, r] = numbers.setdefault(answer_key(sample.found), len(numbers))
-                        voted[q, w, r] = sample.score if sample.voted is None else sample.voted
+                    if sample.answer is not None:
+                        answer[q, w, r] = numbers.setdefault(answer_key(sample.answer), len(numbers))
+                        voted[q, w, r] = sample.score if sample.voted_score is None else sample.voted_score
         return cls(
             workers=tuple(answers),
             answer_QWR=answer,
@@ -121,7 +121,7 @@ class Answers:
             own_samples_QW=None if (own_QW == most).all() else own_QW,
         )
 
-    def of_workers(self, names: Sequence[str], planner: str) -> Answers:
+    def of_workers(self, names: Sequence[str], planner: str) -> AnswerMatrix:
         """The answers of the workers among `names`; `ConfigError`, which names the planner, if there are none."""
         columns = [w for w, worker in enumerate(self.workers) if worker in names]
         if not columns or not self.texts:
@@ -133,7 +133,7 @@ class Answers:
             return self
         return self.once(("workers", *columns), lambda: self._columns_of(columns))
 
-    def _columns_of(self, columns: list[int]) -> Answers:
+    def _columns_of(self, columns: list[int]) -> AnswerMatrix:
         own_QW, price_of = self.own_samples_QW, self.price_of
 
         def price_of_these(members: Members) -> Floats:
@@ -202,7 +202,7 @@ class Answers:
         return means
 
     @property
-    def rotations(self) -> Iterable[Answers]:
+    def rotations(self) -> Iterable[AnswerMatrix]:
         """These answers once for each rotation. Rotation k puts sample k first, so a mean over them uses all samples.
 
         Each sample of a worker comes first equally often. If workers have different numbers of samples, this takes the
@@ -214,7 +214,7 @@ class Answers:
         return map(self.rotated, range(self._rotation_count))
 
     @cached_property
-    def _kept_rotations(self) -> tuple[Answers, ...]:
+    def _kept_rotations(self) -> tuple[AnswerMatrix, ...]:
         return tuple(map(self.rotated, range(self._rotation_count)))
 
     @cached_property
@@ -223,11 +223,11 @@ class Answers:
             return self.samples
         return min(math.lcm(*np.unique(self.own_samples_QW).tolist()), max(2 * self.samples, _ROTATIONS))
 
-    def rotated(self, first: int) -> Answers:
+    def rotated(self, first: int) -> AnswerMatrix:
         """These answers with sample number `first` in front. A worker with fewer samples starts again from number 0."""
         return self if first == 0 else self._columns(first, self.alone_QWR.shape[2])
 
-    def _columns(self, first: int, count: int) -> Answers:
+    def _columns(self, first: int, count: int) -> AnswerMatrix:
         """`count` answers of each worker, from the sample `first` on."""
         own_QW = (
             np.full(self.alone_QWR.shape[:2], self.samples)
@@ -242,7 +242,7 @@ class Answers:
             voted_QWR=np.take_along_axis(self.voted_QWR, order_QWR, axis=2),
         )
 
-    def after(self, members: Members) -> Answers:
+    def after(self, members: Members) -> AnswerMatrix:
         """These answers with one more worker, which gives the committee's answer in each rotation."""
         votes = [rotation._won(members) for rotation in self.rotations]
         wide = self if len(votes) <= self.alone_QWR.shape[2] else self._columns(0, len(votes))
@@ -298,7 +298,7 @@ def _places(members: Members) -> tuple[list[int], list[int]]:
     return list(members), [members[:place].count(member) for place, member in enumerate(members)]
 
 
-def select(answers: Answers, questions: Ints) -> Answers:
+def select_questions(answers: AnswerMatrix, questions: Ints) -> AnswerMatrix:
     """The answers to some of the questions, by number."""
     own_QW = answers.own_samples_QW
     return replace(
@@ -314,7 +314,7 @@ def select(answers: Answers, questions: Ints) -> Answers:
 
 
 def committee_cost(
-    answers: Answers, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
+    answers: AnswerMatrix, members: Members, *, early_stop: bool = False, price_QW: Floats | None = None
 ) -> Floats:
     """[Q]: the dollars that a committee costs on each question, averaged over rotations.
 
@@ -346,7 +346,7 @@ def committee_cost(
     return mean_Q
 
 
-def committee_accuracy(answers: Answers, members: Members) -> Floats:
+def committee_accuracy(answers: AnswerMatrix, members: Members) -> Floats:
     """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
     mean_Q: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
     return mean_Q

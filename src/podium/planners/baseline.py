@@ -15,7 +15,7 @@ from podium.planners.plans import worker_number
 from podium.types import Profile
 
 if TYPE_CHECKING:
-    from podium.planners.answers import Answers
+    from podium.planners.answers import AnswerMatrix
 
 _MAX_DIGITS = 9
 """Digits of a number in a baseline's name."""
@@ -31,7 +31,7 @@ class BaselineContext:
     pool: Sequence[Profile]
     seed: str = "0"
     """Seeds a planner that plans at random."""
-    scored: Answers | None = None
+    scored: AnswerMatrix | None = None
     """Answers from which a planner may learn. None if there are none."""
 
 

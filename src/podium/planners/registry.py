@@ -20,7 +20,7 @@ from podium.plugins import PluginGroup
 from podium.types import Profile
 
 if TYPE_CHECKING:
-    from podium.planners.answers import Answers
+    from podium.planners.answers import AnswerMatrix
 
 _INSTALLED = PluginGroup[BaselineSpec]("podium.planners", "planner", BaselineSpec)
 _PLACES: Mapping[str, str] = {
@@ -113,7 +113,7 @@ def open_baseline(
     pool: Sequence[Profile],
     *,
     seed: str = "0",
-    scored: Answers | None = None,
+    scored: AnswerMatrix | None = None,
     recorded: bool = False,
 ) -> Planner:
     """Open the planner that `name` refers to, for the workers of `pool`.

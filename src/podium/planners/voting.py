@@ -37,7 +37,7 @@ from podium.workers.vote import VOTE
 from podium.workflow import Step, Workflow
 
 if TYPE_CHECKING:
-    from podium.planners.answers import Answers
+    from podium.planners.answers import AnswerMatrix
 
 _MAX_SAMPLES = 1000
 """A plan has a step for each. Millions of steps would take minutes to check, and no budget could pay for them."""
@@ -177,7 +177,7 @@ _LEAST = 0.01
 """The weight of a vote at least; the voting tool reads no negative ones."""
 
 
-def vote_weight(scored: Answers, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
+def vote_weight(scored: AnswerMatrix, worker: str, *, wrong_answers: int = WRONG_ANSWERS) -> float:
     """The weight of a worker's vote, at least 0.01. For its accuracy, one right and one wrong answer are added.
 
     Raises:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 
 RIGHT, WRONG = 0, 1
 
 
-def _answers(answer_QWR, cost_QW) -> Answers:
+def _answers(answer_QWR, cost_QW) -> AnswerMatrix:
     questions, workers, samples = answer_QWR.shape
     right_QWR = (answer_QWR == RIGHT).astype(float)
     wide = np.concatenate([answer_QWR] * 5, axis=2)[:, :, : max(5, samples)]
-    return Answers(
+    return AnswerMatrix(
         workers=tuple(f"w{number}" for number in range(workers)),
         answer_QWR=wide,
         alone_QWR=(wide == RIGHT).astype(float),
@@ -25,7 +25,7 @@ def _answers(answer_QWR, cost_QW) -> Answers:
     )
 
 
-def nothing_helps(seed: int, *, questions: int = 120, workers: int = 4, samples: int = 1) -> Answers:
+def nothing_helps(seed: int, *, questions: int = 120, workers: int = 4, samples: int = 1) -> AnswerMatrix:
     """Every worker knows the same half of the questions. On the others it tosses a coin between two answers.
 
     So all are right on 75 %, any vote, cascade or router too, and yet some worker is right on nearly all.
@@ -36,7 +36,7 @@ def nothing_helps(seed: int, *, questions: int = 120, workers: int = 4, samples:
     return _answers(np.where(known, RIGHT, tossed), rng.uniform(0.9, 1.1, size=(questions, workers)) / 1000)
 
 
-def votes_help(seed: int, *, questions: int = 300, workers: int = 5, right: float = 0.7) -> Answers:
+def votes_help(seed: int, *, questions: int = 300, workers: int = 5, right: float = 0.7) -> AnswerMatrix:
     """The workers err independently, and seldom in the same way."""
     rng = np.random.default_rng([2, seed])
     wrong = rng.integers(1, 20, size=(questions, workers, 1))
@@ -44,7 +44,7 @@ def votes_help(seed: int, *, questions: int = 300, workers: int = 5, right: floa
     return _answers(np.where(knows, RIGHT, wrong), np.full((questions, workers), 0.001))
 
 
-def cheap_is_as_good(seed: int, *, questions: int = 300) -> Answers:
+def cheap_is_as_good(seed: int, *, questions: int = 300) -> AnswerMatrix:
     """A dear worker and a cheap one, which nearly always say the same, and a weak one."""
     rng = np.random.default_rng([3, seed])
     dear = (rng.random(questions) < 0.2).astype(int)

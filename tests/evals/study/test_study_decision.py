@@ -15,14 +15,14 @@ from podium.evals.study.crossfit import MethodResult, crossfit, folds_of
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
 from podium.evals.study.methods import FittedMethod, Method, methods_for
 from podium.evals.study.result import Bounds
-from podium.planners.answers import Answers, Floats, select
+from podium.planners.answers import AnswerMatrix, Floats, select_questions
 
 
-def without_routers(answers: Answers) -> Iterator[Method]:
+def without_routers(answers: AnswerMatrix) -> Iterator[Method]:
     return (method for method in methods_for(answers) if "router" not in method.name)
 
 
-def decision(answers: Answers) -> StudyDecision:
+def decision(answers: AnswerMatrix) -> StudyDecision:
     return decide(crossfit(answers, without_routers(answers)))
 
 
@@ -190,7 +190,7 @@ def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []
 
-    def remember(training: Answers) -> FittedMethod:
+    def remember(training: AnswerMatrix) -> FittedMethod:
         own = set(training.texts)
         seen.append(own)
         return FittedMethod(
@@ -220,7 +220,7 @@ def test_repeats_tell_luck_from_skill() -> None:
 
 def test_a_part_of_the_answers_is_what_it_was() -> None:
     answers = votes_help(0, questions=30)
-    part = select(answers, np.array([3, 9]))
+    part = select_questions(answers, np.array([3, 9]))
     assert part.texts == ("3", "9")
     assert (part.score_QW == answers.score_QW[[3, 9]]).all()
     assert isinstance(crossfit(part, methods_for(part, teams=False))[0], MethodResult)

@@ -13,10 +13,10 @@ from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
 from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 
 
-def study_of(answers: Answers, **known: object) -> Study:
+def study_of(answers: AnswerMatrix, **known: object) -> Study:
     methods = (method for method in methods_for(answers) if "router" not in method.name)
     made = {
         **dict(decide(crossfit(answers, methods))),

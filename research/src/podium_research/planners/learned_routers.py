@@ -1,7 +1,7 @@
 """Learned routers with a price: each question goes where the predicted score minus PER_USD x dollars is highest.
 
 `router:METHOD:PER_USD` chooses one worker, `committee-router:METHOD:PER_USD` a vote of up to five workers. Both learn
-from answers to other questions (`Answers`). `podium_research.planners.predictors` has the methods.
+from answers to other questions (`AnswerMatrix`). `podium_research.planners.predictors` has the methods.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from podium.config import suggestion
 from podium.errors import ConfigError
 from podium.planner import PlanRequest
-from podium.planners.answers import Answers, Floats, Members
+from podium.planners.answers import AnswerMatrix, Floats, Members
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import read_per_usd
 from podium.planners.voting import Committee
@@ -55,7 +55,9 @@ class Estimates:
     """A function from N questions to [N, C] dollars."""
 
 
-def estimate_workers(scored: Answers, calibrated: Calibrated, *, vectors: Vectors | None = None) -> Estimates:
+def estimate_workers(
+    scored: AnswerMatrix, calibrated: Calibrated, *, vectors: Vectors | None = None
+) -> Estimates:
     """What each worker alone scores, as `calibrated` predicts, and what it costs on the nearest questions."""
     return Estimates(
         tuple((worker,) for worker in scored.workers),
@@ -65,7 +67,7 @@ def estimate_workers(scored: Answers, calibrated: Calibrated, *, vectors: Vector
 
 
 def estimate_committees(
-    scored: Answers, calibrated: Calibrated, *, vectors: Vectors | None = None
+    scored: AnswerMatrix, calibrated: Calibrated, *, vectors: Vectors | None = None
 ) -> Estimates:
     """What each vote of up to five answers scores and costs.
 
@@ -132,7 +134,7 @@ def _likeness(spread_W: Floats, samples: int) -> Floats:
     return np.asarray(((samples * spread_W - 1) / (samples - 1)).clip(0.01, 0.99))
 
 
-def _committees(scored: Answers) -> Iterator[Members]:
+def _committees(scored: AnswerMatrix) -> Iterator[Members]:
     """Each worker alone, then votes of 2 to 5 answers; no more than 3 workers where one of them answers twice."""
     order = np.argsort(-scored.score_QW.mean(axis=0), kind="stable").tolist()
     yield from ((worker,) for worker in order)
@@ -253,7 +255,7 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     return PricedRouter(name, _estimates(scored, kind, method, model), per_usd)
 
 
-def _estimates(scored: Answers, kind: str, method: Method, model: str) -> Estimates:
+def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> Estimates:
     """Estimates that remember their predictions; routers that differ in their price alone share them."""
     learned = (scored.workers, method, model)
     vectors = sentence_vectors(model) if model else None

@@ -20,7 +20,7 @@ from pydantic import FiniteFloat, ValidationError
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planners.answers import Answers, Floats
+from podium.planners.answers import AnswerMatrix, Floats
 from podium.types import FrozenModel
 from podium_research.planners.adam import Adam
 from podium_research.planners.routers import text_features
@@ -312,7 +312,7 @@ class ControllerTraining:
         return ControllerSample(x_F, self._kind_Q[question], point, walk(self._weights, point, pick))
 
 
-def train_on_scores(scored: Answers, *, per_usd: float, seed: int = 0) -> Controller:
+def train_on_scores(scored: AnswerMatrix, *, per_usd: float, seed: int = 0) -> Controller:
     """A controller that draws workers for a vote, trained on scored answers; its workers are the most accurate first.
 
     Single answers cannot train what workers do with the work of others, so it has one mode and one role. A worker that

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planners.answers import Answers, Floats
+from podium.planners.answers import AnswerMatrix, Floats
 from podium.types import FrozenModel
 from podium_research.planners.routers import text_features
 
@@ -131,7 +131,7 @@ class Evolution:
         return np.asarray(self._search.mean).reshape(self._shape)
 
 
-def train_head(scored: Answers, *, seed: int = 0) -> Head:
+def train_head(scored: AnswerMatrix, *, seed: int = 0) -> Head:
     """A head whose rows of workers are trained on scored answers; single answers cannot train the rows of roles."""
     x_QF = np.stack([features_of(text, None) for text in scored.texts])
     count, questions = len(scored.workers), np.arange(len(scored.texts))

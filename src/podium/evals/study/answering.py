@@ -17,9 +17,9 @@ from podium.evals.study.judging import NearMisses, by_agreement, near_misses
 from podium.evals.study.questions import JudgedBy
 from podium.evals.suite.asking import AskingProgress, ask_each_alone
 from podium.evals.suite.question_table import QuestionTable
-from podium.evals.suite.results import answer_arrays
+from podium.evals.suite.results import answer_matrix
 from podium.evals.suite.suite_run import ShowProgress
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.workers.spend_limit import SpendLimit
@@ -70,9 +70,9 @@ async def ask_workers(
 class StudyAnswers:
     """The answers of a study."""
 
-    answers: Answers
+    answers: AnswerMatrix
     """The answers to questions that every worker answered; with one sample each, unless all have more."""
-    repeated: Answers
+    repeated: AnswerMatrix
     """All answers, with second answers where there are any."""
     tasks: tuple[Task, ...]
     """These questions, in the same order."""
@@ -120,10 +120,10 @@ class StudyAnswers:
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
                 f"questions or a larger --run-budget-usd{judging}."
             )
-        repeated = answer_arrays({name: [by_task[t.id] for t in tasks] for name, by_task in counted.items()})
+        repeated = answer_matrix({name: [by_task[t.id] for t in tasks] for name, by_task in counted.items()})
         answers = repeated
         if repeated.own_samples_QW is not None:  # Votes must not count a copy as a second answer.
-            answers = answer_arrays(
+            answers = answer_matrix(
                 {name: [by_task[t.id][:1] for t in tasks] for name, by_task in counted.items()}
             )
         if by_others:

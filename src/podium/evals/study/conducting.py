@@ -29,7 +29,7 @@ from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import answers_key
 from podium.evals.suite.suite_run import ShowProgress, accuracy_so_far
 from podium.evals.suite.suite_settings import PlannerEntry
-from podium.planners.answers import select
+from podium.planners.answers import select_questions
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
 from podium.team.settings import PlannerSettings, TeamSettings
@@ -145,7 +145,8 @@ class ConductorStudy:
         pool, known = self.table.pool, self.known
         folds = folds_of(len(known.tasks), self.seed)
         by_fold = [
-            clustered_ratings(select(known.answers, questions_outside_fold(folds, fold))) for fold in folds
+            clustered_ratings(select_questions(known.answers, questions_outside_fold(folds, fold)))
+            for fold in folds
         ]
 
         def rated(table: QuestionTable) -> QuestionTable:

@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from podium.evals.study.methods import FittedMethod, Method
-from podium.planners.answers import Answers, Floats, Ints, select
+from podium.planners.answers import AnswerMatrix, Floats, Ints, select_questions
 
 FOLDS = 5
 
@@ -50,7 +50,7 @@ def folds_of(questions: int, seed: str) -> list[Ints]:
     return [np.array(sorted(order[fold::count])) for fold in range(count)]
 
 
-def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") -> list[MethodResult]:
+def crossfit(answers: AnswerMatrix, methods: Iterable[Method], *, seed: str = "0") -> list[MethodResult]:
     """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
 
     Args:
@@ -58,7 +58,8 @@ def crossfit(answers: Answers, methods: Iterable[Method], *, seed: str = "0") ->
     """
     folds = folds_of(len(answers.texts), seed)
     trainings = [
-        (select(answers, questions_outside_fold(folds, fold)), select(answers, fold)) for fold in folds
+        (select_questions(answers, questions_outside_fold(folds, fold)), select_questions(answers, fold))
+        for fold in folds
     ]
     measured = []
     for method in methods:

@@ -17,7 +17,7 @@ import numpy as np
 
 from podium.calls import CallContext, Dispatcher, Ledger
 from podium.errors import GraderError
-from podium.planners.answers import NO_ANSWER, Answers, Floats
+from podium.planners.answers import NO_ANSWER, AnswerMatrix, Floats
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
@@ -166,7 +166,7 @@ def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
     return NearMisses(wrong=len(wrong), with_words=sum(wrong))
 
 
-def by_agreement(answers: Answers) -> Answers:
+def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
     """The same answers, each scored by whether it is the most frequent answer of the *other* workers.
 
     In a tie of k answers each of them scores 1/k. A response without an answer scores 0. What a vote would say cannot

@@ -16,7 +16,7 @@ from podium.evals.plan_selection import best_cascade, best_fixed_plan, cascade_f
 from podium.evals.rating import find_clusters, fit_words, rate
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
-from podium.planners.answers import Answers, Floats, Members, committee_accuracy, committee_cost
+from podium.planners.answers import AnswerMatrix, Floats, Members, committee_accuracy, committee_cost
 from podium.planners.rating_router import RatingRouter
 from podium.planners.voting import Single
 from podium.types import Profile
@@ -28,7 +28,7 @@ _QUESTIONS_PER_CLUSTER = 25
 _MOST_CLUSTERS = 64
 
 
-def best_single(answers: Answers) -> int:
+def best_single(answers: AnswerMatrix) -> int:
     """The number of the most accurate worker; of equal ones the cheapest."""
     accuracy, cost = answers.accuracy, answers.cost
     return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
@@ -42,22 +42,22 @@ class FittedMethod:
     """What was chosen, in words."""
     planner: str
     """The planner's name, as `open_baseline` reads it."""
-    score: Callable[[Answers], Floats]
+    score: Callable[[AnswerMatrix], Floats]
     """[Q]: its score on each question."""
-    cost: Callable[[Answers], Floats]
+    cost: Callable[[AnswerMatrix], Floats]
     """[Q]: its dollars on each question."""
     rounds: int = 1
     ratings: Ratings | None = None
     """What its planner reads, if it reads ratings."""
 
 
-def clustered_ratings(answers: Answers) -> Ratings:
+def clustered_ratings(answers: AnswerMatrix) -> Ratings:
     """Every worker's figures on clusters of these questions."""
     count = min(_MOST_CLUSTERS, len(answers.texts) // _QUESTIONS_PER_CLUSTER)
     return answers.once("ratings", lambda: rate(answers, find_clusters(answers.texts, count)))
 
 
-def _word_ratings(answers: Answers) -> Ratings:
+def _word_ratings(answers: AnswerMatrix) -> Ratings:
     """The same, with accuracies that are predicted from a question's words."""
     return answers.once(
         "word ratings",
@@ -70,7 +70,7 @@ class Method:
     """One way to answer questions, before its choices are made."""
 
     name: str
-    choose: Callable[[Answers], FittedMethod | None]
+    choose: Callable[[AnswerMatrix], FittedMethod | None]
     """Makes the choices on these answers, or returns None if there is nothing to choose from, as without a third
     worker."""
     is_team: bool = True
@@ -80,7 +80,7 @@ class Method:
     since the same method without the limit is."""
 
 
-def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
+def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[Method]:
     """The methods that a study tries; the first is the best single worker, with which the others are compared.
 
     It is the best on these very answers, which flatters it. So a team has to beat a flattered figure.
@@ -107,7 +107,7 @@ def methods_for(answers: Answers, *, teams: bool = True) -> Iterator[Method]:
 
 
 def fitted_method(
-    planner: Planner, answers: Answers, label: str = "", ratings: Ratings | None = None
+    planner: Planner, answers: AnswerMatrix, label: str = "", ratings: Ratings | None = None
 ) -> FittedMethod:
     """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
 
@@ -146,18 +146,18 @@ def fitted_method(
     raise TypeError(f"{planner} is no planner of a study")
 
 
-def _routed(planner: RatingRouter, ratings: Ratings, answers: Answers, table_QW: Floats) -> Floats:
+def _routed(planner: RatingRouter, ratings: Ratings, answers: AnswerMatrix, table_QW: Floats) -> Floats:
     """[Q]: the figures of the workers that the router chooses."""
     names = [planner.choose(_profiles(ratings, answers.workers, text)) for text in answers.texts]
     scores: Floats = table_QW[np.arange(len(names)), list(_numbers(answers, names))]
     return scores
 
 
-def _always(worker: int) -> Callable[[Answers], FittedMethod]:
+def _always(worker: int) -> Callable[[AnswerMatrix], FittedMethod]:
     return lambda answers: _single(answers, worker)
 
 
-def _single(answers: Answers, worker: int) -> FittedMethod:
+def _single(answers: AnswerMatrix, worker: int) -> FittedMethod:
     name = answers.workers[worker]
     return FittedMethod(
         f"{name} alone",
@@ -167,7 +167,7 @@ def _single(answers: Answers, worker: int) -> FittedMethod:
     )
 
 
-def _vote(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
+def _vote(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
     plan = best_fixed_plan(answers, max_cost=most_usd)
     if plan is None:
@@ -178,7 +178,7 @@ def _vote(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | No
     return fitted_method(plan, answers, f"a vote of {_listed(plan)}")
 
 
-def _cascade(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
+def _cascade(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     plan = best_cascade(answers, max_cost=most_usd)
     if plan is None:
         return None
@@ -186,7 +186,7 @@ def _cascade(answers: Answers, most_usd: float = float("inf")) -> FittedMethod |
     return fitted_method(plan, answers, label)
 
 
-def _router(answers: Answers, most_usd: float = float("inf")) -> FittedMethod | None:
+def _router(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     ratings = _word_ratings(answers)
     predicted_QW, usd_QW = answers.once("predictions", lambda: _predictions(ratings, answers))
     per_usd = next(
@@ -208,7 +208,7 @@ def _profiles(ratings: Ratings, workers: Sequence[str], text: str) -> list[Profi
     return [ratings.rated(Profile(name=name), text) for name in workers]
 
 
-def _predictions(ratings: Ratings, answers: Answers) -> tuple[Floats, Floats]:
+def _predictions(ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Floats]:
     """[Q, W] each: the accuracy and the dollars that the ratings predict."""
     rated = [[p.rating for p in _profiles(ratings, answers.workers, text)] for text in answers.texts]
     accuracy = [[rating.accuracy if rating else 0.0 for rating in row] for row in rated]
@@ -223,12 +223,12 @@ def _prices(predicted_QW: Floats, usd_QW: Floats) -> Iterator[float]:
         yield from (float(f"{power:.3g}") for power in np.geomspace(0.001, 100, 41) / highest)
 
 
-def _mean_cost(worth_QW: Floats, answers: Answers) -> float:
+def _mean_cost(worth_QW: Floats, answers: AnswerMatrix) -> float:
     chosen = worth_QW.argmax(axis=1)
     return float(answers.cost_QW[np.arange(len(chosen)), chosen].mean())
 
 
-def _numbers(answers: Answers, names: Sequence[str]) -> Members:
+def _numbers(answers: AnswerMatrix, names: Sequence[str]) -> Members:
     return tuple(answers.workers.index(name) for name in names)
 
 

@@ -12,7 +12,7 @@ from podium.evals.study.decision import StudyDecision
 from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import best_single
 from podium.evals.study.questions import JudgedBy
-from podium.planners.answers import Answers, Floats, select
+from podium.planners.answers import AnswerMatrix, Floats, select_questions
 from podium.types import FrozenModel
 
 RESULT = "study.json"
@@ -42,7 +42,7 @@ class Bounds(FrozenModel):
     """The accuracy of the best single worker on these questions."""
 
     @classmethod
-    def of(cls, answers: Answers) -> Bounds:
+    def of(cls, answers: AnswerMatrix) -> Bounds:
         """The bounds of the workers of these answers."""
         any_Q = answers.alone_QWR[:, :, 0].max(axis=1)
         own_QW = answers.own_samples_QW
@@ -51,7 +51,7 @@ class Bounds(FrozenModel):
         twice = np.flatnonzero(least_Q >= 2)
         if len(twice) < 2:
             return overall
-        repeated, best = select(answers, twice).alone_QWR, best_single(answers)
+        repeated, best = select_questions(answers, twice).alone_QWR, best_single(answers)
         first_QW, second_QW = repeated[:, :, 0], repeated[:, :, 1]
         # Where no worker was right, an oracle has no reason to leave the best worker.
         lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]

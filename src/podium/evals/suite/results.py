@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from podium.errors import RunMismatchError, StoreError
 from podium.evals.evaluation import Evaluation
 from podium.evals.fingerprints import digest
-from podium.planners.answers import Answers, MeasuredAnswer
+from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.rollout import Rollout
 from podium.rollout.run_folder import cut_torn_line
 from podium.workers.vote import voted_answer
@@ -142,8 +142,8 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
     return dict(sorted(answers.items()))
 
 
-def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answers:
-    """The answers of each worker, by name, as arrays: to each question one or more, to the same questions in the same
+def answer_matrix(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> AnswerMatrix:
+    """The answers of each worker, by name, as a matrix: to each question one or more, to the same questions in the same
     order."""
     measured = {
         name: [
@@ -158,4 +158,4 @@ def answer_arrays(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> Answ
         for name, row in answers_of.items()
     }
     first = next(iter(answers_of.values()))
-    return Answers.of([answers[0].trace.question.text for answers in first], measured)
+    return AnswerMatrix.of([answers[0].trace.question.text for answers in first], measured)

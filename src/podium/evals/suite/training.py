@@ -9,16 +9,16 @@ from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, Vote
 from podium.evals.recorded_answers import measurable, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
-from podium.evals.suite.results import AnswerFiles, answer_arrays
+from podium.evals.suite.results import AnswerFiles, answer_matrix
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
-from podium.planners.answers import Answers
+from podium.planners.answers import AnswerMatrix
 
 MAX_SAMPLES = 15
 """The most answers of a self-consistency vote, however cheap the worker is."""
 
 
-TrainingCache = dict[TableSettings, Answers]
+TrainingCache = dict[TableSettings, AnswerMatrix]
 """What the jobs of one process have read of the training questions of each table, so that they read and compute it
 once."""
 
@@ -29,7 +29,7 @@ class SuiteTraining:
 
     inputs: ComparisonInputs
     job: SuiteJob
-    measured: Answers
+    measured: AnswerMatrix
     """The first answer of each worker."""
     cache: TrainingCache
 
@@ -41,7 +41,7 @@ class SuiteTraining:
         if not job.training:
             return None
         columns = [[(answer,) for answer in results.answers(key).values()] for key in job.training.values()]
-        return cls(inputs, job, answer_arrays(dict(zip(job.training, columns, strict=True))), cache)
+        return cls(inputs, job, answer_matrix(dict(zip(job.training, columns, strict=True))), cache)
 
     async def planner(self) -> Planner | None:
         """The job's planner, if it makes its choices on training questions.
@@ -72,7 +72,7 @@ class SuiteTraining:
         samples = samples_within(cost_usd, float(self.measured.cost[best]))
         return self.measured.workers[best], max(1, samples)
 
-    async def _answers(self) -> Answers:
+    async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: of recorded workers all samples, else the first answers."""
         training, cache = self.inputs.training(len(self.measured.texts)), self.cache
         if training.table not in cache:
@@ -84,11 +84,11 @@ class SuiteTraining:
             )
         return cache[training.table]
 
-    async def _scored(self) -> Answers:
+    async def _scored(self) -> AnswerMatrix:
         """What planners learn from, with the costs of votes as this job's workers would cause them."""
         answers, early_stop = await self._answers(), self.job.settings.early_stop
 
-        def priced() -> Answers:
+        def priced() -> AnswerMatrix:
             prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
             return replace(answers, early_stop=early_stop, price_of=prices.vote_prices)
 
