@@ -3,13 +3,13 @@
 from podium.trace.model import (
     Attempt,
     Outcome,
+    OutcomeVerdict,
     Reply,
     RoundTrace,
     Span,
     SpanStatus,
     Trace,
     TraceStatus,
-    Verdict,
     VoteCount,
 )
 from podium.trace.plan import Plan
@@ -17,6 +17,7 @@ from podium.trace.plan import Plan
 __all__ = [
     "Attempt",
     "Outcome",
+    "OutcomeVerdict",
     "Plan",
     "Reply",
     "RoundTrace",
@@ -24,6 +25,5 @@ __all__ = [
     "SpanStatus",
     "Trace",
     "TraceStatus",
-    "Verdict",
     "VoteCount",
 ]

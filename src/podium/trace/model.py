@@ -29,7 +29,7 @@ from podium.workflow import Acceptance, PlanError, Workflow
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
 """"planned": there is a plan, and it was not run."""
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
-Verdict = Literal["right", "wrong", "note"]
+OutcomeVerdict = Literal["right", "wrong", "note"]
 """An outcome in one word; "note": a note without a verdict."""
 
 
@@ -290,7 +290,7 @@ class Outcome(FrozenModel):
     """The time in ISO 8601 and UTC."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> OutcomeVerdict:
         """The outcome in one word: "right", "wrong", or "note" if it says neither."""
         return "note" if self.right is None else "right" if self.right else "wrong"
 

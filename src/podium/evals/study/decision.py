@@ -22,7 +22,7 @@ from podium.evals.study.crossfit import MethodResult
 from podium.planners.answers import Floats
 from podium.types import FrozenModel
 
-Verdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
+StudyVerdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
 """Beside the best single worker: "better": more accurate. "cheaper": at most the margin less accurate, and at least a
 tenth cheaper; a team has to be cheaper than every single worker that is not worse, too. "same": the same answers.
 "worse": less accurate. "not better": it gains less than the margin, and is not cheaper. "open": too few questions to
@@ -65,7 +65,7 @@ class StudyRow(FrozenModel):
     difference: Interval | None
     """Its accuracy minus the best single worker's, on the same questions. None if it is this worker, or there is
     one question."""
-    verdict: Verdict
+    verdict: StudyVerdict
     more_questions: int = 0
     """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen. 0
     if no such number is known."""
@@ -210,7 +210,7 @@ def _means_and_errors(sums: Floats, squares: Floats, counts: Floats) -> tuple[Fl
 
 def _verdict(
     method: MethodResult, reference: MethodResult, interval: Interval | None, margin: float, *, saves: bool
-) -> Verdict:
+) -> StudyVerdict:
     if interval is None or _count(method) < FEWEST:
         return "open"
     if method.chosen is not None and reference.chosen is not None and not _differ(method, reference):
@@ -282,7 +282,7 @@ def _detectable(
 def _row(
     method: MethodResult,
     difference: Interval | None,
-    verdict: Verdict,
+    verdict: StudyVerdict,
     needed: int = 0,
     *,
     saves: bool = False,

@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
-from podium.trace.model import TraceStatus, Verdict
+from podium.trace.model import OutcomeVerdict, TraceStatus
 from podium.trace.serialization import plain, to_searched
 from podium.trace.store.database import SqlContains
 from podium.trace.store.schema import DOCUMENTS, TRACES, WORKED
@@ -37,7 +37,7 @@ from podium.trace.store.schema import DOCUMENTS, TRACES, WORKED
 MAX_PAGE = 200
 """Traces that one page may have."""
 
-OutcomeFilter = Verdict | Literal["none"]
+OutcomeFilter = OutcomeVerdict | Literal["none"]
 """A verdict, or "none" for answers that were not judged."""
 
 
@@ -100,7 +100,7 @@ class TraceSummary:
     """Names of the workers that answered or failed to, each once, in the order of the steps."""
     owner: str | None = None
     """Name of the key that the request used."""
-    outcome: Verdict | None = None
+    outcome: OutcomeVerdict | None = None
     """How the answer was judged. None if it was not."""
 
 
@@ -220,7 +220,7 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
             all(isinstance(text, str) for text in (id_, planner, question, owner or "", *named))
             and all(math.isfinite(number) for number in (started, calls, cost_usd, seconds))
             and status in get_args(TraceStatus)
-            and outcome in (None, *get_args(Verdict))
+            and outcome in (None, *get_args(OutcomeVerdict))
         )
     except (TypeError, ValueError, OverflowError, OSError):
         sound = False
