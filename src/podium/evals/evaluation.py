@@ -22,7 +22,7 @@ from podium.trace import Span, Trace
 from podium.workers.pool import Pool
 from podium.workers.view import requests_whole_question
 
-Progress = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Called with (rollouts done, all rollouts) after each one."""
 
 
@@ -266,7 +266,7 @@ async def evaluate(
     repeats: int = 1,
     concurrency: int = 16,
     seed: str = "0",
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 

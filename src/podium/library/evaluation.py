@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from podium.evals.evaluation import Evaluation, Progress
+from podium.evals.evaluation import Evaluation, OnProgress
 from podium.evals.evaluation import evaluate as evaluate_planner
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
@@ -21,7 +21,7 @@ async def evaluate(
     repeats: int = 1,
     concurrency: int = 16,
     seed: int = 0,
-    on_progress: Progress | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Answer and grade questions. No trace is stored.
 
