@@ -35,10 +35,11 @@ ANSWER_WHOLE_QUESTION = "Answer the whole question."
 T = TypeVar("T")
 
 
-def with_fields(value: T, **fields: object) -> T:
-    """A copy of a frozen dataclass without slots, with other values in these fields.
+def unchecked_copy(value: T, **fields: object) -> T:
+    """Neither checks that the class has these fields nor runs its `__post_init__`: a copy of a frozen dataclass without
+    slots, with other values in some fields.
 
-    For what is copied in each call: it takes a tenth of the time of `dataclasses.replace`, and checks no name.
+    For what is copied in each call: it takes a tenth of the time of `dataclasses.replace`.
     """
     copy: T = object.__new__(type(value))
     vars(copy).update(vars(value), **fields)

@@ -26,7 +26,7 @@ from podium.types import (
     Receipt,
     Spent,
     Usage,
-    with_fields,
+    unchecked_copy,
 )
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.traits import traits_of
@@ -326,11 +326,11 @@ class WorkerCall:
     def _request_with(self, receipt: Receipt) -> Request:
         """The request as this try sends it. What it takes will be in the receipt, however it ends."""
         spend_limits = self._context.ledger.spend_limits if self._pays_for_own_calls else ()
-        request = with_fields(self._request, receipt=receipt, spend_limits=spend_limits)
+        request = unchecked_copy(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
             return request
         on_text, on_reasoning = self._make_listeners()
-        return with_fields(request, on_text=on_text, on_reasoning=on_reasoning)
+        return unchecked_copy(request, on_text=on_text, on_reasoning=on_reasoning)
 
     def _reservation(self, input_tokens: int) -> Reservation:
         return reservation_for(

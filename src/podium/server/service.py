@@ -30,7 +30,7 @@ from podium.team.affinity import StickyWorkerPlanner
 from podium.team.opened_planner import OpenedPlanner, first_model
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.types import Budget, with_fields
+from podium.types import Budget, unchecked_copy
 from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class Service:
         if fallback is not None and fallback not in pool.names:
             first = first_model(pool)
             fallback = None if first is None else first.profile.name
-        return with_fields(
+        return unchecked_copy(
             runner,
             planner=self._sticky_planner(configured, pool, request, caller),
             pool=pool,

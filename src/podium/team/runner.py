@@ -25,7 +25,7 @@ from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, Trac
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
 from podium.team.round_history import RoundHistory
 from podium.trace import Plan, RoundTrace, Span, Trace
-from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent, with_fields
+from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent, unchecked_copy
 from podium.workers.pool import Pool
 from podium.workers.traits import traits_of
 from podium.workflow import PlanError, Step
@@ -257,7 +257,7 @@ class _QuestionRun:
             fault = fault or options_fault(plan.decision, context.pool, context.question.options)
             plan = plan if fault is None else replace(plan, decision=fault)
         seconds = plan.seconds or context.elapsed() - round_.started_s
-        return with_fields(plan, spent=ledger.spent, seconds=seconds)
+        return unchecked_copy(plan, spent=ledger.spent, seconds=seconds)
 
     @contextmanager
     def traced(self) -> Iterator[None]:
