@@ -78,7 +78,7 @@ VERBS = (
     ),
     Verb(
         "traces outcome",
-        "podium.cli.traces:judge",
+        "podium.cli.traces:record_outcome",
         "Say whether an answer was right.",
         "podium traces outcome 3f9a --right\npodium traces outcome 3f9a --wrong --note 'The year is 1808.'",
     ),

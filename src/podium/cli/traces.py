@@ -145,7 +145,7 @@ def export(
     return 0
 
 
-def judge(
+def record_outcome(
     id_: Annotated[str, Parameter(name="ID")],
     /,
     *,
