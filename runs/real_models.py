@@ -138,7 +138,7 @@ def table(folder: Path) -> None:
     manifest, results = SuiteManifest.load(folder / "run" / SUITE), AnswerFiles(folder / "run")
     by_pool: dict[str, dict[str, list[Rollout]]] = {}
     for part in manifest.tables:
-        rows = by_pool.setdefault(Path(part.table.pool.name).stem, {})
+        rows = by_pool.setdefault(Path(part.settings.pool.name).stem, {})
         for row in part.rows:
             for file in row.files:
                 kept = results.evaluation([file.key]).rollouts if results.lines(file.key) else ()

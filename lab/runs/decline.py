@@ -76,7 +76,7 @@ def left_after(calls: Sequence[bool]) -> int | None:
 def show(run: Path) -> None:
     """A table for each table of the suite with a worker that turns bad."""
     for table in SuiteManifest.load(run / SUITE).tables:
-        decline = table.table.pool.degradation
+        decline = table.settings.pool.degradation
         if decline is None:
             continue
         worker, begin = decline.worker, decline.at + SOON

@@ -40,7 +40,7 @@ async def show(run: Path) -> None:
         for label, evaluation in evaluations_of(table, AnswerFiles(run)).items():
             again = [r for r in evaluation.rollouts if any(x.workflow for x in r.trace.rounds[1:])]
             if not asked:
-                count, of = len(evaluation.by_question) // manifest.settings.seeds, table.table
+                count, of = len(evaluation.by_question) // manifest.settings.seeds, table.settings
                 for seed in range(manifest.settings.seeds):
                     asked |= {t.id: t for t in open_tasks(of.tasks.name, of.split, size=count, seed=seed)}
             before = [await first_right(asked[rollout.task], rollout) for rollout in again]

@@ -109,7 +109,7 @@ class SuiteRunner:
             )
         for table in held_out if needed and note is None else ():
             assert table.look_log is not None
-            if table.table.split == TEST and not table.look_log.declarations(TEST, table.config):
+            if table.settings.split == TEST and not table.look_log.declarations(TEST, table.config):
                 raise UsageError(
                     f"{table.label}: a run on the test split is declared before it begins: say with --declare NOTE "
                     'what it is for, or choose on split = "validation".'

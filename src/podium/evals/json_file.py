@@ -24,7 +24,8 @@ class JsonFile(FrozenModel):
     def save(self, path: Path) -> None:
         """Write it, making the folder."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, self.model_dump_json(indent=1, exclude_unset=self.exclude_unset).encode() + b"\n")
+        text = self.model_dump_json(indent=1, exclude_unset=self.exclude_unset, by_alias=True)
+        replace_file(path, text.encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -148,7 +148,7 @@ async def _checked(
     notes = (*warnings_of(tasks), unknown, _STOPPED if settings.early_stop else None)
     log = None if table.split == TRAIN else looks_file(table.tasks.name, run)
     return SuiteTable(
-        table=table,
+        settings=table,
         looks_file=None if log is None else str(log.absolute()),
         notes=tuple(filter(None, notes)),
         conditioned=any(map(replays_conditioned, pools)),

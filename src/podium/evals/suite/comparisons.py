@@ -59,7 +59,7 @@ def comparison_of(
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
         rows=adjusted(compared),
         conditioned=table.conditioned,
-        tasks=f"{Path(table.table.tasks.name).stem}/{table.table.split}",
+        tasks=f"{Path(table.settings.tasks.name).stem}/{table.settings.split}",
         max_steps=manifest.settings.max_steps,
         # A row may have more rounds than the suite, and then its label or its method says so.
         rounds=rounds if max(taken, default=0) <= rounds else None,
@@ -132,6 +132,6 @@ def share_text(share: float | None, places: int) -> str:
 
 def _on_looks(table: SuiteTable) -> list[str]:
     """How often the split was looked at, with this look."""
-    looks = () if table.look_log is None else table.look_log.looks(table.table.split)
+    looks = () if table.look_log is None else table.look_log.looks(table.settings.split)
     known = any(look.config == table.config for look in looks)
     return [describe_looks(looks, table.config)] if known else []

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
@@ -54,7 +54,7 @@ class TableSettings(FrozenModel):
         return f"{Path(self.tasks.name).stem}/{self.split}, pool {self.pool.title}"
 
     def training(self, questions: int) -> TableSettings:
-        """The manifest with so many questions on which choices are made. No worker turns bad during these."""
+        """The settings with so many training questions, on which choices are made. No worker turns bad during these."""
         pool = self.pool.model_copy(update={"degradation": None})
         return self.model_copy(update={"split": TRAINING, "pool": pool, "questions": questions})
 
@@ -165,7 +165,10 @@ class SuiteRow(FrozenModel):
 class SuiteTable(FrozenModel):
     """A table with its rows: each planner, followed by its controls."""
 
-    table: TableSettings
+    model_config = ConfigDict(populate_by_name=True)
+
+    settings: TableSettings = Field(alias="table")
+    """Its task set, pool and split. Manifests in files call them "table"."""
     looks_file: str | None
     """The file in which looks at the split are counted. None for train, whose looks are not counted."""
     notes: tuple[str, ...] = ()
@@ -183,7 +186,7 @@ class SuiteTable(FrozenModel):
     @property
     def label(self) -> str:
         """The heading of the table."""
-        return self.table.label
+        return self.settings.label
 
     @property
     def config(self) -> str:
@@ -198,8 +201,8 @@ class SuiteTable(FrozenModel):
     def look(self, note: str = "") -> Look:
         """What the log says of an evaluation of these rows."""
         return Look(
-            tasks=self.table.tasks.name,
-            split=self.table.split,
+            tasks=self.settings.tasks.name,
+            split=self.settings.split,
             config=self.config,
             planners=tuple(row.label for row in self.rows),
             note=note.strip(),
@@ -279,7 +282,7 @@ def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False)
         own = [row, *(other for other in rows if other.control and other.entry == row.entry)]
         known = (each for each in table.training if each.entry.pool == row.entry.pool)
         learned = {each.entry.planner.partition(":")[2]: each.files[0].key for each in known}
-        of_row = table.table.of_row(row.entry)
+        of_row = table.settings.of_row(row.entry)
         for place, file in enumerate(row.files):
             yield SuiteJob(
                 settings=settings,

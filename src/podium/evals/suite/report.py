@@ -120,7 +120,7 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
 
 def _setting(manifest: SuiteManifest, table: SuiteTable, comparison: Comparison) -> str:
     """What was measured, for a reader who does not know the file."""
-    of, seeds, repeats = table.table, manifest.settings.seeds, manifest.settings.repeats
+    of, seeds, repeats = table.settings, manifest.settings.seeds, manifest.settings.repeats
     return (
         f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {of.split} split of "
         f"{of.tasks.name}, drawn with {seeds} seed{'s' * (seeds != 1)}, {repeats} "
@@ -238,7 +238,7 @@ def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
 
 def _looks(table: SuiteTable) -> SafeHtml:
     """How often the split was looked at."""
-    split = table.table.split
+    split = table.settings.split
     looks = () if table.look_log is None else table.look_log.looks(split)
     if not looks:
         return SafeHtml("")
@@ -252,6 +252,6 @@ def _looks(table: SuiteTable) -> SafeHtml:
         for number, look in enumerate(looks, 1)
     )
     return fragment(
-        tag("h3", f"Looks at the {split} split of {Path(table.table.tasks.name).name}"),
+        tag("h3", f"Looks at the {split} split of {Path(table.settings.tasks.name).name}"),
         data_table(("look", "date", "rows", "what for"), lines),
     )
