@@ -19,8 +19,8 @@ from podium.types import FrozenModel
 TRAIN, TEST = "train", "test"
 
 
-class Look(FrozenModel):
-    """One line of the log."""
+class SplitLook(FrozenModel):
+    """One line of the log: an evaluation on a split, or its declaration."""
 
     date: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     """ISO 8601, UTC."""
@@ -48,20 +48,20 @@ class LookLog:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def read(self) -> tuple[Look, ...]:
+    def read(self) -> tuple[SplitLook, ...]:
         """All lines, oldest first.
 
         Raises:
             ConfigError: a line is damaged.
         """
         try:
-            return tuple(Look.model_validate(row) for row in JsonLines(self.path).read())
+            return tuple(SplitLook.model_validate(row) for row in JsonLines(self.path).read())
         except ValidationError as error:
             raise ConfigError(
                 f"{self.path} is no log of looks ({error.errors()[0]['msg']}); restore the file."
             ) from None
 
-    def looks(self, split: str) -> tuple[Look, ...]:
+    def looks(self, split: str) -> tuple[SplitLook, ...]:
         """The looks at a split, oldest first, without declarations."""
         return tuple(entry for entry in self.read() if entry.split == split and not entry.declared)
 
@@ -70,12 +70,12 @@ class LookLog:
         declared = (entry for entry in self.read() if entry.declared)
         return tuple(entry.note for entry in declared if (entry.split, entry.config) == (split, config))
 
-    def declare(self, entry: Look) -> None:
+    def declare(self, entry: SplitLook) -> None:
         """Announce a run before it begins, unless it was announced with this note."""
         if entry.note not in self.declarations(entry.split, entry.config):
             self._add(entry, declared=True)
 
-    def count(self, entry: Look) -> tuple[Look, ...]:
+    def count(self, entry: SplitLook) -> tuple[SplitLook, ...]:
         """Add a look, unless this configuration has one with the note of its newest declaration. Returns all looks at
         the split so far."""
         counted = [look.note for look in self.looks(entry.split) if look.config == entry.config]
@@ -84,11 +84,11 @@ class LookLog:
             self._add(entry, note=declared[-1] if declared else entry.note)
         return self.looks(entry.split)
 
-    def _add(self, entry: Look, **changed: object) -> None:
+    def _add(self, entry: SplitLook, **changed: object) -> None:
         JsonLines(self.path).append(entry.model_copy(update=changed).model_dump(mode="json"))
 
 
-def describe_looks(looks: tuple[Look, ...], config: str) -> str:
+def describe_looks(looks: tuple[SplitLook, ...], config: str) -> str:
     """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
     number = max(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
 from podium.evals.json_file import JsonFile
-from podium.evals.look_log import Look, LookLog
+from podium.evals.look_log import LookLog, SplitLook
 from podium.evals.plan_selection import PLANNER_SELECTIONS
 from podium.evals.suite.plan_controls import CHOSEN_CONTROLS, PLAN_CONTROLS
 from podium.evals.suite.results import answers_key
@@ -198,9 +198,9 @@ class SuiteTable(FrozenModel):
         """The log of its split."""
         return None if self.looks_file is None else LookLog(Path(self.looks_file))
 
-    def look(self, note: str = "") -> Look:
+    def look(self, note: str = "") -> SplitLook:
         """What the log says of an evaluation of these rows."""
-        return Look(
+        return SplitLook(
             tasks=self.settings.tasks.name,
             split=self.settings.split,
             config=self.config,
