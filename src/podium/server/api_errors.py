@@ -1,6 +1,7 @@
 """Errors as OpenAI's clients expect them: one form for every route.
 
-Any code raises `APIError`; `install` makes responses of them, and of errors of Podium and of the web framework.
+Any code raises `APIError`; `add_error_handlers` makes responses of them, and of errors of Podium and of the web
+framework.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from podium.errors import APIError, PodiumError, StoreError, UsageError, WorkerE
 
 __all__ = [
     "APIError",
+    "add_error_handlers",
     "answer_changed",
     "error_responses",
     "forbidden",
-    "install",
     "invalid",
     "not_found",
-    "refuse",
+    "send_error",
     "to_anthropic_body",
     "to_api_error",
     "to_body",
@@ -162,7 +163,7 @@ def to_response(error: APIError, path: str = "") -> Response:
     )
 
 
-async def refuse(error: APIError, scope: Scope, receive: Receive, send: Send) -> None:
+async def send_error(error: APIError, scope: Scope, receive: Receive, send: Send) -> None:
     """Send `error` as the whole answer, from middleware that does not call the application."""
     await to_response(error, scope["path"])(scope, receive, send)
 
@@ -177,7 +178,7 @@ ANY_ROUTE = (408, 413, 415, 421, 422, 429, 431, 503, 504)
 """Errors of the middleware, which any route may answer with."""
 
 
-def install(app: FastAPI) -> None:
+def add_error_handlers(app: FastAPI) -> None:
     """Answer every error of `app` in this form."""
 
     async def respond(request: Request, error: Exception) -> Response:

@@ -66,7 +66,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.state.in_flight = in_flight
-    api_errors.install(app)
+    api_errors.add_error_handlers(app)
     routers = [
         *(
             module.routes(service)

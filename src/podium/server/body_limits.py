@@ -13,7 +13,7 @@ from itertools import accumulate
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import invalid, refuse
+from podium.server.api_errors import invalid, send_error
 from podium.server.content_encoding import BodyDecoder
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import client_disconnected
@@ -49,12 +49,12 @@ class BodyLimits:
         declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
         digits = declared.lstrip(b"0") if declared.isdigit() else b""
         if len(digits) > _MAX_DIGITS or int(digits or b"0") > self._max_bytes:
-            await refuse(self._too_large(), scope, receive, send)
+            await send_error(self._too_large(), scope, receive, send)
             return
         try:
             decoder = BodyDecoder(value for name, value in scope["headers"] if name == b"content-encoding")
         except APIError as error:
-            await refuse(error, scope, receive, send)
+            await send_error(error, scope, receive, send)
             return
         complete = False
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import forbidden, invalid, refuse
+from podium.server.api_errors import forbidden, invalid, send_error
 from podium.server.keys.keys import is_loopback
 from podium.server.service import Service
 
@@ -56,7 +56,7 @@ class HostCheck:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refusal = None if scope["type"] == "lifespan" else self._refusal(scope)
         if refusal is not None:
-            await refuse(refusal, scope, receive, send)
+            await send_error(refusal, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

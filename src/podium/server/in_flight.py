@@ -11,7 +11,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import refuse, to_anthropic_body, to_body
+from podium.server.api_errors import send_error, to_anthropic_body, to_body
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import sse_event
 
@@ -91,7 +91,7 @@ class TrackedSend:
         Any other response stays unfinished, which tells its reader that it is incomplete.
         """
         if not self.begun:
-            await refuse(error, scope, receive, self._send)
+            await send_error(error, scope, receive, self._send)
         elif self._events and not self._ended:
             is_anthropic = scope["path"].startswith("/v1/messages")
             content = (
@@ -114,7 +114,7 @@ class RequestTimeLimit:
             return
         is_question = scope["method"] not in SAFE_METHODS
         if is_question and self._in_flight.draining:
-            await refuse(_shutting_down("takes no new questions"), scope, receive, send)
+            await send_error(_shutting_down("takes no new questions"), scope, receive, send)
             return
         tracked = TrackedSend(send)
         limit = asyncio.timeout(self._seconds if is_question else None)

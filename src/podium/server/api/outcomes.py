@@ -11,7 +11,7 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from podium.server.api.traces import finding
+from podium.server.api.traces import id_errors_as_api_errors
 from podium.server.api_errors import error_responses, invalid
 from podium.server.keys import Caller
 from podium.server.requests import Body, RequestCaller, body_schema, parse_body
@@ -31,7 +31,7 @@ def routes(service: Service) -> APIRouter:
     async def outcome(request: Request, caller: RequestCaller, id: str) -> JudgedTrace:
         """Say whether the answer of a trace was right, or take that back. A unique beginning of its id is enough."""
         body = await parse_body(OutcomeBody, await request.body(), service.parse_lock)
-        with finding(id):
+        with id_errors_as_api_errors(id):
             judged = await service.store.set_outcome(id, body.outcome(caller), caller.visible_owner)
         service.planners.learning.mark_stale()
         service.live.forget(judged.id)

@@ -158,12 +158,12 @@ def _unknown(id_: str) -> APIError:
 
 
 async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
-    with finding(id_):
+    with id_errors_as_api_errors(id_):
         return await store.get(id_, caller.visible_owner)
 
 
 @contextmanager
-def finding(id_: str) -> Iterator[None]:
+def id_errors_as_api_errors(id_: str) -> Iterator[None]:
     """Turn what the store says about an id into the error that a route sends."""
     try:
         yield
