@@ -25,9 +25,9 @@ from podium.train.gpu_estimate import (
     GPU,
     SHAPES,
     TrainingSize,
+    estimate_memory,
     find_gpu,
     generation_seconds,
-    memory,
     update_flops,
     update_seconds,
 )
@@ -152,7 +152,7 @@ def tell(name: str, training: TrainingSize, found: Measured, gpu: GPU | None) ->
         whole = replace(training, batch=BATCH, completion_tokens=COMPLETION)
         print(
             f"  by formulas: {generation_seconds(whole, gpu=gpu):,.0f} s, {update_seconds(whole, gpu=gpu):,.0f} s, "
-            f"{memory(training, gpu=gpu).peak / GIB:,.1f} GiB"
+            f"{estimate_memory(training, gpu=gpu).peak / GIB:,.1f} GiB"
         )
 
 

@@ -16,8 +16,8 @@ from podium.train.gpu_estimate import (
     GPUS,
     SHAPES,
     TrainingSize,
+    estimate_memory,
     generation_seconds,
-    memory,
     update_seconds,
 )
 from podium.train.settings import TrainSettings
@@ -50,7 +50,7 @@ def machines() -> list[str]:
         experiment = load(RECIPES / f"{recipe}.toml", TrainSettings, [f"start={start}"])
         training = TrainingSize.of(experiment, SHAPES[start], PROMPT_TOKENS)
         gpu = next(gpu for gpu in GPUS if gpu.name == card)
-        held = memory(training, gpu=gpu, ranks=ranks)
+        held = estimate_memory(training, gpu=gpu, ranks=ranks)
         parts = (
             held.weights, held.gradients, held.moments, held.compute_copy, held.activations, held.logits,
             held.generation, held.peak,

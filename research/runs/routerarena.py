@@ -26,7 +26,7 @@ from podium.planners import open_baseline
 from podium.team.team_file import open_pool
 from podium.types import Question
 from podium.workers import Pool
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Workflow, needed_steps
 
 DATASETS = {"full": "router_data.json", "robustness": "router_robustness.json"}
 
@@ -57,7 +57,7 @@ async def choose(planner: Planner, pool: Pool, entry: Entry) -> str:
     # The seed is the prompt's index, so that a paraphrase has the luck of its prompt.
     request = PlanRequest(Question(text=text), pool.profiles_for(text), seed=f"{entry['global index']}")
     plan = (await planner.plan(request)).decision
-    asked = [plan.steps[place].worker for place in live_steps(plan)] if isinstance(plan, Workflow) else []
+    asked = [plan.steps[place].worker for place in needed_steps(plan)] if isinstance(plan, Workflow) else []
     if len(asked) != 1:
         raise UsageError(
             f"{planner.name} asks {len(asked)} workers about {entry['global index']}, and a prediction names one "

@@ -186,5 +186,5 @@ def is_learner(planner: Planner) -> TypeGuard[Learner]:
 class BatchPlanner(Planner, Protocol):
     """A planner that decides on many questions at once in much less time than on one after the other."""
 
-    def read_ahead(self, questions: Sequence[str]) -> None:
+    def prefetch(self, questions: Sequence[str]) -> None:
         """Take in the texts of questions that will be asked. It changes no plan."""

@@ -4,7 +4,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.evals import Comparison, evaluate
-from podium.evals.comparison import row
+from podium.evals.comparison import comparison_row
 from podium.evals.comparison_table import notes, percent
 from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
@@ -48,7 +48,7 @@ async def test_an_evaluation_out_of_the_cache_has_the_figures_of_the_paid_one(di
     assert (cached.calls, cached.accuracy, cached.steps) == (paid.calls, paid.accuracy, paid.steps)
     assert cached.latency_s == pytest.approx(paid.latency_s, rel=0.5)
     assert cached.latency_s >= 0.01
-    before, after = (row("single", "w", evaluation) for evaluation in (paid, cached))
+    before, after = (comparison_row("single", "w", evaluation) for evaluation in (paid, cached))
     assert (before.saved_usd, after.saved_usd) == (0, after.cost_usd)
     assert after.cost_usd == before.cost_usd
 
@@ -58,7 +58,7 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
     rows = []
     for name in ("one", "one", "another"):
         found = await evaluate(Runner(Single(name), Pool([one, other]), dispatcher=dispatcher), TASKS)
-        rows.append(row("single", name, found))
+        rows.append(comparison_row("single", name, found))
     comparison = Comparison(questions=4, seed="0", pool=("one", "another"), rows=tuple(rows))
     share = percent(rows[1].cost_usd / sum(shown.cost_usd for shown in rows))
     said = (

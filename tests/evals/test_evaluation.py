@@ -6,7 +6,7 @@ from made import rollout
 from podium.config import build
 from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate
-from podium.evals.comparison import row
+from podium.evals.comparison import comparison_row
 from podium.evals.evaluation import EvaluationJob, evaluate_together
 from podium.planners import Constant, RandomPlans, Single
 from podium.tasks.graders.judge import Judge
@@ -84,7 +84,7 @@ async def test_answers_the_grader_could_not_judge_are_neither_right_nor_wrong():
     assert (found.ungraded, found.failures) == (2, 0)
     assert found.accuracy == known.accuracy
     assert set(found.right) == {task.id for task in TASKS}
-    compared = row("single", "w", found, against=found)
+    compared = comparison_row("single", "w", found, against=found)
     assert compared.ungraded == 2
     assert compared.difference is not None
     assert compared.difference.mean == 0
@@ -101,7 +101,7 @@ async def test_what_judging_cost_is_no_part_of_what_answers_cost():
     assert found.cost_usd == 0
     # Three answers, each judged in both orders, one token a verdict.
     assert found.grading_usd == pytest.approx(6 * found.rollouts[0].grade.cost_usd / 2)
-    assert row("single", "w", found).grading_usd == found.grading_usd > 0
+    assert comparison_row("single", "w", found).grading_usd == found.grading_usd > 0
 
 
 async def test_unreadable_plans_are_invalid_and_cost_nothing():

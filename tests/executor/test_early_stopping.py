@@ -17,7 +17,7 @@ from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
 from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
-from podium.workers.traits import next_turn
+from podium.workers.traits import responses_to_get_next
 from podium.workers.vote import VoteWorker, is_certain
 from podium.workflow import Acceptance, Access, Step, Workflow
 
@@ -380,8 +380,8 @@ def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
 
 
 def test_no_worker_is_called_once_the_vote_is_certain() -> None:
-    assert next_turn(is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
-    assert next_turn(is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
+    assert responses_to_get_next(is_certain, "Vote.", ["Answer: a", "Answer: a", None], [2]) == ()
+    assert responses_to_get_next(is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
 async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_context) -> None:

@@ -13,7 +13,7 @@ from podium.workers.base import Request
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workers.vote import VoteWorker
-from podium.workflow import Access, Step, Workflow, live_steps
+from podium.workflow import Access, Step, Workflow, needed_steps
 
 BROKEN = WorkerError("It broke.", kind="status")
 ALL_STEPS = ExecutionSettings(run_all=True)
@@ -77,7 +77,7 @@ def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, 
         return execution
 
     spans = asyncio.run(run()).spans
-    run_steps = set(range(len(plan.steps))) if run_all else set(live_steps(plan))
+    run_steps = set(range(len(plan.steps))) if run_all else set(needed_steps(plan))
     assert {span.position for span in spans if span.status == "done"} == run_steps
     assert {span.position for span in spans if span.status == "skipped"} == (
         set(range(len(plan.steps))) - run_steps

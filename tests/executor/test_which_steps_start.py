@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from plan_texts import workflows
 from podium.executor.schedule import Schedule
 from podium.trace import Span
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Workflow, needed_steps
 
 
 def ended(position: int) -> Span:
@@ -18,7 +18,7 @@ def ended(position: int) -> Span:
 @given(workflow=workflows(), random=st.randoms(use_true_random=False))
 def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workflow, random: object) -> None:
     schedule = Schedule()
-    schedule.set_workflow(workflow, live_steps(workflow))
+    schedule.set_workflow(workflow, needed_steps(workflow))
     running, order = schedule.start_ready(), list[int]()
     while running:
         position = running.pop(random.randrange(len(running)))  # type: ignore[attr-defined]
@@ -26,7 +26,7 @@ def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workfl
         schedule.spans[position] = ended(position)
         order.append(position)
         running += schedule.start_ready()
-    assert sorted(order) == list(live_steps(workflow))
+    assert sorted(order) == list(needed_steps(workflow))
 
 
 @given(first=workflows(), second=workflows(), done=st.integers(0, 5))

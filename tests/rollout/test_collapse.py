@@ -11,8 +11,8 @@ from podium.rollout.collapse import (
     PlanStructure,
     collapse_figures,
     collapse_warnings,
-    ends_of,
     entropy,
+    first_and_last_means,
     question_kind,
 )
 
@@ -92,5 +92,5 @@ def test_each_collapse_is_named(change: dict[str, float], sign: str | None) -> N
 
 def test_a_trainings_ends_are_means_of_a_quarter_of_its_rows() -> None:
     rows = [{"steps": float(number), "workers": {"x": 1.0}} for number in range(12)]
-    assert ends_of(rows) == ({"steps": 1.0}, {"steps": 10.0})
-    assert ends_of(rows[:1]) == ({"steps": 0.0}, {"steps": 0.0})
+    assert first_and_last_means(rows) == ({"steps": 1.0}, {"steps": 10.0})
+    assert first_and_last_means(rows[:1]) == ({"steps": 0.0}, {"steps": 0.0})

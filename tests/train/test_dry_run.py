@@ -13,7 +13,7 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.cli import run
-from podium.train.dry_run import Trial
+from podium.train.dry_run import DryRunSample
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team
 
@@ -148,8 +148,8 @@ def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
         for part in "abcdefghi"
         for task in Sums("train", size=2)
     }
-    trial = Trial.of(open_team(), tasks)
-    trials = asyncio.run(trial.run(Dispatcher()))
+    sample = DryRunSample.of(open_team(), tasks)
+    trials = asyncio.run(sample.run(Dispatcher()))
 
     assert {one.task[0] for one in trials} == set("abcdefghi")
     assert {one.worker for one in trials} == set(open_team().names)

@@ -21,7 +21,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import RunMismatchError
-from podium.rollout.collapse import collapse_warnings, ends_of
+from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder
 from podium.train.objective import ADVANTAGES, LOSSES, Advantages, Loss, Rewards, mean_over_completions
 from podium.train.settings import GRPOSettings
@@ -149,7 +149,7 @@ def test_the_rows_say_when_all_plans_become_alike(long: Path) -> None:
     assert first["topology_entropy"] > 0
     for row in rows(long):
         assert row["unreadable"] == pytest.approx(1 - row["valid"])
-        start, now = ends_of(rows(long)[: row["iteration"] + 1])
+        start, now = first_and_last_means(rows(long)[: row["iteration"] + 1])
         assert row["alarms"] == collapse_warnings(now, start)
 
 

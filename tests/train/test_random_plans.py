@@ -14,7 +14,7 @@ from podium.rollout.collapse import entropy
 from podium.train.random_plans import WORDINGS, random_plan, random_thought
 from podium.types import Profile
 from podium.workflow import AccessRule, check, parse, render
-from podium.workflow.graph import live_steps, topology
+from podium.workflow.graph import needed_steps, topology
 
 POOL = (
     Profile(name="small"),
@@ -31,7 +31,7 @@ ACCESS: list[AccessRule] = ["lists", "all_or_none"]
 def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, access: AccessRule) -> None:
     plan = random_plan(random, POOL, max_steps=max_steps, access=access)
     assert check(plan, workers=len(POOL), max_steps=max_steps, access=access) is None
-    assert len(live_steps(plan)) == len(plan.steps)
+    assert len(needed_steps(plan)) == len(plan.steps)
     for position, step in enumerate(plan.steps):
         assert plan.reads(position) or not POOL[step.worker].requires_earlier_responses
     thought = random_thought(random, [NAMES[step.worker] for step in plan.steps])

@@ -23,9 +23,9 @@ from podium.train.gpu_estimate import (
     PEAK_SHARE,
     SHAPES,
     TrainingSize,
+    estimate_memory,
     find_gpu,
     generation_seconds,
-    memory,
     update_flops,
     update_seconds,
 )
@@ -85,7 +85,7 @@ def test_a_mixture_of_experts_has_no_formula() -> None:
 def test_memory_is_what_the_formulas_give_by_hand() -> None:
     # A layer: 8x8 + 2 x 8x4 + 8x8 and 3 x 8x16, 576 in all; 2 layers and 100 x 8 embeddings, once.
     parameters = 2 * 576 + 800
-    held = memory(TRAINING, gpu=CARD, ranks=2)
+    held = estimate_memory(TRAINING, gpu=CARD, ranks=2)
 
     assert SHAPE.parameters == parameters
     assert (held.weights, held.gradients, held.moments) == (parameters * 2, parameters * 2, parameters * 4)
@@ -99,15 +99,15 @@ def test_memory_is_what_the_formulas_give_by_hand() -> None:
 def test_vllm_takes_its_share_at_the_same_time_unless_it_sleeps() -> None:
     awake = replace(TRAINING, vllm=True, vllm_share=0.5)
     for training, together in ((awake, True), (replace(awake, vllm_sleeps=True), False)):
-        held = memory(training, gpu=CARD)
+        held = estimate_memory(training, gpu=CARD)
         assert held.generation == GIB / 2
         assert held.together == together
-    assert memory(replace(awake, vllm_share=0.0), gpu=CARD).generation == 0
+    assert estimate_memory(replace(awake, vllm_share=0.0), gpu=CARD).generation == 0
 
 
 def test_an_adapter_alone_has_gradients_and_moments() -> None:
     lora = replace(TRAINING, lora_rank=2, weight_bytes=2)
-    held = memory(lora, gpu=CARD)
+    held = estimate_memory(lora, gpu=CARD)
 
     assert lora.trained == SHAPE.adapter(2)
     assert held.weights == SHAPE.parameters * 2 + lora.trained * 4

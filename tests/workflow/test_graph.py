@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from plan_texts import workflows
-from podium.workflow import Access, Step, Workflow, edges, live_steps, topology, width
+from podium.workflow import Access, Step, Workflow, edges, needed_steps, topology, width
 
 
 def flow(*reads: tuple[int, ...] | str) -> Workflow:
@@ -22,7 +22,7 @@ class Graph(NamedTuple):
 
     workflow: Workflow
     topology: str
-    live: tuple[int, ...]
+    needed: tuple[int, ...]
     width: int
 
 
@@ -48,13 +48,13 @@ GRAPHS = [
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_the_facts_of_well_known_graphs(graph: Graph) -> None:
     flow = graph.workflow
-    facts = (flow, topology(flow), live_steps(flow), width(flow))
+    facts = (flow, topology(flow), needed_steps(flow), width(flow))
     assert facts == graph
 
 
 def test_a_workflow_without_steps_has_nothing_to_run() -> None:
     empty = Workflow(())
-    assert (live_steps(empty), width(empty), topology(empty)) == ((), 0, "single")
+    assert (needed_steps(empty), width(empty), topology(empty)) == ((), 0, "single")
 
 
 def depth(workflow: Workflow, position: int) -> int:
@@ -68,32 +68,32 @@ def needs(workflow: Workflow, position: int) -> set[int]:
 
 @given(workflows(max_steps=7))
 def test_the_facts_are_those_of_the_definition(workflow: Workflow) -> None:
-    live = live_steps(workflow)
+    needed = needed_steps(workflow)
     last = len(workflow.steps) - 1
-    assert live == tuple(sorted(needs(workflow, last) | {last}))
-    groups = [group for size in range(1, len(live) + 1) for group in combinations(live, size)]
-    before = {position: needs(workflow, position) for position in live}
+    assert needed == tuple(sorted(needs(workflow, last) | {last}))
+    groups = [group for size in range(1, len(needed) + 1) for group in combinations(needed, size)]
+    before = {position: needs(workflow, position) for position in needed}
     at_once = [g for g in groups if not any(a in before[b] for a, b in combinations(g, 2))]
     assert width(workflow) == max(map(len, at_once))
 
 
 @given(workflows(max_steps=7))
 def test_the_name_fits_depth_and_width(workflow: Workflow) -> None:
-    live, wide = len(live_steps(workflow)), width(workflow)
+    needed, wide = len(needed_steps(workflow)), width(workflow)
     deep = depth(workflow, len(workflow.steps) - 1)
     match topology(workflow):
         case "single":
-            assert (live, deep, wide) == (1, 1, 1)
+            assert (needed, deep, wide) == (1, 1, 1)
         case "chain":
-            assert (deep, wide) == (live, 1)
-            assert live > 1
+            assert (deep, wide) == (needed, 1)
+            assert needed > 1
         case "parallel+join":
-            assert (deep, wide) == (2, live - 1)
+            assert (deep, wide) == (2, needed - 1)
         case "tree":
             assert deep > 2
             assert wide > 1
         case "other":
-            assert live >= 4
+            assert needed >= 4
 
 
 def test_edges_name_the_steps_that_each_step_reads() -> None:

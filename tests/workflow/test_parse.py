@@ -15,7 +15,7 @@ from refused_sense import REFUSED_SENSE
 from workflow_cases import ONE, TWO, Accepted, Refused, lists
 
 from plan_texts import WORKERS, damaged, plan_like, workflows
-from podium.workflow import Acceptance, PlanError, PlanForm, Workflow, before_triple, check, parse, render
+from podium.workflow import Acceptance, PlanError, PlanForm, Workflow, check, parse, render, text_before_lists
 
 ACCEPTED = ACCEPTED_FORMATTING + ACCEPTED_DRAFTS + ACCEPTED_VALUES
 REFUSED = REFUSED_FORMS + REFUSED_MARKS + REFUSED_SENSE + REFUSED_ACCESS
@@ -76,9 +76,9 @@ def test_a_plan_is_read_in_any_dress(case: Accepted) -> None:
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
 def test_a_plan_in_the_place_of_another_is_read_after_the_same_thoughts(case: Accepted) -> None:
-    text = before_triple(case.text) + render(case.expected)
+    text = text_before_lists(case.text) + render(case.expected)
     assert parse(text, workers=3, later_round=case.later_round) == case.expected
-    assert case.text.startswith(before_triple(case.text))
+    assert case.text.startswith(text_before_lists(case.text))
 
 
 @pytest.mark.parametrize("case", REFUSED, ids=lambda case: case.fault)

@@ -71,7 +71,7 @@ async def test_questions_read_ahead_get_the_plans_they_get_one_by_one(name: str)
     expected = [await alone.plan(request) for request in requests]
     ahead = open_baseline(name.format(5), POOL, scored=replace(scored))
     assert isinstance(ahead, BatchPlanner)
-    ahead.read_ahead(unseen)
+    ahead.prefetch(unseen)
     assert [await ahead.plan(request) for request in requests] == expected
     if isinstance(alone, PricedRouter):
         cheaper = learned(name.format(9), scored)

@@ -16,7 +16,7 @@ from podium.cli.printable import counted, dollars, plan_price, printable, second
 from podium.recordings import names_conditioned
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
-from podium.workflow import Workflow, live_steps, topology
+from podium.workflow import Workflow, needed_steps, topology
 
 _SUBTASK, _RESPONSE, _PLAN = 240, 320, 400
 """Characters shown of a text, unless the drawing is full."""
@@ -74,10 +74,10 @@ def draw_workflow(workflow: Workflow, pool: Sequence[Profile], notes: Sequence[s
     tree = Tree(
         Text(f"Plan: {counted(len(workflow.steps), 'step')}, {topology(workflow)}", "bold"), guide_style="dim"
     )
-    live = live_steps(workflow)
+    needed = needed_steps(workflow)
     for position, step in enumerate(workflow.steps):
         label = Text.assemble((f"{position} {printable(pool[step.worker].name)}", "bold"))
-        if position not in live:
+        if position not in needed:
             label.append("  skipped", _COLOURS["skipped"])
         label.append(f"\n{shorten(step.subtask, _SUBTASK)}")
         label.append(f"\n{_sees(workflow.reads(position), step.access.previous)}", "dim")

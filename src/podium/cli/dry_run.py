@@ -16,7 +16,7 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_calls
 from podium.cli.terminal import open_console, plain_table, print_sentence
-from podium.train.dry_run import GPUEstimate, TrainingEstimate, Trial, WorkerTrial, estimate_training
+from podium.train.dry_run import DryRunSample, GPUEstimate, TrainingEstimate, WorkerTrial, estimate_training
 from podium.train.engines import open_engine
 from podium.train.gpu_estimate import GIB, Memory
 from podium.train.preflight import preflight
@@ -47,11 +47,11 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             _print_estimate(console, settings, result, calls.run_budget_usd, warnings)
         trials: tuple[WorkerTrial, ...] = ()
         if not result.problems and checks.pool is not None and checks.tasks:
-            trial = Trial.of(checks.pool, checks.tasks)
+            sample = DryRunSample.of(checks.pool, checks.tasks)
             if not json:
-                _print_announcement(console, trial)
+                _print_announcement(console, sample)
             with open_calls(calls, checks.pool) as dispatcher:
-                trials = await trial.run(dispatcher)
+                trials = await sample.run(dispatcher)
             if not json:
                 _print_trials(console, trials)
     if json:
@@ -176,9 +176,9 @@ def _too_large(gpu: GPUEstimate) -> str:
     return " That is more than the GPU has: take more GPUs, a smaller grpo.micro_batch, or [lora]."
 
 
-def _print_announcement(console: Console, trial: Trial) -> None:
-    price = f"about {ranged(dollars, trial.cost_usd)}"
-    paid = f"This costs {price}, and what graders cost" if trial.paid else "This costs nothing"
+def _print_announcement(console: Console, sample: DryRunSample) -> None:
+    price = f"about {ranged(dollars, sample.cost_usd)}"
+    paid = f"This costs {price}, and what graders cost" if sample.paid else "This costs nothing"
     console.print()
     print_sentence(
         console,

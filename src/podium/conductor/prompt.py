@@ -28,7 +28,7 @@ from podium.trace import Plan
 from podium.types import AnswerOptions, Message, Profile, Rating
 from podium.workers.pool import Pool
 from podium.workers.vote import VOTE
-from podium.workflow import AccessRule, PlanError, PlanForm, Workflow, before_triple, render
+from podium.workflow import AccessRule, PlanError, PlanForm, Workflow, render, text_before_lists
 
 _TOOLS = """\
 The user's program brought tools, which it runs itself. Only the model of the last step is told of them, and only it \
@@ -115,7 +115,7 @@ class PolicyNumbering:
         if self.order == tuple(range(len(self.order))) or not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumber_workers(plan.decision, self.order)
-        return replace(plan, text=before_triple(plan.text) + render(workflow), decision=workflow)
+        return replace(plan, text=text_before_lists(plan.text) + render(workflow), decision=workflow)
 
 
 def policy_pool(pool: Pool, settings: PromptSettings) -> Pool:

@@ -16,7 +16,7 @@ from podium.conductor.prompt import PolicyNumbering
 from podium.errors import UsageError, WorkerError
 from podium.planner import Planner, PlanRequest
 from podium.trace import Plan, Trace
-from podium.workflow import PlanError, Workflow, live_steps
+from podium.workflow import PlanError, Workflow, needed_steps
 
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
@@ -186,8 +186,8 @@ def _callees(trace: Trace) -> tuple[frozenset[str], frozenset[str]]:
     answered: set[str] = set()
     failed: set[str] = set()
     for round_ in trace.rounds:
-        live = live_steps(round_.workflow) if round_.workflow is not None else ()
+        needed = needed_steps(round_.workflow) if round_.workflow is not None else ()
         for span in round_.spans:
-            if span.position in live and span.status in ("done", "failed"):
+            if span.position in needed and span.status in ("done", "failed"):
                 (failed if span.status == "failed" else answered).add(span.worker)
     return frozenset(answered), frozenset(failed)

@@ -141,7 +141,7 @@ class Comparison(JsonFile):
         return (recorded,) * self.recorded
 
 
-def row(
+def comparison_row(
     kind: PlannerKind,
     label: str,
     evaluation: Evaluation,
@@ -183,7 +183,7 @@ def row(
     )
 
 
-def adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+def holm_adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The rows with their p-values adjusted for the number of tested rows."""
     p_values = holm([shown.p_value for shown in rows])
     return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))

@@ -14,7 +14,7 @@ from podium.rollout.collapse import (
     PlanStructure,
     collapse_figures,
     collapse_warnings,
-    ends_of,
+    first_and_last_means,
     question_kind,
 )
 
@@ -82,7 +82,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
 
 def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
     """Whether the policy still writes different plans, beside its start."""
-    start, now = ends_of(metrics)
+    start, now = first_and_last_means(metrics)
     lines = [
         table_row(caption, show(start[key]), show(now[key]))
         for key, caption, show in COLLAPSE

@@ -13,7 +13,7 @@ from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.traits import IsCertain, next_turn, traits_of
+from podium.workers.traits import IsCertain, responses_to_get_next, traits_of
 from podium.workflow import Workflow
 
 _OUTPUT_SHARE = 4
@@ -67,7 +67,7 @@ class EarlyStopping:
         before = before if self._sees_previous else ()
         responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
-        turn = next_turn(self._is_certain, self._subtask, [*before, *responses], order)
+        turn = responses_to_get_next(self._is_certain, self._subtask, [*before, *responses], order)
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
@@ -88,7 +88,7 @@ def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozen
 
 
 def find_early_stops(
-    workflow: Workflow, live: Collection[int], question_context: QuestionContext, round: int
+    workflow: Workflow, needed: Collection[int], question_context: QuestionContext, round: int
 ) -> dict[int, EarlyStopping]:
     """The votes of a workflow that can stop early, by position.
 
@@ -100,8 +100,8 @@ def find_early_stops(
     has_look_alikes = question_context.settings.layout == "chat" and question_context.question.history
     if not is_last_round or has_look_alikes:
         return {}
-    workers = {position: question_context.pool[workflow.steps[position].worker] for position in live}
-    readers = {j: [k for k in live if j in workflow.reads(k)] for j in live}
+    workers = {position: question_context.pool[workflow.steps[position].worker] for position in needed}
+    readers = {j: [k for k in needed if j in workflow.reads(k)] for j in needed}
     profiles = question_context.profiles
     early_stops: dict[int, EarlyStopping] = {}
     deciding = {position: traits_of(worker).is_certain for position, worker in workers.items()}

@@ -30,7 +30,7 @@ from podium.types import (
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
-from podium.workflow import Step, Workflow, live_steps
+from podium.workflow import Step, Workflow, needed_steps
 
 ASSUMED_TOKENS = 500
 """The assumed length of a worker's answer."""
@@ -143,8 +143,8 @@ def estimate_plan(
         response_tokens: assumed length of a response of workers with fewer than `ENOUGH` past answers.
         past: by worker's name.
     """
-    live = live_steps(workflow)
-    workers = {position: pool[workflow.steps[position].worker] for position in live}
+    needed = needed_steps(workflow)
+    workers = {position: pool[workflow.steps[position].worker] for position in needed}
     expected = {
         name: _expected(worker, past.get(name), response_tokens)
         for worker in workers.values()
@@ -210,7 +210,7 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 def _step_cases(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
 ) -> dict[int, _Case]:
-    """What each live step needs. Its input contains the responses that it reads, at these lengths."""
+    """Tokens, dollars and seconds of each needed step; its input has the responses that it reads, so long."""
     cases: dict[int, _Case] = {}
     loads = _loads(workers)
     for position, worker in workers.items():

@@ -24,7 +24,7 @@ from podium.trace import Attempt, Reply, Span, SpanStatus
 from podium.types import Message, Spent
 from podium.workers.base import Request
 from podium.workers.view import EarlierStep
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Workflow, needed_steps
 
 _GONE = "The question was cancelled."
 _SPARED = "It was not called: no answer of it could change the vote."
@@ -102,7 +102,7 @@ class Execution:
                 raise
 
     def _needed(self, workflow: Workflow) -> Sequence[int]:
-        return range(len(workflow.steps)) if self._context.settings.run_all else live_steps(workflow)
+        return range(len(workflow.steps)) if self._context.settings.run_all else needed_steps(workflow)
 
     def _set_workflow(
         self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]

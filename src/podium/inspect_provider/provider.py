@@ -34,7 +34,7 @@ _IGNORED = (
 """Sampling options for one model. They are ignored: each worker samples as its pool file says."""
 
 
-class Podium(ModelAPI):
+class PodiumModelAPI(ModelAPI):
     """`podium/<team or planner>`.
 
     Args:

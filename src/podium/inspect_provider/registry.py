@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 @modelapi(name="podium")
 def podium() -> type[ModelAPI]:
     """The provider of `podium/...` models, loaded when one is used."""
-    from podium.inspect_provider.provider import Podium  # noqa: PLC0415 - Inspect loads all extensions to find one
+    # Inspect loads all extensions to find one.
+    from podium.inspect_provider.provider import PodiumModelAPI  # noqa: PLC0415
 
-    return Podium
+    return PodiumModelAPI

@@ -51,7 +51,7 @@ class RatingRouter:
         return max(worth, key=lambda name: worth[name])
 
 
-def read_per_usd(text: str, name: str, example: str) -> float:
+def parse_accuracy_per_usd(text: str, name: str, example: str) -> float:
     """The accuracy that a dollar has to buy; `ConfigError`, with the planner's name, if `text` is no such number."""
     try:
         per_usd = float(text)
@@ -65,7 +65,7 @@ def read_per_usd(text: str, name: str, example: str) -> float:
 
 
 def _open(argument: str, context: BaselineContext) -> RatingRouter:
-    return RatingRouter(read_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
+    return RatingRouter(parse_accuracy_per_usd(argument, f"by-ratings:{argument}", "by-ratings:0"))
 
 
 BASELINE = BaselineSpec(

@@ -15,7 +15,7 @@ from statistics import fmean, pstdev
 from typing import Any, Self
 
 from podium.types import FrozenModel, Profile
-from podium.workflow import Workflow, edges, live_steps
+from podium.workflow import Workflow, edges, needed_steps
 
 _SHUFFLES = 20
 """How often the questions' kinds are shuffled, to find how much information chance alone would show."""
@@ -39,7 +39,7 @@ class PlanStructure(FrozenModel):
         if workflow is None:
             return cls()
         names = tuple(pool[step.worker].name for step in workflow.steps)
-        return cls(workers=names, topology=edges(workflow), steps=len(live_steps(workflow)))
+        return cls(workers=names, topology=edges(workflow), steps=len(needed_steps(workflow)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ _ALARMS = (
 _COMPARED_WITH_START = {"steps", "first_worker_entropy", "plan_information", "accuracy", "accuracy_readable"}
 
 
-def ends_of(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
+def first_and_last_means(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
     """The mean figures of the first and of the last rows of a training: a quarter of them, five at most."""
     count = max(1, min(_MOST_ROWS, len(rows) // 4))
     return _mean_row(rows[:count]), _mean_row(rows[-count:])

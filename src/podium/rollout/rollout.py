@@ -24,7 +24,7 @@ from podium.trace import RoundTrace, Span, Trace
 from podium.trace.serialization import clean
 from podium.types import FrozenModel, Profile
 from podium.workers.failing import ENVIRONMENT
-from podium.workflow import live_steps
+from podium.workflow import needed_steps
 
 _LONGEST = 2000
 """The most characters of a gold answer that are kept: tests of programs may have megabytes."""
@@ -92,7 +92,7 @@ class Rollout(FrozenModel):
     @property
     def steps(self) -> int:
         """Planned steps over all rounds. Steps that the answer does not need are left out."""
-        return sum(len(live_steps(round_.workflow)) for round_ in self.trace.rounds if round_.workflow)
+        return sum(len(needed_steps(round_.workflow)) for round_ in self.trace.rounds if round_.workflow)
 
     @property
     def infrastructure_failed(self) -> bool:
@@ -142,7 +142,9 @@ def _failed(round_: RoundTrace) -> bool:
     if round_.error_kind in ("planner_failed", "budget_refused"):
         return True
     failed = {span.position for span in round_.spans if span.status == "failed" and not _was_drawn(span)}
-    return bool(failed) and round_.workflow is not None and not failed.isdisjoint(live_steps(round_.workflow))
+    return (
+        bool(failed) and round_.workflow is not None and not failed.isdisjoint(needed_steps(round_.workflow))
+    )
 
 
 def _was_drawn(span: Span) -> bool:

@@ -21,9 +21,9 @@ from podium.train.gpu_estimate import (
     SHAPES,
     Memory,
     TrainingSize,
+    estimate_memory,
     find_gpu,
     generation_seconds,
-    memory,
     update_seconds,
 )
 from podium.train.preflight import Preflight
@@ -105,8 +105,8 @@ def _estimate_gpu(settings: TrainSettings, checks: Preflight, ranks: int) -> GPU
         ranks=ranks,
         parameters=shape.parameters,
         trained=training.trained,
-        memory=memory(training, gpu=gpu, ranks=ranks),
-        shared_by_8=memory(training, gpu=gpu, ranks=8),
+        memory=estimate_memory(training, gpu=gpu, ranks=ranks),
+        shared_by_8=estimate_memory(training, gpu=gpu, ranks=8),
         generation_s=generation_seconds(training, gpu=gpu, ranks=ranks),
         update_s=update_seconds(training, gpu=gpu, ranks=ranks),
     )
@@ -137,7 +137,7 @@ class WorkerTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class DryRunSample:
     """Which worker is tried on which task: each worker at least once, and each part of the task set."""
 
     pairs: tuple[tuple[int, Task], ...]
@@ -145,7 +145,7 @@ class Trial:
     pool: Pool
 
     @classmethod
-    def of(cls, pool: Pool, tasks: Mapping[str, Task]) -> Trial:
+    def of(cls, pool: Pool, tasks: Mapping[str, Task]) -> DryRunSample:
         """Workers and parts of the task set in turns; one task stands for each part, since a part has one grader."""
         by_part: dict[object, Task] = {}
         for task in tasks.values():

@@ -156,7 +156,7 @@ class Memory:
         )
 
 
-def memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
+def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
     """What one of `ranks` GPUs holds; weights, gradients and moments are shared out, as FSDP and ZeRO-3 do."""
     shape = training.shape
     stored, compute = training.weight_bytes, training.compute_bytes

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from podium.rollout.collapse import collapse_warnings, ends_of
+from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, format_duration
@@ -109,7 +109,7 @@ class Recorder:
         if evaluation is not None:
             row["evaluation"] = evaluation
         self._earlier.append(row)
-        start, now = ends_of(self._earlier)
+        start, now = first_and_last_means(self._earlier)
         row["alarms"] = collapse_warnings(now, start)
         self._done += 1
         self._elapsed_s += sum(phases.values())

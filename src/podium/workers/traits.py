@@ -73,7 +73,7 @@ def has_paid_workers(workers: Iterable[Worker]) -> bool:
     return any(traits_of(worker).cost == "money" for worker in workers)
 
 
-def next_turn(
+def responses_to_get_next(
     is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
 ) -> tuple[int, ...]:
     """Indices of the responses to get next; none if the result is certain.

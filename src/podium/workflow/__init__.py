@@ -1,12 +1,12 @@
 """The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
 
 from podium.workflow.check import AccessRule, check
-from podium.workflow.graph import Topology, edges, live_steps, topology, width
+from podium.workflow.graph import Topology, edges, needed_steps, topology, width
 from podium.workflow.model import Acceptance, Access, PlanError, PlanForm, Step, Workflow, render
 from podium.workflow.parse import parse
 from podium.workflow.partial import StepReader
 from podium.workflow.schema import SchemaKind, plan_schema
-from podium.workflow.search import before_triple, thought_in
+from podium.workflow.search import text_before_lists, thought_in
 
 __all__ = [
     "Acceptance",
@@ -19,13 +19,13 @@ __all__ = [
     "StepReader",
     "Topology",
     "Workflow",
-    "before_triple",
     "check",
     "edges",
-    "live_steps",
+    "needed_steps",
     "parse",
     "plan_schema",
     "render",
+    "text_before_lists",
     "thought_in",
     "topology",
     "width",

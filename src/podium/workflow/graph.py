@@ -1,6 +1,6 @@
 """Facts about the graph of a workflow: which steps wait for which. The executor decides what runs when.
 
-Only live steps count (except in `edges`): steps that the last step needs, directly or through others. The executor
+Only needed steps count (except in `edges`): those that the last step needs, directly or through others. The executor
 runs no other step, unless `run_all` is set.
 """
 
@@ -13,7 +13,7 @@ from podium.workflow.model import Workflow
 Topology = Literal["single", "chain", "parallel+join", "tree", "other"]
 
 
-def live_steps(workflow: Workflow) -> tuple[int, ...]:
+def needed_steps(workflow: Workflow) -> tuple[int, ...]:
     """Positions of the steps that the last step needs, itself included, ascending."""
     if not workflow.steps:
         return ()
@@ -23,7 +23,7 @@ def live_steps(workflow: Workflow) -> tuple[int, ...]:
 
 def width(workflow: Workflow) -> int:
     """The largest number of steps that can run at once, since none of them waits for another."""
-    needs, live = _needs(workflow), live_steps(workflow)
+    needs, steps = _needs(workflow), needed_steps(workflow)
     # By Dilworth's theorem this is the least number of chains that cover the graph: the number of steps,
     # minus the size of a maximum matching of (earlier, later) pairs, each of which joins two chains.
     followed_by: dict[int, int] = {}
@@ -36,7 +36,7 @@ def width(workflow: Workflow) -> int:
                 return True
         return False
 
-    return len(live) - sum(match(later, set()) for later in live)
+    return len(steps) - sum(match(later, set()) for later in steps)
 
 
 def topology(workflow: Workflow) -> Topology:
@@ -46,18 +46,18 @@ def topology(workflow: Workflow) -> Topology:
     and the last joins them. "tree": exactly one later step reads each response. "other": several steps that can run at
     once read the same response.
     """
-    live = live_steps(workflow)
-    if len(live) <= 1:
+    steps = needed_steps(workflow)
+    if len(steps) <= 1:
         return "single"
     if width(workflow) == 1:
         return "chain"
     needs = _needs(workflow)
-    if not any(needs[position] for position in live[:-1]):
+    if not any(needs[position] for position in steps[:-1]):
         return "parallel+join"
     direct = {
-        position: needs[position].difference(*(needs[read] for read in needs[position])) for position in live
+        position: needs[position].difference(*(needs[read] for read in needs[position])) for position in steps
     }
-    readers = [sum(position in reads for reads in direct.values()) for position in live[:-1]]
+    readers = [sum(position in reads for reads in direct.values()) for position in steps[:-1]]
     return "tree" if set(readers) == {1} else "other"
 
 

@@ -55,7 +55,7 @@ _MISNAMED = {
 }
 
 
-def before_triple(text: str) -> str:
+def text_before_lists(text: str) -> str:
     """The text before the lists that `find_plan` finds: the planner's line of thought. Empty if it finds none."""
     lists = find_plan(text)
     if not isinstance(lists, dict):
@@ -71,7 +71,7 @@ def thought_in(text: str) -> str:
     if isinstance(plan, Item) and isinstance(plan.value, dict):
         thought = plan.value.get("thought")
         return thought.value if thought is not None and isinstance(thought.value, str) else ""
-    return before_triple(text)
+    return text_before_lists(text)
 
 
 def find_plan(

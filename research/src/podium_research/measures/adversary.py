@@ -20,7 +20,7 @@ from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 from podium.workers.traits import is_tool
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Workflow, needed_steps
 from podium_research.measures.adversarial_worker import AdversarialWorker
 from podium_research.measures.influence import POSITIONS, Position
 
@@ -83,7 +83,7 @@ class WithAdversary(PlannerWrapper):
         if not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumber_workers(plan.decision, dict(enumerate(honest)))
-        open_ = [k for k in live_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
+        open_ = [k for k in needed_steps(workflow) if adversaries[workflow.steps[k].worker] is not None]
         if not open_:
             return replace(plan, decision=workflow)
         at = open_[{"first": 0, "middle": (len(open_) - 1) // 2, "last": -1}[self.position]]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from podium.evals.evaluation import Evaluation
 from podium.evals.stats import Interval
 from podium.types import FrozenModel
-from podium.workflow import Workflow, live_steps
+from podium.workflow import Workflow, needed_steps
 
 Alignment = Literal["in order", "one step a hop", "one hop"]
 """Which step is assumed to do which hop. A plan does not say, so there are three alignments:
@@ -178,4 +178,4 @@ def _pairs(
 
 
 def _workers(workflow: Workflow) -> Sequence[int]:
-    return [workflow.steps[position].worker for position in live_steps(workflow)]
+    return [workflow.steps[position].worker for position in needed_steps(workflow)]

@@ -19,7 +19,7 @@ from podium.errors import ConfigError
 from podium.planner import PlanRequest
 from podium.planners.answers import AnswerMatrix, Floats, Members
 from podium.planners.baseline import BaselineContext, BaselineSpec
-from podium.planners.rating_router import read_per_usd
+from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Committee
 from podium.trace import Plan
 from podium.workers.vote import VOTE
@@ -214,7 +214,7 @@ class PricedRouter:
         """The answers and the vote; `ConfigError` if the pool has no such worker."""
         return await self.choose([request.question.text])[0].plan(request)
 
-    def read_ahead(self, questions: Sequence[str]) -> None:
+    def prefetch(self, questions: Sequence[str]) -> None:
         """Predict for all of these questions at once."""
         self.choose(questions)
 
@@ -243,7 +243,7 @@ def _read(argument: str, kind: str) -> tuple[Method, float, str]:
     method, _, rest = argument.partition(":")
     price, _, model = rest.partition(":")
     name = f"{kind}:{argument}"
-    per_usd = read_per_usd(price, name, f"{kind}:{method}:10")
+    per_usd = parse_accuracy_per_usd(price, name, f"{kind}:{method}:10")
     return read_method(method, name), per_usd, model
 
 

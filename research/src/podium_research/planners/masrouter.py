@@ -19,7 +19,7 @@ from podium.planner import PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.plans import plan_once, refuse_without_vote, voting_step, worker_number
-from podium.planners.rating_router import read_per_usd
+from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.reflection import AGAIN
 from podium.planners.voting import Committee
 from podium.trace import Plan
@@ -133,7 +133,7 @@ def _open_scored(argument: str, context: BaselineContext) -> ScoredMasRouter:
 
 
 def _per_usd(argument: str) -> float:
-    return read_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
+    return parse_accuracy_per_usd(argument, f"masrouter-scored:{argument}", "masrouter-scored:10")
 
 
 FROM_FILE = BaselineSpec(

@@ -20,7 +20,7 @@ from podium.planner import PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import plan_once
-from podium.planners.rating_router import read_per_usd
+from podium.planners.rating_router import parse_accuracy_per_usd
 from podium.planners.voting import Single
 from podium.trace import Plan, Trace
 from podium.types import SEED_PREFIX_CHARS, Profile
@@ -162,11 +162,11 @@ def _expected(worker: Profile) -> float:
 
 
 def _open_linucb(argument: str, context: BaselineContext) -> OnlineRouter:
-    return OnlineRouter(read_per_usd(argument, f"linucb:{argument}", "linucb:0"))
+    return OnlineRouter(parse_accuracy_per_usd(argument, f"linucb:{argument}", "linucb:0"))
 
 
 def _open_thompson(argument: str, context: BaselineContext) -> OnlineRouter:
-    return OnlineRouter(read_per_usd(argument, f"thompson:{argument}", "thompson:0"), samples=True)
+    return OnlineRouter(parse_accuracy_per_usd(argument, f"thompson:{argument}", "thompson:0"), samples=True)
 
 
 LINUCB = BaselineSpec("linucb:PER_USD", _open_linucb, team_only=True, examples=lambda workers: ["linucb:10"])

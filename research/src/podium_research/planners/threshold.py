@@ -44,7 +44,7 @@ class Threshold:
         gain = float(self.gain([request.question.text])[0, 0])
         return await Single(self.strong if gain > self.least else self.weak).plan(request)
 
-    def read_ahead(self, questions: Sequence[str]) -> None:
+    def prefetch(self, questions: Sequence[str]) -> None:
         """Predict for all of these questions at once."""
         self.gain(questions)
 

@@ -10,7 +10,7 @@ from podium.evals.evaluation import Evaluation, accuracy
 from podium.evals.markup import SafeHtml, data_table, fragment, prose, table_row, tag
 from podium.rollout import Rollout
 from podium.trace import Span
-from podium.workflow import live_steps, topology
+from podium.workflow import needed_steps, topology
 
 _SHOWN = 3
 """Questions of each sort that are shown."""
@@ -117,7 +117,7 @@ def topologies(label: str, evaluation: Evaluation) -> SafeHtml:
     for rollout in evaluation.rollouts:
         workflow = rollout.trace.rounds[0].workflow if rollout.trace.rounds else None
         if workflow is not None:
-            steps = len(live_steps(workflow))
+            steps = len(needed_steps(workflow))
             by_shape[f"{topology(workflow)}, {steps} step{'s' * (steps != 1)}"].append(rollout)
     total = sum(map(len, by_shape.values()))
     ordered = sorted(by_shape.items(), key=lambda item: -len(item[1]))

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from podium.evals.comparison import Comparison, ComparisonRow, adjusted, row
+from podium.evals.comparison import Comparison, ComparisonRow, comparison_row, holm_adjusted
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
 from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
@@ -51,13 +51,13 @@ def comparison_of(
         {label: of_row for label, of_row in evaluations.items() if rows[label].kind == "single"}
     )
     if bound is not None:
-        compared.append(row("oracle", ORACLE, bound))
+        compared.append(comparison_row("oracle", ORACLE, bound))
     return Comparison(
         questions=len(evaluations[first].by_question),
         seed=evaluations[first].seed,
         pool=evaluations[first].pool,
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
-        rows=adjusted(compared),
+        rows=holm_adjusted(compared),
         conditioned=table.conditioned,
         tasks=f"{Path(table.settings.tasks.name).stem}/{table.settings.split}",
         max_steps=manifest.settings.max_steps,
@@ -99,7 +99,7 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:
-    compared = row(shown.kind, shown.label, evaluation, against=against)
+    compared = comparison_row(shown.kind, shown.label, evaluation, against=against)
     return compared.model_copy(update={"rules_out": shown.rules_out})
 
 

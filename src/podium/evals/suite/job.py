@@ -126,7 +126,7 @@ async def _opened(
         tasks = {task.id: task for task in inputs.tasks(job.seed)}
         planner = team.planner
         if isinstance(planner, BatchPlanner):
-            planner.read_ahead([task.question.text for task in tasks.values()])
+            planner.prefetch([task.question.text for task in tasks.values()])
         shared = CachingPlanner(planner) if len(job.keys) > 1 else planner
         yield _JobRun(job, inputs, team, tasks, results, shared, training)
 

@@ -83,7 +83,7 @@ Change = Callable[[Workflow, ControlInput], Workflow]
 
 
 @dataclass(frozen=True, slots=True)
-class ChangedPlanner(PlannerWrapper):
+class ControlledPlanner(PlannerWrapper):
     """A planner whose workflows are changed before they run. Acceptances and unreadable plans stay."""
 
     control: str
@@ -211,7 +211,7 @@ def _vote(planner: Planner, context: ControlContext) -> Planner:
 
 
 def _changing(name: str, change: Change) -> Callable[[Planner, ControlContext], Planner]:
-    return lambda planner, context: ChangedPlanner(planner, name, change, context)
+    return lambda planner, context: ControlledPlanner(planner, name, change, context)
 
 
 _ALL = (
