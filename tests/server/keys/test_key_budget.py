@@ -249,13 +249,14 @@ async def test_calls_side_by_side_share_their_trips_to_the_register(
     _, caller = await place.added(budget="100")
     replica = Replica(place, caller)
     assert replica.register is not None
-    trips, rows = [], replica.register._rows
+    trips, database = [], replica.register._database
+    rows = database.rows
 
     async def counted(statement: Executable) -> Sequence[Sequence[Any]]:
         trips.append(statement)
         return await rows(statement)
 
-    monkeypatch.setattr(replica.register, "_rows", counted)
+    monkeypatch.setattr(database, "rows", counted)
     async with asyncio.TaskGroup() as group:
         for _ in range(200):
             group.create_task(replica.call(0.01, 0.005, 0.01))

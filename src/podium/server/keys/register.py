@@ -186,7 +186,9 @@ class Register:
 
     async def keys(self) -> tuple[StoredKey, ...]:
         """All keys, the oldest first."""
-        return tuple(_stored(row) for row in await self._rows(select(_KEYS).order_by(_K.added, _K.id)))
+        return tuple(
+            _stored(row) for row in await self._database.rows(select(_KEYS).order_by(_K.added, _K.id))
+        )
 
     async def count_request(self, key: str) -> float | None:
         """Count one request now, or return the seconds until the rate limit allows one."""
@@ -195,12 +197,12 @@ class Register:
         # A row that another request is taking at this moment is not free.
         place = oldest.with_for_update(skip_locked=True).scalar_subquery()
         taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=SqlNow())
-        if await self._rows(taken.returning(_R.place)):
+        if await self._database.rows(taken.returning(_R.place)):
             return None
         wait_s = select(func.min(_R.at) + WINDOW_S - SqlNow()).where(
             _R.key == key, _R.at > SqlNow() - WINDOW_S
         )
-        ((wait,),) = await self._rows(wait_s)
+        ((wait,),) = await self._database.rows(wait_s)
         # It is None if other requests are taking all rows at this moment, or the key was just removed and has none.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
@@ -257,11 +259,8 @@ class Register:
         )
 
     async def _spending(self, statement: Executable) -> KeySpending | None:
-        rows = await self._rows(statement)
+        rows = await self._database.rows(statement)
         return KeySpending(*rows[0]) if rows else None
-
-    async def _rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
-        return await self._database.call(self._database.read, statement)
 
 
 def _stored(row: Sequence[Any]) -> StoredKey:

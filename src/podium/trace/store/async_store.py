@@ -158,7 +158,7 @@ class AsyncTraceStore:
         Raises:
             StoreError: the database cannot be used.
         """
-        return await self._database.call(self._database.read, statement)
+        return await self._database.rows(statement)
 
     async def wait_until_flushed(self) -> None:
         """Wait until the traces that were added so far are written, or spilled to files."""

@@ -6,13 +6,11 @@ row has the trace that the response will have if that server is killed. A finish
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Executable, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 
 from podium.trace.model import Trace
 from podium.trace.serialization import DamagedTraceError, read_document, to_json
@@ -53,37 +51,38 @@ class BackgroundTable:
     async def add(self, trace: Trace, holder: str) -> None:
         """Add a response, which the server `holder` makes. `trace` is what it will be if that server ends."""
         values = {"id": trace.id, "owner": trace.owner, "document": to_json(trace), "holder": holder}
-        await self._rows(insert(BACKGROUND).values(**values, heartbeat=SqlNow(), begun=0, cancelled=0))
+        await self._store.rows(insert(BACKGROUND).values(**values, heartbeat=SqlNow(), begun=0, cancelled=0))
 
     async def begin(self, id: str) -> None:
         """Record that a response's turn has come."""
-        await self._rows(update(BACKGROUND).where(_B.id == id).values(begun=1))
+        await self._store.rows(update(BACKGROUND).where(_B.id == id).values(begun=1))
 
     async def beat(self, holder: str) -> dict[str, bool]:
         """Give a sign of life of a server. Returns its responses, and whether each is to be cancelled."""
         mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=SqlNow())
         return {
-            id: bool(cancelled) for id, cancelled in await self._rows(mine.returning(_B.id, _B.cancelled))
+            id: bool(cancelled)
+            for id, cancelled in await self._store.rows(mine.returning(_B.id, _B.cancelled))
         }
 
     async def cancel(self, id: str) -> None:
         """Ask the server that makes a response to cancel it."""
-        await self._rows(update(BACKGROUND).where(_B.id == id).values(cancelled=1))
+        await self._store.rows(update(BACKGROUND).where(_B.id == id).values(cancelled=1))
 
     async def end(self, id: str, holder: str) -> bool:
         """Take out a response whose trace is kept. False: it was not `holder`'s any more."""
         mine = delete(BACKGROUND).where(_B.id == id, _B.holder == holder)
-        return bool(await self._rows(mine.returning(_B.id)))
+        return bool(await self._store.rows(mine.returning(_B.id)))
 
     async def delete(self, id: str) -> None:
         """Delete a response. The server that makes it stops, and keeps no trace."""
-        await self._rows(delete(BACKGROUND).where(_B.id == id))
+        await self._store.rows(delete(BACKGROUND).where(_B.id == id))
 
     async def find(self, id: str, owner: str | None = None) -> BackgroundRow | None:
         """The response with this id while it is being made, only of `owner`, if given. One whose server ended is over:
         its trace is kept."""
         columns = (_B.owner, _B.document, _B.begun, _is_lost().label("lost"))
-        for of, document, begun, lost in await self._rows(select(*columns).where(_B.id == id)):
+        for of, document, begun, lost in await self._store.rows(select(*columns).where(_B.id == id)):
             if owner in (None, of) and not lost:
                 return BackgroundRow(_trace(id, of, document), bool(begun))
             if lost:
@@ -95,20 +94,17 @@ class BackgroundTable:
         lost = select(_B.id).where(_is_lost()).limit(1)
         # From now on the server that held it, if it only stood still, keeps no other trace.
         mine = uuid4().hex
-        while rows := await self._rows(lost):  # Without this look, an idle server would lock the file.
+        while rows := await self._store.rows(lost):  # Without this look, an idle server would lock the file.
             taken = (
                 update(BACKGROUND)
                 .where(_B.id == rows[0][0], _is_lost())
                 .values(holder=mine, heartbeat=SqlNow())
             )
-            for id, owner, document in await self._rows(taken.returning(_B.id, _B.owner, _B.document)):
-                if not await self._rows(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):
+            for id, owner, document in await self._store.rows(taken.returning(_B.id, _B.owner, _B.document)):
+                if not await self._store.rows(select(DOCUMENTS.c.id).where(DOCUMENTS.c.id == id)):
                     self._store.add(_trace(id, owner, document))
                     await self._store.wait_until_flushed()
                 await self.end(id, mine)
-
-    async def _rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
-        return await self._store.rows(statement)
 
 
 def _is_lost() -> ColumnElement[bool]:

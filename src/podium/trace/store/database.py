@@ -330,6 +330,10 @@ class Database:
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._threads, work, *args))
 
+    async def rows(self, statement: Executable) -> Sequence[Sequence[Any]]:
+        """What `read` returns, which runs in a thread."""
+        return await self.call(self.read, statement)
+
     def close(self) -> None:
         """Close the connections. Calling twice is fine."""
         self._threads.shutdown(wait=False, cancel_futures=True)
