@@ -30,7 +30,7 @@ from typing import Any
 
 from random_model import make_model
 
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from podium.workers.pool import pool_file

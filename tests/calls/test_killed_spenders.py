@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.register import Register, StoredKey
@@ -25,7 +25,7 @@ SPENDER = """
 import asyncio, os, random, sys
 from pathlib import Path
 from podium.calls import Ledger, Reservation
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.server.keys import Caller
 from podium.server.keys.caller import KeyAllowance
 from podium.server.keys.key_budget import KeyBudget

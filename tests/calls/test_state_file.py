@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import STATE, CooldownFile, WorkerCooldown
 from podium.errors import UsageError
 from podium.workers import ScriptedWorker

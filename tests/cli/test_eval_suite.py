@@ -12,7 +12,7 @@ import pytest
 from refusal import one_sentence
 from small_recording import record_small
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.evals import Comparison
 from podium_testing import Answer, FaultServer
 from scripted_team import write_sums

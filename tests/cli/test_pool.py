@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import CooldownFile, default_state_path
 from podium.trace import Trace
 from podium.trace.store import TraceStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.spend_limits import DAY_BUDGET
+from podium.calls.shared_spend_limit import DAY_BUDGET
 
 
 def test_sums_are_printed_by_worker_with_accuracy_and_the_days_budget(

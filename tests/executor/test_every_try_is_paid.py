@@ -10,7 +10,7 @@ import pytest
 
 from podium.calls import AttemptLog, Dispatcher, Ledger
 from podium.calls.input_bound import InputTokenBound
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.planner import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.config import build

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.planners import Single

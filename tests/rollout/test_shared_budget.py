@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import BudgetError
 from podium.evals import evaluate

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from loaded_programs import loaded_podium
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import STATE
 from podium.cli.trust_store import TRUST_FILE
 from podium.server.keys.register import KEYS

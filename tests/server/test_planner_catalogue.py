@@ -4,7 +4,7 @@ import pytest
 
 from chat_worker import chat_worker
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import APIError
 from podium.server.planner_catalogue import PlannerCatalogue
 from podium.team.settings import PlanSettings, TeamSettings

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import PlanLimits
 from podium.errors import UsageError
 from podium.team import Runner

@@ -6,7 +6,7 @@ import pytest
 
 from away_limit import Away
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
 from podium.planner import EarlierRound, PlanRequest

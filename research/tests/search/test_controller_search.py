@@ -3,7 +3,7 @@
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import BudgetError, ConfigError, UsageError, WorkerError
 from podium.evals.evaluation import evaluate
 from podium.tasks.graders.text_graders import Exact

@@ -21,7 +21,7 @@ from podium.calls.breaker import Breaker, Cooldown, State
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.model_host import ModelHost, model_of
 from podium.calls.rate_limiter import RateLimiter, RetryBudget
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit, open_day_limit
+from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit, open_day_limit
 from podium.calls.state_file import CooldownFile
 from podium.errors import UsageError, WorkerError
 from podium.types import Usage

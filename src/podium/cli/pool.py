@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import open_day_limit
+from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten

@@ -8,7 +8,7 @@ from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from podium.calls.spend_limits import open_day_limit
+from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
 from podium.cli.team_file import found_store

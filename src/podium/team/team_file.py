@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from podium.calls.spend_limits import day_budget_of
+from podium.calls.shared_spend_limit import day_budget_of
 from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
 from podium.evals.recorded_answers import read_answers
 from podium.evals.study.answering import StudyAnswers, ask_workers

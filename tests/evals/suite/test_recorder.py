@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import WorkerError
 from podium.evals.evaluation import rollout_seed

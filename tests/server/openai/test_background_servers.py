@@ -18,7 +18,7 @@ from openai_client import client
 from running_server import until
 from served_process import served
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.trace import Trace
 from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer

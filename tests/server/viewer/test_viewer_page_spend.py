@@ -12,7 +12,7 @@ import pytest
 from made_traces import keep, of_sums
 from running_server import Serve
 
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.trace import Outcome, Trace
 from podium.trace.store import TraceStore
 from podium.types import Price, Spent

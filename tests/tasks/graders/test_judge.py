@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from podium.calls import CallContext, Dispatcher, Ledger
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.config import build
 from podium.errors import ConfigError, GraderError
 from podium.tasks.graders.judge import Judge

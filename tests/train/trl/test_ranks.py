@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from accelerate.state import AcceleratorState
 
-from podium.calls.spend_limits import UNLIMITED_USD, SharedSpendLimit
+from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
 from podium.trace.store import TraceStore
 from podium_testing import FaultServer

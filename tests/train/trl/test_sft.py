@@ -17,7 +17,7 @@ from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.sft_config import SFTConfig
 
 from podium.calls import Dispatcher
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import Codec
 from podium.errors import BudgetError, ConfigError

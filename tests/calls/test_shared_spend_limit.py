@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.calls import Ledger, Reservation
-from podium.calls.spend_limits import SharedSpendLimit, open_day_limit
+from podium.calls.shared_spend_limit import SharedSpendLimit, open_day_limit
 from podium.errors import StoreError, UsageError
 from podium.types import Budget, Spent, Usage
 
 SPENDER = """
 import random, sys
 from pathlib import Path
-from podium.calls.spend_limits import SharedSpendLimit
+from podium.calls.shared_spend_limit import SharedSpendLimit
 spend_limit = SharedSpendLimit(Path(sys.argv[1]), "run", 1.0)
 random.seed(sys.argv[2])
 paid = 0.0
