@@ -172,6 +172,11 @@ class Price(FrozenModel):
         sent = other * self.input + usage.cached_tokens * read + usage.cache_write_tokens * write
         return max((sent + usage.output_tokens * self.output) / 1e6, usage.billed_usd or 0.0)
 
+    def spent(self, usage: Usage) -> Spent:
+        """Tokens and dollars of a call at this price. It is unpriced if neither Podium nor the provider knows them."""
+        unpriced = usage.tokens > 0 and usage.billed_usd is None and not self.is_known
+        return Spent(usage, self.cost(usage), unpriced=unpriced)
+
 
 class Usage(FrozenModel):
     """Tokens of one or more calls."""

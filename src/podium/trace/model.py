@@ -94,17 +94,16 @@ class Reply:
     def spent(self, profile: Profile) -> Spent:
         """Tokens and dollars of the call, at the prices of `profile`.
 
-        A reply from the response cache costs nothing, and saves what it had cost. A price is unknown where a model
-        wrote tokens now, and neither the profile nor the provider says what they cost.
+        A reply from the response cache costs nothing, and saves what it had cost.
         """
         usd = self.price(profile)
         if self.cached:
             return Spent(self.usage, saved_usd=usd)
         if self.nested is not None:
             return Spent(self.usage, usd, unpriced=self.nested.unpriced)
-        billed = self.cost_usd is not None or self.usage.billed_usd is not None
-        written = self.recorded is None and self.usage.tokens > 0
-        return Spent(self.usage, usd, unpriced=written and not billed and not profile.price.is_known)
+        if self.recorded is not None or self.cost_usd is not None:
+            return Spent(self.usage, usd)
+        return profile.price.spent(self.usage)
 
 
 class Attempt(FrozenModel):

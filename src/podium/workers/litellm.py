@@ -22,7 +22,7 @@ from pydantic import SecretStr
 
 from podium.errors import ConfigError, WorkerError
 from podium.trace import Reply
-from podium.types import Message, Spent, Usage, sent_tokens
+from podium.types import Message, Usage, sent_tokens
 from podium.workers.base import Request
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, ProviderError
@@ -152,7 +152,7 @@ class LiteLLMWorker:
             await GLOBAL_LOGGING_WORKER.stop()
 
     def _count(self, request: Request, usage: Usage) -> None:
-        request.receipt.add(Spent(usage, self.profile.price.cost(usage)))
+        request.receipt.add(self.profile.price.spent(usage))
 
     def _read(
         self, response: Any, request: Request, messages: Sequence[Message], max_tokens: int | None

@@ -19,7 +19,7 @@ from aiohttp.abc import AbstractStreamWriter
 
 from podium.errors import WorkerError
 from podium.trace import Reply
-from podium.types import Spent, ToolCall, Usage, sent_tokens
+from podium.types import ToolCall, Usage, sent_tokens
 from podium.workers.base import Request, seed_number
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.endpoint import Endpoint
@@ -175,7 +175,7 @@ class ChatClient:
             ended = isinstance(error, WorkerError) and error.kind != "timeout"
             if reader.may_be_billed or (reader.request_sent and not ended):
                 usage = self._usage(reader, request, adapted.body)
-                request.receipt.add(Spent(usage, spec.price.cost(usage)))
+                request.receipt.add(spec.price.spent(usage))
             raise
         builder = reader.builder
         if builder.opened_by_template or builder.finish == "stop":
