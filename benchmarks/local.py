@@ -158,12 +158,14 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
         await print_speeds(large, small)
         for number, question in enumerate(QUESTIONS[:questions]):
             trace = await waiting.ask(question, seed="benchmark")
-            steps = len(trace.rounds[0].spans)
+            (round_,) = trace.rounds
+            steps = ", ".join(f"{span.worker} {span.seconds:.0f} s" for span in round_.spans)
             print(
-                f"question {number + 1}: {steps} steps, {trace.status}, {trace.usage.output_tokens} tokens",
+                f"question {number + 1}: {trace.status}, {trace.usage.output_tokens} tokens, the plan "
+                f"{round_.plan.seconds:.0f} s, then {steps}",
                 flush=True,
             )
-            if steps < 2 or trace.status != "ok":
+            if len(round_.spans) < 2 or trace.status != "ok":
                 continue
             turns = ["by hand", "waits", "overlaps"]
             for turn in turns[number % 3 :] + turns[: number % 3]:
