@@ -1,4 +1,5 @@
-"""What tests of several floors need: small recordings, written and opened as any other, and a real PostgreSQL."""
+"""Fixtures for tests of several packages: small recordings, which are really written and read, and a real
+PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,11 +18,11 @@ __all__ = ["pytest_collection_finish"]
 
 MakeRecording = Callable[..., Recording]
 _FOLDERS = ("viewer", "trl", "real_models")
-"""Whose files share what is dear to start: a browser, TRL, the servers of real models."""
+"""Folders whose test files share something that is slow to start: a browser, TRL, servers of real models."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests, or a folder's, are of one process of xdist, which starts what its fixtures share once."""
+    """Let one process of xdist run all tests of a file, or of a folder, so that shared fixtures start only once."""
     for item in items:
         folder = item.path.parent.name
         item.add_marker(pytest.mark.xdist_group(folder if folder in _FOLDERS else item.path.stem))
@@ -29,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def make_recording(tmp_path: Path) -> MakeRecording:
-    """`make_recording({question: [response, ...]}, ...)`: question k has the id "q<k>" and, if told, a gold answer."""
+    """A function `make_recording({question: [response, ...]}, ...)`. Question k has the id "q<k>"."""
 
     def make(
         given: Mapping[str, Sequence[RecordedResponse]],

@@ -1,4 +1,4 @@
-"""The exceptions that users or several modules meet. Those of one module or folder stand where they are caught.
+"""The exceptions that users or several modules meet. An exception of one module or folder is defined there.
 
     PodiumError
     ├── UsageError                the user gave something unusable: exit status 2, nothing was started
@@ -16,9 +16,9 @@
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
     RefusalError                  a budget refuses a call (data: the executor catches it)
 
-A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal.
-The executor catches a `WorkerError`, and records it in the trace. The rollout catches a `GraderError`, and counts as
-failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. The executor
+catches a `WorkerError`, and records it in the trace. The rollout catches a `GraderError`, and counts as the
+rollout as failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class UnknownTraceError(UsageError):
 
 
 class RunMismatchError(UsageError):
-    """A run folder that was made with another configuration; the message names the keys."""
+    """A run folder that was made with another configuration. The message names the keys that differ."""
 
 
 class WorkerError(PodiumError):
@@ -87,7 +87,7 @@ class WorkerError(PodiumError):
             built), "missing" (a tool has nothing to work on, since earlier steps failed), "budget" (a budget refuses
             the plan), or "environment" (training made the worker fail).
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
-        retry_after_s: seconds to wait before a retry, if the worker named any.
+        retry_after_s: seconds to wait before a retry. None if the worker named none.
     """
 
     def __init__(
@@ -105,11 +105,11 @@ class WorkerError(PodiumError):
 
 
 class RefusalError(Exception):
-    """A budget refuses the call; the text says which."""
+    """A budget refuses the call. The text says which budget."""
 
 
 class GraderError(PodiumError):
-    """A grader could not judge: a sandbox did not start, or a judge was not reached. The answer may be right.
+    """A grader could not judge an answer: a sandbox did not start, or a judge was not reached. The answer may be right.
 
     Args:
         message: one sentence for the user.
@@ -149,7 +149,7 @@ class ServiceError(PodiumError):
 
 
 class QuestionFailedError(PodiumError):
-    """No step of any round succeeded; the message names what failed."""
+    """No step of any round succeeded. The message names what failed."""
 
 
 class APIError(PodiumError):
@@ -159,8 +159,8 @@ class APIError(PodiumError):
         status: the HTTP status.
         type: a stable word, such as "invalid_request_error", "budget_exceeded".
         message: one sentence for the caller, free of secrets.
-        param: the request field at fault, as in "messages.2.content".
-        code: a stable word for programs, where the type says too little.
+        param: the request field at fault, such as "messages.2.content".
+        code: a stable word for programs, where `type` says too little.
         headers: further headers of the answer, such as Retry-After.
         more: further keys of the error object, such as the id of the stored trace.
     """

@@ -19,11 +19,12 @@ class EarlierRound:
 
     workflow: Workflow
     response: str
-    """The answer of the round: the response of the latest step that succeeded (of a tool: with a result), or ""."""
+    """The answer of the round: the response of the latest step that succeeded, or "" if none did. A tool's step counts
+    only if the tool had a result."""
     votes: VoteCount | None = None
-    """The count of votes, if that step was a vote with a winner; else None."""
+    """The count of votes. None unless the step that gave the answer was a vote with a winner."""
     responses: tuple[str | None, ...] = ()
-    """The response of each step of the plan, or None if it was not run or failed."""
+    """The response of each step of the plan. None for a step that failed or was not run."""
 
 
 def earlier_rounds_of(trace: Trace) -> tuple[EarlierRound, ...]:
@@ -45,22 +46,24 @@ class PlanRequest:
     pool: tuple[Profile, ...]
     """Worker k of a plan is `pool[k]`."""
     earlier_rounds: tuple[EarlierRound, ...] = ()
-    """Earlier rounds, oldest first; empty in the first round."""
+    """Earlier rounds, oldest first. Empty in the first round."""
     max_steps: int = 5
     rounds: int = 1
-    """Rounds that are left, this one included."""
+    """How many rounds are left, including this one."""
     seed: str = "0"
     """Seeds all randomness of this plan."""
     unloaded_models: tuple[str, ...] = ()
-    """Names of workers whose machine would first have to load their models, in place of others. Empty in evaluations
-    and trainings, and where replies are cached: there the same question has the same request."""
+    """Names of workers whose machine would first have to load their models, in place of models that it holds now. It is
+    empty in evaluations and trainings, and where replies are cached, so that the same question always has the same
+    request."""
     ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
-    """The budget of the question. A planner that costs money reserves it here before each call, and counts here what
-    each took, also one that failed: all of it, or nothing (`Plan.spent`). The default has no limits."""
+    """The budget of the question. A planner that costs money reserves dollars here before each call, and counts here
+    what each call took, also if the call failed. A planner that counts nothing here reports its spending in
+    `Plan.spent`. The default has no limits."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
-    """Called with the first steps of the plan, each time there are more of them while the rest is being written. They
-    are run at once, so a step that may be the last, or may still change, must not be among them. With None, the caller
-    waits for the whole plan."""
+    """The planner may call it with the first steps of the plan while the rest is being written, and again when there
+    are more steps. The steps are run at once. So they must not include a step that may still change or that may be the
+    last. If it is None, the caller waits for the whole plan."""
 
 
 def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:
@@ -73,9 +76,9 @@ def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple
 
 
 class Planner(Protocol):
-    """Writes plans. It does not know how they are run.
+    """Writes plans. A planner does not know how its plans are run.
 
-    Some planners have more: an attribute `rounds` (`rounds_of`), an attribute `streams_steps`, or the methods of a
+    A planner may also have an attribute `rounds` (see `rounds_of`), an attribute `streams_steps`, or the methods of a
     `Learner` or a `BatchPlanner`. The smallest planner::
 
         @dataclass(frozen=True)
@@ -90,7 +93,7 @@ class Planner(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name in traces and tables."""
+        """The planner's name in traces and tables."""
         ...
 
     async def plan(self, request: PlanRequest) -> Plan:
@@ -116,35 +119,35 @@ def streams_steps(planner: Planner) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PlannerWrapper:
-    """The base of planners that change the plans of another planner: they have its rounds."""
+    """The base of planners that change the plans of another planner."""
 
     planner: Planner
 
     @property
     def rounds(self) -> int:
-        """The rounds that the planner's method needs."""
+        """The rounds of the other planner."""
         return rounds_of(self.planner)
 
 
 @dataclass(frozen=True, slots=True)
 class PrewrittenPlans:
-    """A planner of plans that exist already, one for each round, such as the completions that a trainer sampled.
+    """A planner that returns plans which exist already, one for each round, such as completions that a trainer sampled.
 
-    A text is parsed for the request's pool and not changed, so it is run exactly as a live Conductor's would be. A
-    `Plan` is returned as it is. It was paid for when it was written, so it counts in the question's budget, and no
-    spend limit is charged again.
+    A text is parsed for the request's pool, as a live Conductor's text would be. A `Plan` is returned unchanged. It was
+    paid for when it was written, so it counts in the question's budget, but no spend limit is charged again.
     """
 
     plans: tuple[str | Plan, ...]
-    """The plans in the order of the rounds. Further rounds get the last one again."""
+    """The plans in the order of the rounds. Further rounds get the last plan again."""
     name: str = "written"
     access: AccessRule = "lists"
-    """What the access lists of a text may hold."""
+    """What the access lists of a text may contain."""
     cut: bool = False
-    """Whether the last text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
+    """Whether a token limit cut off the last text. Then a draft inside an unfinished thought does not count as a
+    plan."""
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The plan of the request's round. If a text is no valid plan, the decision is an error value."""
+        """The plan of the request's round. If its text is not valid, the plan's decision is a `PlanError`."""
         number = min(len(request.earlier_rounds), len(self.plans) - 1)
         written = self.plans[number]
         if isinstance(written, Plan):
@@ -163,18 +166,19 @@ class PrewrittenPlans:
 
 
 class Learner(Planner, Protocol):
-    """A planner that learns while it serves, from reports of how good its answers were."""
+    """A planner that learns while it serves, from scores of the answers that its plans gave."""
 
     @property
     def replayed_outcomes(self) -> int:
-        """How many of the latest traces with an outcome it learns from."""
+        """How many of the latest traces with an outcome a server lets the planner learn from."""
         ...
 
     def learn(self, trace: Trace, score: float) -> None:
-        """Take in the score, in [0, 1], of the answer of a trace that it planned. Later calls are later questions."""
+        """Learn from the score, in [0, 1], of the answer in a trace that this planner planned. Calls come in the order
+        of the questions."""
 
     def forget(self) -> None:
-        """Forget all that it learned."""
+        """Forget everything that was learned."""
 
 
 def is_learner(planner: Planner) -> TypeGuard[Learner]:
@@ -184,7 +188,7 @@ def is_learner(planner: Planner) -> TypeGuard[Learner]:
 
 @runtime_checkable
 class BatchPlanner(Planner, Protocol):
-    """A planner that decides on many questions at once in much less time than on one after the other."""
+    """A planner that decides on many questions at once much faster than one by one."""
 
     def prefetch(self, questions: Sequence[str]) -> None:
-        """Take in the texts of questions that will be asked. It changes no plan."""
+        """Prepare for the texts of questions that will be asked. This changes no plan."""

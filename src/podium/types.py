@@ -1,8 +1,4 @@
-"""The small values that all packages share: messages, questions, prices, limits.
-
-They are written to files and sent over networks, so they are frozen pydantic models, without behaviour beyond
-arithmetic.
-"""
+"""The small values that all packages share: messages, questions, prices, spending, limits."""
 
 from __future__ import annotations
 
@@ -36,11 +32,9 @@ T = TypeVar("T")
 
 
 def unchecked_copy(value: T, **fields: object) -> T:
-    """Neither checks that the class has these fields nor runs its `__post_init__`: a copy of a frozen dataclass without
-    slots, with other values in some fields.
-
-    For what is copied in each call: it takes a tenth of the time of `dataclasses.replace`.
-    """
+    """A copy of a frozen dataclass without slots, with other values in these fields. It checks neither that the class
+    has these fields nor their values. It takes a tenth of the time of `dataclasses.replace`, which matters for values
+    that each call copies."""
     copy: T = object.__new__(type(value))
     vars(copy).update(vars(value), **fields)
     return copy
@@ -60,20 +54,20 @@ class ToolCall(FrozenModel):
     arguments: str
     """JSON, as the model wrote it."""
     provider_id: str | None = None
-    """The provider's own id, where `id` is another. It means something only to the worker of the message's
-    `provider_state`."""
+    """The provider's own id of this call, where it differs from `id`. Only the worker that `provider_state` of the
+    message names can use this id."""
     provider_state: str = ""
-    """What the provider wants back with the call, as a JSON object with the provider's keys: a thought signature. "":
-    nothing."""
+    """What the provider wants back with the call, such as a thought signature: a JSON object with the provider's keys.
+    It is "" if the provider wants nothing back."""
 
 
 class ProviderState(FrozenModel):
-    """What the provider of a worker wants back with a message that it wrote: signatures, its reasoning, its ids."""
+    """What a worker's provider wants back with a message that the worker wrote: signatures, reasoning, ids."""
 
     worker: str
     """The name of the worker that wrote the message. No other worker is sent the state."""
     fields: str = ""
-    """Further fields of the message, as a JSON object with the provider's keys, or ""."""
+    """Further fields of the message, as a JSON object with the provider's keys. It is "" if there are none."""
 
 
 class Message(FrozenModel):
@@ -82,20 +76,20 @@ class Message(FrozenModel):
     role: Literal["system", "user", "assistant", "tool"]
     content: str
     name: str | None = None
-    """The participant who wrote it, where several have the same role."""
+    """The participant who wrote the message, where several have the same role."""
     images: tuple[str, ...] = ()
-    """URLs of its images, https: or data:."""
+    """URLs of the images in the message, https: or data:."""
     tool_calls: tuple[ToolCall, ...] = ()
     """Set in messages of an assistant."""
     tool_call_id: str | None = None
-    """Set in messages of a tool: the call that it answers."""
+    """Set in messages of a tool: the id of the call that the message answers."""
     provider_state: ProviderState | None = None
-    """Set in messages of an assistant whose worker is known. The tool calls have state of their own."""
+    """Set in messages of an assistant whose worker is known. Each tool call has its own state besides."""
 
 
 class AnswerOptions(FrozenModel):
-    """The caller's sampling settings and tools, for the step that writes the answer. None leaves the worker's own
-    setting."""
+    """The caller's sampling settings and tools, for the step that writes the answer. Where a field is None, the
+    worker's own setting holds."""
 
     max_tokens: int | None = Field(default=None, ge=1)
     """The most tokens of the answer; the worker's own limit holds too."""
@@ -110,7 +104,7 @@ class AnswerOptions(FrozenModel):
     """Whether the model may call several tools at once."""
     response_format: dict[str, Any] | None = None
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request's body, for a worker that passes them on to its endpoint."""
+    """Further keys of the request's body, which some workers send to their endpoints."""
 
 
 DEFAULT_OPTIONS = AnswerOptions()
@@ -123,9 +117,9 @@ class Question(FrozenModel):
     history: tuple[Message, ...] = ()
     """Messages that came before the question, oldest first."""
     images: tuple[str, ...] = ()
-    """URLs of images; only workers that understand images get them (`Profile.sees`)."""
+    """URLs of images. Only workers that understand images get them (`Profile.sees`)."""
     options: AnswerOptions = Field(default_factory=lambda: DEFAULT_OPTIONS)
-    # A factory, since pydantic would copy a default deeply.
+    # Pydantic would make a deep copy of a plain default for each question.
 
 
 class Price(FrozenModel):
@@ -134,14 +128,13 @@ class Price(FrozenModel):
     input: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     output: float = Field(default=0.0, ge=0, le=MAX_USD, allow_inf_nan=False)
     cached_input: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider read from its own cache. Default: the price of other input."""
+    """The price of input that the provider read from its own cache. Default: `input`."""
     cache_write: float | None = Field(default=None, ge=0, le=MAX_USD, allow_inf_nan=False)
-    """The price of input that the provider wrote into its cache and bills as such. Default: the price of other
-    input."""
+    """The price of input that the provider wrote into its cache and bills separately. Default: `input`."""
 
     @model_serializer(mode="wrap")
     def _dump(self, dump: SerializerFunctionWrapHandler) -> dict[str, float | None]:
-        # Recordings and kept answers are found by this form, so a price that nobody gave must not be part of it.
+        # Recordings and cached answers are found by this form, so it must not contain a price that nobody gave.
         values: dict[str, float | None] = dump(self)
         return (
             values
@@ -161,11 +154,11 @@ class Price(FrozenModel):
 
     @property
     def max_input(self) -> float:
-        """The price of input at most, whatever the provider reads from its cache or writes into it."""
+        """The highest price of any input, whether the provider caches it or not."""
         return max(self.input, self.cached_input or 0.0, self.cache_write or 0.0)
 
     def cost(self, usage: Usage) -> float:
-        """Dollars for `usage` at this price, or what the provider says it billed, if that is more."""
+        """Dollars for `usage` at this price. If the provider says that it billed more, what it billed."""
         read = self.input if self.cached_input is None else self.cached_input
         write = self.input if self.cache_write is None else self.cache_write
         other = usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens
@@ -186,15 +179,15 @@ class Usage(FrozenModel):
     cached_tokens: int = 0
     """The part of the input tokens that the provider read from its own cache."""
     cache_write_tokens: int = 0
-    """The part of the input tokens that the provider wrote into its cache, where it counts them."""
+    """The part of the input tokens that the provider wrote into its cache. 0 if the provider does not count them."""
     reasoning_tokens: int = 0
     """The part of the output tokens that is reasoning."""
     estimated: bool = False
-    """Whether Podium estimated any part (four characters a token), since the provider did not count it."""
+    """Whether the provider left some tokens uncounted, so that Podium estimated them: four characters a token."""
     implausible: str | None = None
-    """The provider's count, where it cannot be true and an estimate of Podium's stands in its place."""
+    """The provider's count, if it cannot be true. The other fields then have Podium's estimate. None otherwise."""
     billed_usd: float | None = None
-    """Dollars that the provider says it billed. None if it does not say."""
+    """Dollars that the provider says it billed. None if the provider does not say."""
 
     @property
     def tokens(self) -> int:
@@ -215,12 +208,12 @@ class Usage(FrozenModel):
 
 
 NO_USAGE = Usage()
-"""The usage of what took no tokens."""
+"""The usage of a call that took no tokens."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Tokens and dollars of a call, a plan or an answer: one value from the completion to the trace."""
+    """The tokens and dollars that a call, a plan or an answer took."""
 
     usage: Usage = NO_USAGE
     cost_usd: float = 0.0
@@ -243,13 +236,14 @@ class Spent:
 class Receipt:
     """What a call or a plan that is under way has spent so far.
 
-    Who pays hands it over; who spends fills it in. So it can be read however the call ends.
+    The payer creates the receipt and passes it to the call, which adds what it spends. So the payer can read it even if
+    the call fails or is cancelled.
     """
 
     spent: Spent = Spent()
 
     def add(self, spent: Spent) -> None:
-        """Count what was spent besides."""
+        """Add what was spent."""
         self.spent += spent
 
 
@@ -258,7 +252,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
 
 
 def total_usage(usages: Iterable[Usage]) -> Usage:
-    """The tokens of all of these together."""
+    """The sum of all `usages`."""
     return reduce(add, [*usages] or [NO_USAGE])
 
 
@@ -266,13 +260,13 @@ class Rating(FrozenModel):
     """A worker's measured accuracy and cost on questions like this one."""
 
     kind: str
-    """The cluster of questions that this one belongs to."""
+    """The cluster of questions to which the present question belongs."""
     accuracy: float
     """Share of right answers, 0 to 1."""
     cost_usd: float
-    """Mean dollars an answer."""
+    """Mean dollars of an answer."""
     questions: int
-    """Questions of this cluster that were measured."""
+    """How many questions of this cluster were measured."""
 
 
 class Profile(FrozenModel):
@@ -280,20 +274,20 @@ class Profile(FrozenModel):
 
     name: str
     description: str = ""
-    """Free text, as the pool file has it: "Strong at code and maths; dear."""
+    """Free text from the pool file, such as `Strong at code and maths; dear`."""
     skills: tuple[str, ...] = ()
     price: Price = Price()
     latency_s: float | None = None
-    """Typical seconds a call, when known."""
+    """Typical seconds of a call. None if they are not known."""
     context_tokens: int | None = None
     sees: bool = False
-    """Whether it understands images."""
+    """Whether the worker understands images."""
     calls_tools: bool = False
-    """Whether it can call the caller's tools."""
+    """Whether the worker can call the caller's tools."""
     requires_earlier_responses: bool = False
-    """Whether it works on responses that it is shown alone, as a vote does: a step that sees none has no result."""
+    """Whether the worker needs responses of earlier steps, as a vote does. A step that shows it none has no result."""
     rating: Rating | None = None
-    """The rating for the question at hand. None if the worker was not measured."""
+    """The worker's rating for the present question. None if the worker was not measured."""
 
 
 class Limits(FrozenModel):
@@ -316,21 +310,21 @@ class Limits(FrozenModel):
     retries: int = Field(default=3, ge=0)
     """Further attempts after the first, for retryable failures."""
     retry_share: float = Field(default=1.0, ge=0)
-    """The most retries a call, over all questions in the last minute; ten are always allowed."""
+    """The most retries per call, over all calls of the last minute. Ten retries are always allowed."""
     hedge_quantile: float | None = Field(default=None, gt=0, lt=1)
-    """Quantile of recent latencies: a call that takes longer is sent a second time, and the first reply counts."""
+    """A quantile of recent latencies. A call that takes longer is sent a second time, and the first reply counts."""
     failures_to_open: int = Field(default=10, ge=1)
     """Failures in a row that open the circuit breaker; fewer, if no call has succeeded for as long as one timeout."""
     probe_after: float = Field(default=10.0, gt=0)
-    """Seconds of cooldown before one call probes whether the worker is back."""
+    """Seconds of cooldown, after which a single call tests whether the worker answers again."""
     host: str | None = None
-    """A name for the machine whose memory the worker's model shares with other workers' models. Calls are then ordered
-    so that it seldom changes models. A team that is a worker orders its own calls alone. Without it, its
-    model is always loaded."""
+    """A name for the machine whose memory the worker's model shares with other workers' models. Podium then orders
+    calls so that the machine seldom changes models. A team that is a worker orders only its own calls. Default: the
+    worker's model is always loaded."""
     loaded_at_once: int = Field(default=1, ge=1)
-    """How many models that machine holds at once; all its workers say the same."""
+    """How many models that machine holds at once. All workers of the machine must have the same value."""
     load_s: float = Field(default=0.0, ge=0)
-    """Seconds that it takes to load the model there, for estimates."""
+    """Seconds that the machine takes to load the model, for estimates."""
 
 
 class Budget(FrozenModel):
@@ -341,7 +335,7 @@ class Budget(FrozenModel):
     usd: float | None = Field(default=None, ge=0)
     seconds: float | None = Field(default=None, gt=0)
     rounds: int = Field(default=1, ge=1)
-    """The most plans that are executed, one after another."""
+    """The most plans that are run, one after another."""
 
 
 def estimate_tokens(text: str) -> int:

@@ -1,7 +1,7 @@
 """Calls one worker, for anything that needs its answer: a step of a workflow, a Conductor's plan, a judge, a check.
 
-A call is reserved in a budget, waits for its worker's limits, is retried and hedged, and is settled by what it took.
-This package knows neither workflows nor plans. Fallbacks are the executor's.
+A call reserves dollars and tokens in a budget, waits for its worker's limits, is retried and hedged, and is settled at
+its true cost. This package knows neither workflows nor plans. The executor calls fallbacks.
 """
 
 from podium.calls.attempt_log import AttemptLog

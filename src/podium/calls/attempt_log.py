@@ -1,4 +1,5 @@
-"""The tries of one call. What a try took stands here if its answer does not count, and else in the answer alone."""
+"""Records the tries of one call. A try has its spending here only if its answer does not count. Otherwise the answer
+has the spending."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from podium.types import Spent
 
 
 class AttemptLog(list[Attempt]):
-    """The tries of a call and of its fallbacks, in the order in which they ended, also those that were cancelled."""
+    """The tries of a call and of its fallbacks, in the order in which they ended. Cancelled tries are included."""
 
     def mark_cut(self, worker: str, spent: Spent) -> None:
-        """Count the answer of a worker as a failure, since its own max_tokens cut it off.
+        """Count the answer of a worker as a failure, since the worker's own max_tokens cut the answer off.
 
         Args:
-            spent: what the try took, if the answer does not count; otherwise nothing.
+            spent: what the try took. If the answer counts all the same, nothing.
         """
         self._mark_last(
             lambda attempt: attempt.worker == worker and attempt.error_kind in (None, "length"),

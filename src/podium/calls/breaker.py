@@ -1,8 +1,8 @@
 """The circuit breaker of a worker: while the worker is down, no call is sent, except a probe from time to time.
 
-Closed: calls are sent. Open: the worker is in cooldown. Half open: one call probes whether the worker is back.
-The caller of `failed` decides what counts as a failure. A worker that rejects a call, or reports a rate limit, is not
-down.
+A probe is a single call that tests whether the worker answers again. The breaker is closed while calls are sent, open
+while the worker is in cooldown, and half open while a probe is in flight. The caller of `failed` decides what counts as
+a failure. A worker that rejects a call, or reports a rate limit, is not down.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ State = Literal["closed", "open", "half-open"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """Why and since when a worker is in cooldown. Times on the event loop's clock."""
+    """Why and since when a worker is in cooldown. Times are on the event loop's clock."""
 
     since: float
     probe_at: float
@@ -41,9 +41,10 @@ class Breaker:
     meanwhile.
 
     Args:
-        name: the worker's, for messages.
-        limits: the worker's.
-        on_change: called with the cooldown when it opens and when a probe has failed, and with None when it closes.
+        name: the name of the worker, for messages.
+        limits: the limits of the worker.
+        on_change: called with the cooldown when the breaker opens and when a probe has failed, and with None when the
+            breaker closes.
     """
 
     def __init__(
@@ -65,14 +66,14 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """The state, as the module explains it."""
+        """The present state. The module's docstring explains the states."""
         if self._cooldown is None:
             return "closed"
         return "half-open" if self._probing else "open"
 
     @property
     def cooldown(self) -> Cooldown | None:
-        """Why it is open. None while it is closed."""
+        """Why the breaker is open. None while it is closed."""
         return self._cooldown
 
     def open_from(self, cooldown: Cooldown) -> None:
@@ -80,10 +81,11 @@ class Breaker:
         self._cooldown, self._failures = cooldown, cooldown.failures
 
     async def acquire(self, *, wait: bool) -> bool:
-        """Return when the call may be sent: at once while the breaker is closed. True: this call is the probe.
+        """Return when the call may be sent, which is at once while the breaker is closed. Returns whether this call is
+        the probe.
 
         Args:
-            wait: True: wait for the next probe, and return if it succeeds. False: return only for the probe itself.
+            wait: whether the call waits for the result of the next probe. If not, it is sent only as the probe.
 
         Raises:
             WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait was too long.
@@ -109,7 +111,7 @@ class Breaker:
         return False
 
     def succeeded(self) -> None:
-        """A call was answered: close."""
+        """Close the breaker, since a call was answered."""
         self._failures = 0
         self._succeeded = asyncio.get_running_loop().time()
         if self._cooldown is not None:
@@ -118,7 +120,8 @@ class Breaker:
             self._on_change(None)
 
     def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
-        """A call that began at `began` found the worker down. `probe` is what `acquire` returned for it."""
+        """Count a call that began at `began` and found the worker down. `probe` is what `acquire` returned for the
+        call."""
         now = asyncio.get_running_loop().time()
         failing_since = max(began, self._succeeded)
         self._failing_since = min(self._failing_since, failing_since) if self._failures else failing_since
@@ -136,18 +139,18 @@ class Breaker:
         self._open(self._limits.probe_after, error, probe=probe)
 
     def open_for(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
-        """Begin a cooldown of this many seconds, which the worker requested. Another call's probe goes on."""
+        """Begin a cooldown of this many seconds, which the worker requested. A probe in flight continues."""
         self._failures += 1
         self._open(seconds, error, probe=probe)
 
     def release(self, *, probe: bool) -> None:
-        """A call ended in a way that says nothing about the worker. If it was the probe, another call may probe."""
+        """Count a call whose end says nothing about the worker. If it was the probe, another call may be the probe."""
         if probe:
             self._probing = False
             self._changed.set()
 
     def _open(self, seconds: float, error: WorkerError, *, probe: bool) -> None:
-        """Begin a cooldown, or extend the present one, until so many seconds from now. It becomes no shorter."""
+        """Begin a cooldown of this many seconds from now, or extend the present cooldown. It never becomes shorter."""
         now = asyncio.get_running_loop().time()
         since, probe_at = now, now + seconds
         if self._cooldown is not None:

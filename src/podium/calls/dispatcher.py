@@ -1,7 +1,7 @@
 """The dispatcher holds what the calls of all questions share: channels to workers, the response cache, shared budgets.
 
-One dispatcher serves all runners over the same workers. It does not close what it was given; `open_dispatcher` opens
-its files and closes them.
+One dispatcher serves all runners over the same workers. It does not close the cache and files that it was given.
+`open_dispatcher` opens them and closes them.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ _LOG = logging.getLogger("podium.workers")
 _DOWN = ("timeout", "connection", "status")
 """Kinds of retryable errors that mean that a worker is down."""
 _LONGEST_PAUSE_S = 60.0
-"""A worker that requests a longer pause goes into cooldown."""
+"""The longest pause that calls wait for. A worker that requests a longer pause goes into cooldown."""
 _LATENCIES_KEPT = 100
 _MIN_LATENCIES = 20
-"""Answers that are measured before a call can count as slow."""
+"""How many answers must be measured before a call can count as slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class ChannelStatus:
 
     worker: str
     state: State
-    """The state of its breaker."""
+    """The state of the worker's breaker."""
     error: str | None
-    """Why it is in cooldown, if it is."""
+    """Why the worker is in cooldown. None if it is not."""
     in_flight: int
     waiting: int
     attempts: int
@@ -66,7 +66,7 @@ class WorkerChannel:
     """The channel to one worker, which all its calls on one event loop share.
 
     Args:
-        worker: the worker that it calls.
+        worker: the worker that the channel calls.
         on_change: see `Breaker`.
         model_host: see `RateLimiter`.
     """
@@ -89,7 +89,7 @@ class WorkerChannel:
         self._seconds: deque[float] = deque(maxlen=_LATENCIES_KEPT)
         """Latencies of the latest answers."""
         self._warned = False
-        """Whether implausible token counts were reported."""
+        """Whether implausible token counts of the worker were logged."""
 
     @property
     def slow_s(self) -> float | None:
@@ -101,7 +101,7 @@ class WorkerChannel:
 
     @property
     def status(self) -> ChannelStatus:
-        """Its present state."""
+        """The present state of the channel."""
         cooldown = self.breaker.cooldown
         return ChannelStatus(
             worker=self.worker.profile.name,
@@ -119,7 +119,7 @@ class WorkerChannel:
         """Count an attempt that began at `began` on the event loop's clock, was answered and took `usage`."""
         self.attempts += 1
         if usage.implausible is not None and not self._warned:
-            self._warned = True  # Once: such a worker most likely does it in every reply.
+            self._warned = True  # Once is enough: such a worker most likely does it in every reply.
             _LOG.warning(
                 "The worker %r reports %s for a call that cannot have taken that. Podium counts its own estimate, now "
                 "and whenever this happens again; the trace says where.",
@@ -146,7 +146,7 @@ class WorkerChannel:
 
 
 class _LoopState:
-    """The state of one event loop, which a dispatcher shares with all that its `with_` methods returned."""
+    """The state for one event loop. A dispatcher shares it with all dispatchers that its `with_` methods returned."""
 
     def __init__(self) -> None:
         self.channels: dict[str, WorkerChannel] = {}
@@ -157,18 +157,19 @@ class _LoopState:
     def of_running_loop(self) -> Self:
         """This state, emptied first if another event loop runs than at the last call."""
         loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # Waiters belong to their loop.
+        if loop is not self._loop:  # Waiting calls belong to their loop.
             self.channels, self.model_hosts, self.first_call_lock, self._loop = {}, {}, asyncio.Lock(), loop
         return self
 
 
 class Dispatcher:
-    """Has the channels to workers, which it makes when first needed, the response cache, and the spend limits of calls.
+    """Holds the channels to workers, the response cache, and the spend limits of calls. It makes a channel at the first
+    call of a worker.
 
     Args:
-        cache: the answers that were paid for before. Without it, each call is made.
-        spend_limits: budgets in dollars that the questions share; every call is charged to each of them.
-        cooldowns: the file in which processes share cooldowns. Without it, they are not shared.
+        cache: the answers that were paid for before. If it is None, each call is made.
+        spend_limits: budgets in dollars that the questions share. Every call is charged to each of them.
+        cooldowns: the file in which processes share cooldowns. If it is None, cooldowns are not shared.
     """
 
     def __init__(
@@ -190,25 +191,26 @@ class Dispatcher:
         return charged
 
     def with_cache(self, cache: ResponseCache | None) -> Self:
-        """This dispatcher, with the same channels and limits, for calls that `cache` answers; with None, none does."""
+        """This dispatcher with the same channels and limits, and with another cache. With None, no cache answers
+        calls."""
         other = copy(self)
         other.cache = cache
         return other
 
     @property
     def refusal(self) -> str | None:
-        """Why a spend limit has refused a call for good, or None if none has."""
+        """Why a spend limit has refused a call for good. None if no limit has."""
         return next((limit.refusal for limit in self.spend_limits if limit.refusal is not None), None)
 
     @property
     def run_limit(self) -> SharedSpendLimit | None:
-        """The spend limit of the run, or None if it has none."""
+        """The spend limit of the run. None if the run has no limit."""
         shared = (limit for limit in self.spend_limits if isinstance(limit, SharedSpendLimit))
         return next((limit for limit in shared if limit.name == "run"), None)
 
     @property
     def has_budget(self) -> bool:
-        """Whether a spend limit may refuse a call: not all of them only count."""
+        """Whether a spend limit may refuse a call. Limits of `UNLIMITED_USD` only count."""
         return any(
             not isinstance(limit, SharedSpendLimit) or limit.limit_usd < UNLIMITED_USD
             for limit in self.spend_limits
@@ -217,7 +219,8 @@ class Dispatcher:
     def channel(self, worker: Worker) -> WorkerChannel:
         """The channel to `worker` on the running event loop.
 
-        One that is made to fail has a channel of its own for each call: the worker that it stands for is not down.
+        A `FailingWorker` gets a new channel for each call, since its failures must not open the breaker of the worker
+        whose name it has.
         """
         if isinstance(worker, FailingWorker):
             return WorkerChannel(worker)
@@ -228,9 +231,9 @@ class Dispatcher:
         return channel
 
     def unloaded_models(self, workers: Iterable[Worker]) -> tuple[str, ...]:
-        """The names of the workers whose machine has loaded other models, and would first have to load theirs.
+        """The names of the workers whose machine would first have to load their models.
 
-        Empty if there is a response cache: what a planner is told is part of the key of its reply.
+        Empty if there is a response cache, whose keys would otherwise change with the loaded models.
         """
         model_hosts = self._loop_state.of_running_loop().model_hosts
         if not model_hosts or self.cache is not None:
@@ -244,7 +247,7 @@ class Dispatcher:
 
     @property
     def first_call_lock(self) -> asyncio.Lock:
-        """Held by the one call that may go on although it could cost more than it reserves (`WorkerCall`)."""
+        """A lock for the one call that is made although it could cost more than it reserves (`WorkerCall`)."""
         return self._loop_state.of_running_loop().first_call_lock
 
     @property
@@ -298,17 +301,18 @@ def open_dispatcher(
     run: Path | None = None,
     spending: Path | None = None,
 ) -> Iterator[Dispatcher]:
-    """Open the dispatcher; its files are closed at the end.
+    """Open a dispatcher, and close its files at the end.
 
-    A run with paid workers has a cache and a spend limit in its folder, so that a resumed run pays for no answer twice.
+    A run with paid workers keeps a cache and a spend limit in its folder, so that a resumed run pays for no answer
+    twice.
 
     Args:
-        paid_workers: whether workers cost money. If none does, they repeat their answers; then a cache or a spend limit
-            is opened only if a setting names one.
+        paid_workers: whether any worker costs money. If none does, a cache or a spend limit is opened only if a setting
+            names it.
         cache, replay, day_usd, run_usd: as in `TeamSettings`.
         pays: whether something else costs money, such as plans.
-        run: the run's folder, made if missing.
-        spending: the file in which processes share the budget of a run, where there is no folder of one.
+        run: the run's folder. It is made if it is missing.
+        spending: the file in which processes share the budget of a run, for a run without a folder.
 
     Raises:
         UsageError: settings that exclude each other, or a file that cannot be used.

@@ -1,8 +1,8 @@
-"""The most input tokens that a call of one worker may be billed, from bytes and from what the worker was seen to count.
+"""Bounds the input tokens that a call of one worker may be billed, from bytes and from the worker's earlier counts.
 
-No tokenizer makes more tokens of a text than its UTF-8 has bytes. So a worker has one token for each byte, with
-constants for what a provider adds: its template, tools, images. Its counts lower that for the kinds of text that it was
-seen to count, and raise it where it counts more. `ledger` reserves the result, and settles what a call took.
+No tokenizer makes more tokens of a text than its UTF-8 has bytes. So the bound starts at one token per byte, with
+constants for what a provider adds: a template, tools, images. The counts that the worker reports lower the bound for
+the kinds of text that they cover, and raise it where the worker counts more. A ledger reserves the bound before a call.
 """
 
 from __future__ import annotations
@@ -18,18 +18,21 @@ from podium.workers.traits import costly_workers
 _PER_CALL, _PER_MESSAGE = 64, 16
 """Tokens of a template: a default system prompt, and the marks around each message."""
 _FOR_TOOLS, _PER_TOOL = 512, 64
-"""Tokens of the instructions that a provider adds where there are tools, and around each tool."""
+"""Tokens that a provider adds: for instructions if there are tools, and around each tool."""
 _PER_IMAGE = 3_000
 _MARGIN = 1.25
-"""A kind of text may have this many times the tokens for each byte that the worker was seen to count at most."""
+"""How much the tokens per byte of a kind of text may exceed the most that the worker has counted."""
 _AT_FIRST = 4
-"""Tokens that a character may have until the worker has reported a count: what no tokenizer does, an endpoint may."""
+"""Tokens that a character may have until the worker has reported a count. An endpoint may bill more than any
+tokenizer."""
 _ENOUGH = 512
-"""Bytes of one kind, half of the text at least, that show how many tokens it has: a template weighs little then."""
+"""How many bytes of one kind, at least half of the text, show the tokens per byte of that kind. In longer text a
+template hardly counts."""
 _WORDS = b"abcdefghijklmnopqrstuvwxyz \n"
 _WIDTHS = (1, 1, 2, 2, 2, 2, 3, 3)
-"""Bytes of a character of each kind that is learned: letters and blanks of ASCII, other ASCII, Greek, Cyrillic, Hebrew,
-Arabic, Chinese and Japanese, Korean. All other text stays at a token for each byte: its scripts differ too much."""
+"""Bytes of a character of each kind whose rate is learned: letters and blanks of ASCII, other ASCII, Greek, Cyrillic,
+Hebrew, Arabic, Chinese and Japanese, Korean. All other text stays at one token per byte, since its scripts differ too
+much."""
 _FIRST_BYTES = {
     2: (0xCD, 0xCF),
     3: (0xD0, 0xD3),
@@ -63,7 +66,7 @@ class InputSize:
     """Bytes of each kind of text for which the bound learns a rate."""
     messages: int
     attached: int
-    """Tokens of tools and images at most, without the text of the tools."""
+    """The most tokens of tools and images, without the text of the tools."""
     plain: int
     """A rough count, four characters a token."""
     wide: int
@@ -72,10 +75,10 @@ class InputSize:
 
     @classmethod
     def of(cls, messages: tuple[Message, ...], options: AnswerOptions, added: str = "") -> InputSize:
-        """The size of what is sent.
+        """The size of messages and options.
 
         Args:
-            added: further text that the worker adds.
+            added: further text that the worker sends.
         """
         texts, images = [added], 0
         for message in messages:
@@ -103,35 +106,35 @@ class InputSize:
 
 
 class InputTokenBound:
-    """The most tokens of input of one worker's calls. It learns from the worker's own counts, for as long as it lives.
+    """The most input tokens of one worker's calls. It learns from the worker's own counts.
 
-    The calls of a scripted or recorded worker take what Podium counts itself, so its bound is that count.
+    Podium itself counts the tokens of a scripted or recorded worker, so that worker's bound is Podium's count.
     """
 
     def __init__(self, worker: Worker) -> None:
         self.proven = not costly_workers([worker])
-        """Whether the worker's counts are known: it has reported some, or they are Podium's own."""
-        self._own = self.proven
-        self._identity = None if self._own else worker.identity
-        self._more: str | None = None
+        """Whether the worker has reported a count, or Podium itself counts."""
+        self._podium_counts = self.proven
+        self._identity = None if self._podium_counts else worker.identity
+        self._added_text: str | None = None
         self._rates: dict[int, float] = {}
-        """The most tokens for a byte that were seen, by kind of text."""
+        """The most tokens per byte that the worker has counted, by kind of text."""
         self._template: int | None = None
-        """The most tokens that were seen of one short message. None if none was seen."""
+        """The most tokens that the worker has counted for one short message. None if it has counted none."""
         self._extra = 0
-        """The most tokens beyond the bound that were seen: a provider's own prompt, or images."""
+        """The most tokens that the worker has counted beyond the bound, such as a provider's own prompt."""
 
     def size(self, messages: tuple[Message, ...], options: AnswerOptions) -> InputSize:
         """The size of a call's input, with the worker's own system prompt and further keys."""
-        if self._more is None:
+        if self._added_text is None:
             added = self._identity or {}
-            system = "".join(added.get("system") or ())  # A text, or a list of texts.
-            self._more = system + json.dumps(added.get("extra") or "")
-        return InputSize.of(messages, options, self._more)
+            system = "".join(added.get("system") or ())  # The value is a text or a list of texts.
+            self._added_text = system + json.dumps(added.get("extra") or "")
+        return InputSize.of(messages, options, self._added_text)
 
     def upper(self, size: InputSize) -> int:
         """The most input tokens of a call of this size."""
-        if self._own:
+        if self._podium_counts:
             return size.plain
         tokens = float(size.text)
         for kind, rate in self._rates.items():
@@ -142,16 +145,17 @@ class InputTokenBound:
         return math.ceil(tokens + template) + size.attached + self._extra
 
     def first_call_bound(self, size: InputSize) -> int:
-        """The bound while the worker's counts are not known: `upper`, with at least `_AT_FIRST` tokens a character."""
+        """The bound until the worker has reported a count: `upper`, with at least `_AT_FIRST` tokens per character."""
         beyond_text = 0 if self.proven else _AT_FIRST * size.characters - size.text
         return self.upper(size) + max(0, beyond_text)
 
     def lower(self, size: InputSize) -> int:
-        """A rough count of the same input where ASCII has four characters a token, and other text is at its bound."""
+        """A rough count of the input, at most `upper`: four characters per token in ASCII, one token per byte in other
+        text."""
         return min(self.upper(size), size.plain + size.wide)
 
     def learn(self, size: InputSize, counted: int) -> None:
-        """The worker counted so many input tokens for a call of this size."""
+        """Learn that the worker counted `counted` input tokens for a call of this size."""
         self.proven = True
         if not size.attached:
             if size.messages == 1 and size.text < _ENOUGH:
@@ -163,7 +167,7 @@ class InputTokenBound:
 
 
 def _bytes_of(text: str) -> tuple[int, tuple[int, ...]]:
-    """Bytes of the text, and of each kind in it that is learned."""
+    """Bytes of the text, and bytes of each kind whose rate is learned."""
     data = text.encode("utf-8", "surrogatepass")
     if len(data) == len(text):
         words = len(data) - len(data.translate(None, _WORDS))

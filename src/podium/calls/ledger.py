@@ -1,8 +1,8 @@
 """The budget of one question. A call reserves the most that it may take, and is settled when it has ended.
 
-For one event loop: nothing awaits between a check and its reservation. A reservation is an upper bound
-(`podium.calls.input_bound`). A provider that bills more carries the total past a limit by that much; then every
-later call is refused.
+A ledger belongs to one event loop: it never awaits between a check and the reservation. A reservation is an upper bound
+(`podium.calls.input_bound`). If a provider bills more, the total exceeds a limit by the difference, and every later
+call is refused.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Reservation:
     """The most that one call may take, reserved while it is in flight."""
 
     calls: int
-    """1, or 0 where a retry, a hedge or a fallback continues a call that has been counted."""
+    """1, or 0 for a retry, a hedge or a fallback, which continues a call that was counted."""
     tokens: int
     usd: float
 
@@ -39,7 +39,7 @@ class Reservation:
         """The reservation for a call of `input_tokens` that may answer with `output_tokens`.
 
         Args:
-            most_usd: the most dollars. Without it, they follow from tokens and price.
+            most_usd: the most dollars. Default: they follow from tokens and price.
         """
         usd = (input_tokens * price.max_input + output_tokens * price.output) / 1e6
         return cls(calls, input_tokens + output_tokens, usd if most_usd is None else most_usd)
@@ -55,20 +55,20 @@ class _Totals:
     reserved_tokens: int = 0
     in_flight: int = 0
     settled: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set, and cleared at once, when a call is settled."""
+    """Wakes waiting calls when a call is settled. It is cleared at once."""
 
 
 class Ledger:
-    """The account of one question: what it has spent, has reserved for calls in flight, and may still spend. It charges
-    spend limits too.
+    """The account of one question: what it has spent, what it has reserved for calls in flight, and what is left. It
+    also charges spend limits that questions share.
 
-    A step's request to its worker counts as one call. Its retries and fallbacks reserve and take tokens, dollars and
-    time, but are no further calls. A planner's usage is not a call.
+    A step's request to its worker counts as one call. Retries and fallbacks take tokens, dollars and time, but are no
+    further calls. A planner's calls are not counted.
 
     Args:
         budget: the limits.
-        deadline: when `budget.seconds` are over, on the event loop's clock, or None if they have no limit.
-        spend_limits: dollars shared with other questions.
+        deadline: when `budget.seconds` are over, on the event loop's clock. None sets no limit.
+        spend_limits: limits in dollars that other questions share.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class Ledger:
             self._own_limit = SpendLimit(budget.usd, name=name, way_out="raise the budget's usd")
         own = () if self._own_limit is None else (self._own_limit,)
         self.spend_limits = (*own, *spend_limits)
-        """All that a call is charged to, the question's own dollars first."""
+        """All limits that a call is charged to. The question's own limit comes first."""
         self._totals = _Totals()
 
     def part(self) -> LedgerPart:
-        """A ledger of the same account that tells what is spent through it."""
+        """A ledger of the same account that also says what is spent through it."""
         return LedgerPart(self)
 
     @property
@@ -105,9 +105,9 @@ class Ledger:
         return self._totals.usd
 
     async def reserve(self, reservation: Reservation, *, final: bool = True) -> str | None:
-        """Reserve what a call may take, and wait first while calls in flight may still leave enough.
+        """Reserve what a call may take. If there is no room, wait while calls in flight may still make room.
 
-        Returns None if it is reserved, or else why the budget or a spend limit refuses, in one sentence.
+        Returns None if the call is reserved. Otherwise returns a sentence that says why a limit refuses the call.
 
         Args:
             final: whether a spend limit records that it refused. Pass False if a smaller reservation is tried next.
@@ -125,12 +125,13 @@ class Ledger:
                 return refusal
 
     def try_reserve(self, reservation: Reservation, now: float, *, final: bool = True) -> str | None:
-        """Reserve and return None; or reserve nothing and say in a sentence which limit the call could break.
+        """Reserve without waiting, and return None. If there is no room, return a sentence that says which limit the
+        call could break.
 
         Args:
             reservation: the most that the call may take.
             now: the event loop's clock.
-            final: as for `reserve`; False, too, of a call that the question does not need.
+            final: as for `reserve`. Pass False too for a call that the question does not need.
         """
         refusal = self._reserve(reservation, now)
         if isinstance(refusal, _SpendLimitRefusal):
@@ -201,17 +202,17 @@ class Ledger:
         totals.in_flight -= 1
         totals.reserved_tokens -= reservation.tokens
         totals.settled.set()
-        totals.settled.clear()  # Those that wait for it are woken all the same.
+        totals.settled.clear()  # Waiting calls are woken all the same.
         self._count(spent)
         self._settle_all(reservation.usd, spent.cost_usd if usd else 0.0)
 
     def charge(self, spent: Spent) -> None:
-        """Count what was not reserved, and charge the spend limits: a planner's tokens and dollars."""
+        """Count tokens and dollars that were not reserved, such as a planner's, and charge the spend limits."""
         self._count(spent)
         self._settle_all(0.0, spent.cost_usd)
 
     def count_only(self, spent: Spent) -> None:
-        """Count in the question's budget alone. Shared limits were charged before, as for a plan that waited."""
+        """Count only in the question's budget. Shared limits were charged before, when a plan was written earlier."""
         self._count(spent)
         if self._own_limit is not None:
             self._own_limit.settle(0.0, spent.cost_usd)
@@ -221,14 +222,15 @@ class Ledger:
         self._totals.usd += spent.cost_usd
 
     def observe(self, spent: Spent) -> None:
-        """Count nothing: a reply from the response cache takes nothing of the budget. A `LedgerPart` tells of it."""
+        """Take note of a reply from the response cache, which takes nothing of the budget. Only a `LedgerPart` keeps
+        it."""
 
     @asynccontextmanager
     async def paying(self, reservation: Reservation, receipt: Receipt) -> AsyncIterator[None]:
         """Reserve what the call in the block may take, and settle what its receipt says, however the call ends.
 
         Raises:
-            RefusalError: a limit could be broken; the block is not entered.
+            RefusalError: a limit could be broken. The block is not entered.
         """
         refusal = await self.reserve(reservation)
         if refusal is not None:
@@ -261,21 +263,21 @@ class Ledger:
 
 
 class LedgerPart(Ledger):
-    """A ledger within `whole`, which tells what one part of the question took, such as a plan that may fail."""
+    """A ledger within `whole` that also says what one part of the question took, such as its plan."""
 
     def __init__(self, whole: Ledger) -> None:
         self.budget, self.deadline, self.spend_limits = whole.budget, whole.deadline, whole.spend_limits
         self._own_limit, self._totals = whole._own_limit, whole._totals
         self._whole = whole
         self.spent = Spent()
-        """What was counted here and in its parts, with what `observe` was told."""
+        """What was counted through this part and its parts, including cached replies."""
 
     def _count(self, spent: Spent) -> None:
         self.spent += spent
         self._whole._count(spent)
 
     def observe(self, spent: Spent) -> None:
-        """Take note of what a call took, here and in the whole ledger."""
+        """Take note of a reply from the response cache, here and in the whole ledger."""
         self.spent += spent
         self._whole.observe(spent)
 
@@ -288,6 +290,6 @@ class _SpendLimitRefusal:
     sentence: str
 
     def final(self) -> str:
-        """The sentence. The spend limit records that it refused the call for good."""
+        """Return the sentence, and let the spend limit record that it refused the call for good."""
         self.spend_limit.refusal = self.sentence
         return self.sentence

@@ -1,8 +1,8 @@
-"""A machine whose memory holds only some of the models of its workers, so that a call may have to load one.
+"""Orders calls to a machine whose memory holds only some of its workers' models, so that models change seldom.
 
-Calls wait for their model rather than change it one by one: calls that need a loaded model go first, whichever question
-makes them. Another is loaded, for the call that waits longest, once a loaded one has no calls left, or once its turn is
-over. No model is loaded here; the machine's server does that when it gets a call.
+Calls that need a loaded model go first, whichever question makes them. Another model is loaded, for the call that waits
+longest, once a loaded model has no calls left or its turn is over. The machine's server loads the model when it gets a
+call. Nothing here does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Protocol
 from podium.workers.base import Worker
 
 LONGEST_TURN_S = 60.0
-"""A model that has calls gives way after another was waited for so long."""
+"""A loaded model gives way after calls have waited this long for another model, even if it still has calls."""
 _LINGER_S = 0.05
-"""A model without calls stays for so long before another is loaded: the next step of a question may need it."""
+"""A loaded model without calls stays this long, since the next step of a question may need it."""
 
 
 class CallQueue(Protocol):
-    """The calls of one worker: those in flight, and those that wait."""
+    """The calls of one worker that are in flight or wait."""
 
     @property
     def in_flight(self) -> int:
@@ -28,28 +28,28 @@ class CallQueue(Protocol):
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest, on the event loop's clock. None if no call waits for the model,
-        since none waits at all, or the first waits for limits of its worker."""
+        """When the call came that has waited longest for the model, on the event loop's clock. None if no call waits,
+        or if the first call still waits for its worker's limits."""
         ...
 
     def grant(self) -> None:
-        """Begin the calls that may begin."""
+        """Begin the waiting calls that may begin."""
         ...
 
 
 class ModelHost:
-    """Which models of one machine are believed to be loaded, and whose turn it is. For one event loop.
+    """Which models one machine has most likely loaded, and which may take calls. It belongs to one event loop.
 
     Args:
-        loaded_at_once: models that its memory holds.
+        loaded_at_once: how many models the machine's memory holds.
     """
 
     def __init__(self, loaded_at_once: int) -> None:
         self._loaded_at_once = loaded_at_once
         self._queues: dict[str, list[CallQueue]] = {}
-        """Those of each model's workers."""
+        """The queues of each model's workers."""
         self._loaded: dict[str, float] = {}
-        """When each loaded model was, the first in front."""
+        """When each loaded model was loaded. The earliest comes first."""
         self._swap: asyncio.TimerHandle | None = None
 
     @property
@@ -58,11 +58,11 @@ class ModelHost:
         return frozenset(self._loaded)
 
     def add(self, model: str, queue: CallQueue) -> None:
-        """Count the calls of one more worker."""
+        """Add the queue of one more worker of the model."""
         self._queues.setdefault(model, []).append(queue)
 
     def admits(self, model: str) -> bool:
-        """Whether a call of the model may begin now. If not, its queue is told to grant it later."""
+        """Whether a call of the model may begin now. If not, the model's queues are told later to begin calls."""
         if model in self._loaded:
             if model != self._yielding():
                 return True
@@ -73,14 +73,14 @@ class ModelHost:
         return False
 
     def changed(self) -> None:
-        """A call has ended, or no longer waits, or is now within the limits of its worker."""
+        """Begin calls that may begin now: a call has ended, stopped waiting, or come within its worker's limits."""
         for model in tuple(self._loaded):
             self._grant(model)
         if self._next() is not None:
             self._swap_later()
 
     def _next(self) -> tuple[float, str] | None:
-        """The model that is loaded next, and since when it is waited for."""
+        """The model that is loaded next, and since when a call has waited for it. None if no call waits."""
         return min(
             (
                 (since, model)
@@ -93,7 +93,7 @@ class ModelHost:
         )
 
     def _yielding(self) -> str | None:
-        """The loaded model whose turn is over, so that none of its calls begins; or None."""
+        """The loaded model whose turn is over, so that none of its calls begins. None if no turn is over."""
         following = self._next()
         if following is None or not self._loaded:
             return None
@@ -113,7 +113,7 @@ class ModelHost:
             self._swap = asyncio.get_running_loop().call_later(_LINGER_S, self._swap_now)
 
     def _swap_now(self) -> None:
-        """Load what is waited for in place of models without calls. Those with calls are looked at when one ends."""
+        """Replace loaded models that have no calls by models that calls wait for."""
         self._swap = None
         for _ in range(self._loaded_at_once):
             if (following := self._next()) is None:
@@ -133,7 +133,7 @@ class ModelHost:
 
 
 def model_of(worker: Worker) -> str:
-    """What tells a worker's model from the others of its machine: two workers of one model take its memory once."""
+    """A name for the worker's model on its machine. Two workers with the same name share one loaded model."""
     identity = worker.identity or {}
     named = [str(identity[key]) for key in ("url", "model", "file") if key in identity]
     return " ".join(named) or worker.profile.name

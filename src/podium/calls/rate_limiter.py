@@ -16,7 +16,7 @@ from podium.types import Limits
 
 @dataclass(slots=True)
 class WindowEntry:
-    """One call in a window."""
+    """The requests or tokens of one call in a window."""
 
     at: float
     amount: float
@@ -28,8 +28,8 @@ class SlidingWindow:
     An amount larger than the limit is admitted when the window is empty, because a call cannot be split.
 
     Args:
-        limit: of the sum of all amounts in the window.
-        seconds: length of the window.
+        limit: the largest sum of the amounts in the window.
+        seconds: the length of the window.
     """
 
     def __init__(self, limit: float, seconds: float) -> None:
@@ -43,7 +43,7 @@ class SlidingWindow:
         while self._entries and self._entries[0].at <= now - self._seconds:
             self._total -= self._entries.popleft().amount
         if not self._entries:
-            self._total = 0.0  # Sums of floats leave rounding errors.
+            self._total = 0.0  # Subtracting floats leaves rounding errors.
         return self._total
 
     def wait(self, amount: float, now: float) -> float:
@@ -66,21 +66,21 @@ class SlidingWindow:
         return entry
 
     def correct(self, entry: WindowEntry, amount: float) -> None:
-        """Set an entry to the amount that was really used. One that has left the window no longer counts."""
+        """Set an entry to the amount that was really used. An entry that has left the window no longer counts."""
         if self._entries and entry.at >= self._entries[0].at:
             self._total += amount - entry.amount
         entry.amount = amount
 
 
 _LIMIT_MINUTE_S = 61.0
-"""A second more than a minute: we count a call when it is sent, the provider when it arrives."""
+"""A second more than a minute, since Podium counts a call when it is sent and the provider when it arrives."""
 _MINUTE_PARTS = 20
 """A minute has this many parts. Each admits at most twice its share of the requests, which prevents bursts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """Permission for one call; give it back with `RateLimiter.release`."""
+    """Permission for one call. `RateLimiter.release` takes it back."""
 
     requests: tuple[WindowEntry, ...]
     tokens: WindowEntry | None
@@ -94,12 +94,12 @@ class _Waiter:
 
 
 class RateLimiter:
-    """Limits the concurrent calls, requests a minute and tokens a minute of one worker. For one event loop.
+    """Limits the concurrent calls, requests a minute and tokens a minute of one worker. It belongs to one event loop.
 
-    Each queue key has a queue, and the queues take turns: a question with many calls does not delay the others.
+    Each queue key has a queue, and the queues take turns, so that a question with many calls does not delay others.
 
     Args:
-        model_host: the machine whose memory the worker's model shares with others, or None if it shares none.
+        model_host: the machine whose memory the worker's model shares with other models. None if it shares none.
         model: the name of the worker's model on that machine.
     """
 
@@ -115,7 +115,7 @@ class RateLimiter:
         self._tokens = None if limits.tpm is None else SlidingWindow(limits.tpm, _LIMIT_MINUTE_S)
         self._paused_until = 0.0
         self._waiting: dict[str, deque[_Waiter]] = {}
-        """The calls that wait, by queue key; the first queue is the one whose turn it is."""
+        """The calls that wait, by queue key. The first queue has its turn next."""
         self._alarm: asyncio.TimerHandle | None = None
 
     @property
@@ -130,7 +130,7 @@ class RateLimiter:
 
     @property
     def waiting_since(self) -> float | None:
-        """When the call came that has waited longest. None if no call waits, or the limits do not permit the first
+        """When the call came that has waited longest. None if no call waits, or if the limits do not permit that call
         yet."""
         first = self._first()
         if first is None or self._wait(first.tokens, asyncio.get_running_loop().time()) > 0:
@@ -155,7 +155,7 @@ class RateLimiter:
             if waiter.turn.done() and not waiter.turn.cancelled():
                 self.cancel(waiter.turn.result())
             else:
-                self._grant_next()  # Others may have waited behind it.
+                self._grant_next()  # Other calls may have waited behind this one.
             raise
 
     def release(self, permit: Permit, tokens: int) -> None:
@@ -166,7 +166,7 @@ class RateLimiter:
         self._grant_next()
 
     def cancel(self, permit: Permit) -> None:
-        """Return the permit of a call that was not made; it counts towards no limit."""
+        """Return the permit of a call that was not made. The call counts towards no limit."""
         for window, entry in zip(self._requests, permit.requests, strict=True):
             window.correct(entry, 0)
         self.release(permit, 0)
@@ -175,7 +175,7 @@ class RateLimiter:
         """Permit no call for `seconds`, because the worker requested a pause."""
         self._paused_until = max(self._paused_until, asyncio.get_running_loop().time() + seconds)
         if self._waiting:
-            self._grant_next()  # Their alarm, and perhaps the turn of another model.
+            self._grant_next()  # This sets the alarm for the waiting calls, and may give another model its turn.
 
     def grant(self) -> None:
         """Give permits to the calls that are within the limits, queue by queue."""
@@ -193,22 +193,22 @@ class RateLimiter:
             self._end_turn()
 
     def _grant_on_model_host(self) -> None:
-        """Grant waiting calls, also of the machine's other models."""
+        """Grant waiting calls of this worker and of the machine's other models."""
         assert self._model_host is not None
         self.grant()
         self._model_host.changed()
 
     def _first(self) -> _Waiter | None:
-        """The waiter whose turn it is, or None if none waits."""
+        """The call whose turn it is. None if no call waits."""
         while self._waiting:
             waiter = next(iter(self._waiting.values()))[0]
             if not waiter.turn.done():
                 return waiter
-            self._end_turn()  # It was cancelled.
+            self._end_turn()  # The call was cancelled.
         return None
 
     def _end_turn(self) -> None:
-        """Drop the first waiter of the first queue, whose next turn comes after those of the others."""
+        """Drop the first call of the first queue, and put that queue behind the other queues."""
         queue_key, queue = next(iter(self._waiting.items()))
         queue.popleft()
         del self._waiting[queue_key]
@@ -241,13 +241,13 @@ def _windows(per_minute: float) -> tuple[SlidingWindow, SlidingWindow]:
 
 _RETRY_WINDOW_S = 60.0
 _FREE_RETRIES = 10
-"""Retries that a worker may have in any minute, however few its calls are."""
+"""Retries that a worker may have in any minute, even if it has few calls."""
 
 
 class RetryBudget:
     """Allows `share` retries for each call of the last minute, and ten more.
 
-    When all calls fail, retrying each of them would make matters worse.
+    If all calls fail, retrying each of them would make matters worse.
     """
 
     def __init__(self, share: float) -> None:
@@ -261,7 +261,7 @@ class RetryBudget:
         self._calls.append(now)
 
     def try_retry(self, now: float) -> bool:
-        """Whether one more retry may be made; if so, it is counted."""
+        """Count one more retry and return True. If no retry may be made, return False."""
         for times in (self._calls, self._retries):
             _forget_old(times, now)
         if len(self._retries) >= _FREE_RETRIES + self._share * len(self._calls):

@@ -1,11 +1,12 @@
 """The budget of a run or of a day (UTC), which many questions and processes share in an SQLite file.
 
-The limit is hard. Before a call, Podium reserves the most that the call may cost. After it, Podium settles what the
-call did cost. Each of the two is one SQL statement, so no two processes spend the same dollar. The reservations of a
-killed process stay, because the provider may bill its calls. A power cut may lose the latest reservations. A statement
-takes some microseconds on the event loop. If another process has locked the file, the event loop is not blocked: a call
-waits for its reservation, and a settlement is written a moment later. A settlement that cannot be written loses no
-answer: it is tried again before the next reservation, and refuses that one if it fails again.
+The limit is hard. Before a call, Podium reserves the most that the call may cost. After the call, Podium settles the
+true cost. A reservation and a settlement are one SQL statement each, so no two processes spend the same dollar. The
+reservations of a killed process stay, because the provider may bill its calls. A power cut may lose the latest
+reservations. A statement takes some microseconds on the event loop. If another process has locked the file, the event
+loop is not blocked: a call waits for its reservation, and a settlement is written a moment later. If a settlement
+cannot be written, its answer is returned all the same. The settlement is written before the next reservation, which
+fails if that fails.
 """
 
 from __future__ import annotations
@@ -48,9 +49,10 @@ class SharedSpendLimit(SpendLimit):
     """One limit in dollars, for all processes that open the same file under the same name.
 
     Args:
-        path: the SQLite file, made if missing. Without it, the limit is in memory, for this process alone.
-        name: "run" counts for as long as the file exists; "day" starts again each day.
-        limit_usd: dollars at most. Another process may open the spend limit with another limit; each keeps its own.
+        path: the SQLite file. It is made if it is missing. If it is None, the limit is kept in memory, for this process
+            alone.
+        name: "run" counts for as long as the file exists, and "day" starts again each day.
+        limit_usd: the most dollars. Processes that open the same file may have different limits.
         today: returns the name of the current day.
 
     Raises:
@@ -75,16 +77,17 @@ class SharedSpendLimit(SpendLimit):
         self.name = name
         self._today = today
         self._day: str | None = None
-        """The day of `_spent` and `_reserved`."""
+        """The day to which the known sums of spent and reserved dollars belong."""
         self._reserved_by_all = 0
         self._days: dict[int, deque[str]] = {}
         """The days on which this process has reserved each amount, oldest first."""
         self._unwritten: deque[tuple[int, int, str | None]] = deque()
-        """Settlements that are not written yet: reserved, paid, and the day, which is None for today."""
+        """Settlements that are not written yet: reserved dollars, paid dollars and the day. The day is None for
+        today."""
         self._failure: StoreError | None = None
-        """Why the oldest settlement could not be written. None if all are written, or will be in a moment."""
+        """Why the oldest settlement could not be written. None if all are written or wait for a locked file."""
         self._retrying = False
-        """Whether the settlements are tried again in a moment."""
+        """Whether a timer will write the settlements in a moment."""
         self._busy_since: float | None = None
         """Since when, on the monotonic clock, another process has locked the file. None if it is not locked."""
         self._file = STATE.open(IN_MEMORY if path is None else path)
@@ -110,14 +113,14 @@ class SharedSpendLimit(SpendLimit):
             self._read(day)
             return False
         self._days.setdefault(amount, deque()).append(day)
-        self._own += amount
+        self._reserved_here += amount
         self._spent, self._reserved_by_all = row
         return True
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release a reservation of `reserved_usd` and count `paid_usd` as spent, on the day of the reservation.
 
-        Of equal reservations the oldest is settled first. A payment without a reservation counts today.
+        If several reservations have this sum, the oldest is settled. A payment without a reservation counts today.
         """
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
@@ -141,13 +144,13 @@ class SharedSpendLimit(SpendLimit):
                 if self._failure is None:
                     _LOG.error("$%.6f that were paid are not recorded: %s", paid / NANO_PER_USD, error)
                 self._failure = error
-                self._wake()  # Those that wait would else wait for a settlement that never comes.
+                self._wake()  # Otherwise waiting calls would wait for a settlement that never comes.
                 return
             self._unwritten.popleft()
             self._failure = None
             if row is not None and day == self._day:
                 self._spent, self._reserved_by_all = row
-            self._own -= reserved
+            self._reserved_here -= reserved
             self._wake()
 
     def _retry_settlements(self) -> None:
@@ -155,11 +158,11 @@ class SharedSpendLimit(SpendLimit):
         self._write_settlements()
 
     def may_fit_later(self, usd: float) -> bool:
-        """Whether there could be room for `usd` once this process settles what it has reserved."""
+        """Whether there could be room for `usd` once this process has settled its reservations."""
         return self._busy_since is not None or super().may_fit_later(usd)
 
     async def wait_until_settled(self) -> None:
-        """Wait until this process has settled something. While the file is locked, wait only for a moment."""
+        """Wait until this process has settled a call. While the file is locked, wait only for a moment."""
         if self._busy_since is not None:
             await asyncio.sleep(_RETRY_S)
         else:
@@ -171,12 +174,12 @@ class SharedSpendLimit(SpendLimit):
         Raises:
             StoreError: a settlement cannot be written; its reservation stays reserved.
         """
-        while self._own:
+        while self._reserved_here:
             if self._failure is not None:
                 self._write_settlements()
             if self._failure is not None:
                 raise self._failure
-            if self._own:
+            if self._reserved_here:
                 await self.wait_until_settled()
 
     @property
@@ -187,7 +190,7 @@ class SharedSpendLimit(SpendLimit):
 
     @property
     def reserved_usd(self) -> float:
-        """Dollars reserved for calls in flight, by all processes. Those of killed processes stay reserved."""
+        """Dollars that all processes have reserved for calls in flight. Reservations of killed processes stay."""
         self._read(self._open_day())
         return super().reserved_usd
 
@@ -224,7 +227,7 @@ class SharedSpendLimit(SpendLimit):
             self._spent, self._reserved_by_all = row
 
     @property
-    def _reserved(self) -> int:
+    def _reserved_everywhere(self) -> int:
         return self._reserved_by_all
 
     def _take_day(self, amount: int) -> str:
@@ -235,7 +238,7 @@ class SharedSpendLimit(SpendLimit):
         return day
 
     def _execute(self, statement: str, values: tuple[int | str, ...]) -> tuple[int, int] | None:
-        """Run a statement; its row, if it has one. Wait for a locked file, but never on an event loop.
+        """Run a statement and return its row, if it has one. Wait for a locked file, but never on an event loop.
 
         Raises:
             _BusyError: the file is locked, and an event loop runs.
@@ -267,9 +270,9 @@ class _BusyError(StoreError):
 def open_day_limit(
     limit_usd: float | None, environ: Mapping[str, str] = os.environ
 ) -> SharedSpendLimit | None:
-    """The spend limit of the day, in the default state file, or None if there is no limit.
+    """Open the spend limit of the day in the default state file. None if there is no limit.
 
-    The limit is `limit_usd`, else `$PODIUM_DAY_BUDGET_USD`.
+    The limit is `limit_usd`. If that is None, the limit is `$PODIUM_DAY_BUDGET_USD`.
 
     Raises:
         UsageError: the limit is not an amount of dollars, or the state file cannot be used.
@@ -280,10 +283,10 @@ def open_day_limit(
 
 
 def day_budget_of(environ: Mapping[str, str] = os.environ) -> float | None:
-    """The dollars of `$PODIUM_DAY_BUDGET_USD`, or None if it is not set.
+    """The dollars of `$PODIUM_DAY_BUDGET_USD`. None if the variable is not set.
 
     Raises:
-        UsageError: it is not an amount of dollars.
+        UsageError: the variable is not an amount of dollars.
     """
     amount = environ.get(DAY_BUDGET, "").strip()
     if not amount:

@@ -1,7 +1,8 @@
 """The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-This module has its path, its tables, and the cooldowns; `spend_limits` has the spending. The `breaker` decides when a
-cooldown begins and ends. If the file cannot be read or written, cooldowns are not shared, and nothing fails.
+This module has the path and the tables of the file, and reads and writes cooldowns. `spend_limits` does the same for
+spending. A `breaker` decides when a cooldown begins and ends. If the file cannot be used, cooldowns are not shared, and
+nothing fails.
 """
 
 from __future__ import annotations
@@ -35,11 +36,12 @@ STATE = SQLiteSchema(
 
 
 _BUSY_MS = 100
-"""A cooldown is noted on the event loop, which must not wait for long."""
+"""The longest wait for a locked file. Cooldowns are written on the event loop, which must not wait for long."""
 
 
 def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`state.sqlite` in the folder of the default trace store; of the default file, if PODIUM_STORE is a database."""
+    """`state.sqlite` in the folder of the default trace store. A store that is a database server has no folder, so then
+    in the folder of the default file."""
     if "://" in environ.get("PODIUM_STORE", ""):
         environ = {name: value for name, value in environ.items() if name != "PODIUM_STORE"}
     return default_path(environ).with_name("state.sqlite")
@@ -47,13 +49,13 @@ def default_state_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WorkerCooldown:
-    """Why and since when a worker is in cooldown. Times in seconds since 1970."""
+    """Why and since when a worker is in cooldown. Times are in seconds since 1970."""
 
     name: str
-    """Its name in the pool of the process that noted it."""
+    """The worker's name in the pool of the process that wrote the cooldown."""
     since: float
     probe_at: float
-    """When one call may test whether it answers again."""
+    """When one call may test whether the worker answers again."""
     failures: int
     """How many calls have failed in a row."""
     error: str
@@ -61,12 +63,12 @@ class WorkerCooldown:
 
 
 class CooldownFile:
-    """Cooldowns by identity: the same endpoint and model is the same worker, whatever its name in a pool.
+    """Cooldowns by the identity of the worker: the same endpoint and model is one worker, whatever its name in a pool.
 
     Workers without an identity belong to one process, so their cooldowns are not shared.
 
     Args:
-        path: the state file. Without it, the default one.
+        path: the state file. Default: the default state file.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -74,7 +76,7 @@ class CooldownFile:
         self._file: sqlite3.Connection | None = None
 
     def note(self, worker: Worker, *, since: float, probe_at: float, failures: int, error: str) -> None:
-        """Note that `worker` is in cooldown.
+        """Write that `worker` is in cooldown.
 
         Args:
             error: one sentence, free of secrets.
@@ -85,13 +87,13 @@ class CooldownFile:
             self._run("INSERT OR REPLACE INTO cooldowns VALUES (?, ?, ?, ?, ?, ?)", values, create=True)
 
     def clear(self, worker: Worker) -> None:
-        """Note that `worker` answers again: delete its cooldown."""
+        """Delete the cooldown of `worker`, which answers again."""
         key = _key(worker)
         if key is not None:
             self._run("DELETE FROM cooldowns WHERE worker = ?", (key,))
 
     def get(self, worker: Worker) -> WorkerCooldown | None:
-        """The cooldown of `worker`, or None if no process has noted one."""
+        """The cooldown of `worker`. None if no process has written one."""
         key = _key(worker)
         if key is None:
             return None
@@ -106,7 +108,7 @@ class CooldownFile:
         return tuple(WorkerCooldown(*row) for row in rows)
 
     def close(self) -> None:
-        """Close the file; a later call opens it again."""
+        """Close the file. A later call opens it again."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -1,4 +1,4 @@
-"""One call of one worker: try, retry, hedge; each try reserves the most that it may take, and settles what it took.
+"""Makes one call of one worker, with retries and a hedge. Each try reserves its highest cost and settles its true cost.
 
 Any exception of a worker besides `WorkerError` is a bug and escapes.
 """
@@ -32,10 +32,10 @@ from podium.workers.base import Request, Worker, time_limit
 from podium.workers.traits import traits_of
 
 _GRACE_S = 0.1
-"""Seconds added to the time limit, so that a worker that keeps the limit itself can say what it was waiting for."""
+"""Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
 
 MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
-"""Makes the listeners of a try's text and of its visible reasoning. Two tries may write at the same time."""
+"""Makes two listeners for one try: of its text, and of its visible reasoning. Two tries may write at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class RetrySettings:
     """How long retries wait, in seconds."""
 
     first_wait_s: float = 0.5
-    """The wait before the first retry. It doubles with each retry, and a random wait of up to as much is added."""
+    """The wait before the first retry. It doubles with each retry. A random wait of up to the same length is added."""
     longest_wait_s: float = 60.0
     """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """The question for which a worker is called: its budget, its limits and its place in queues."""
+    """The question for which a worker is called: its budget, its dispatcher and its place in queues."""
 
     ledger: Ledger
     dispatcher: Dispatcher
@@ -68,7 +68,7 @@ class CallContext:
 def first_reservation(
     worker: Worker, messages: tuple[Message, ...], options: AnswerOptions = DEFAULT_OPTIONS
 ) -> Reservation:
-    """The most that a call may take of a worker that was never seen to count tokens."""
+    """The most that a call may take, for a worker that has not reported a token count yet."""
     bound = InputTokenBound(worker)
     return reservation_for(
         worker, input_tokens=bound.upper(bound.size(messages, options)), output_tokens=options.max_tokens
@@ -78,11 +78,11 @@ def first_reservation(
 def reservation_for(
     worker: Worker, *, input_tokens: int, output_tokens: int | None = None, calls: int = 1
 ) -> Reservation:
-    """The most that one call of a worker may take, by its price and its limits, `max_usd` among them.
+    """The most that one call of a worker may take, by the worker's price and limits.
 
     Args:
-        input_tokens: at most (`InputTokenBound`).
-        output_tokens: the most; None allows as many as its limits do.
+        input_tokens: the most input tokens (`InputTokenBound`).
+        output_tokens: the most output tokens. None allows as many as the worker's limits allow.
         calls: 0 for a retry, a hedge or a fallback, whose call was counted with the first try.
     """
     limits = worker.limits
@@ -96,13 +96,13 @@ def reservation_for(
 
 
 class WorkerCall:
-    """One call of one worker, with its retries, or its reply from the response cache of the context's dispatcher.
+    """One call of one worker with its retries. The response cache of the context's dispatcher may answer it instead.
 
     Args:
-        log: each try is added to it when it ends, even if it is cancelled.
-        counts_as_call: whether the budget counts it; not a fallback, whose call was counted with the first worker's.
+        log: each try is added to it when the try ends or is cancelled.
+        counts_as_call: whether the budget counts the call. A fallback's call was counted with the first worker's.
         waits_for_cooldown: whether to wait for a worker that is in cooldown.
-        make_listeners: called for each try, or None if nobody listens.
+        make_listeners: called for each try. None if nobody listens.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class WorkerCall:
         self._make_listeners = make_listeners
 
     def run(self) -> Awaitable[Reply]:
-        """The reply from the dispatcher's response cache if it is there; else try, and retry what is retryable.
+        """The reply from the response cache if it is there. Otherwise call the worker, and retry retryable failures.
 
         Raises:
             WorkerError: the worker failed for good, or a budget refuses to try it again; or see `get_or_call`.
@@ -151,7 +151,7 @@ class WorkerCall:
         except WorkerError as error:
             failure = error
         settings = self._context.settings
-        # Entered only now: to enter the loop takes as long as an HTTP call of a worker that answers at once.
+        # The loop is entered only after a failure: to enter it takes as long as a fast HTTP call.
         async for attempt in stamina.retry_context(
             on=self._may_retry,
             attempts=self._worker.limits.retries + 1,
@@ -171,19 +171,19 @@ class WorkerCall:
         raise failure
 
     def _may_retry(self, error: Exception) -> bool | float:
-        """Whether to retry after `error`; a number is the wait in seconds that the worker requested."""
+        """Whether to retry after `error`. A number is the wait in seconds that the worker requested."""
         if not isinstance(error, WorkerError) or not error.retryable:
             return False
         if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
-            return False  # Its fallback need not wait.
+            return False  # The fallback need not wait.
         wait_s = error.retry_after_s
         return wait_s is None or (wait_s <= self._context.settings.longest_wait_s and wait_s)
 
     async def _try_again(self, failure: WorkerError) -> Reply:
-        """One more try after `failure`, if the worker's share of retries and the budgets allow it.
+        """Try once more after `failure`, if the worker's share of retries and the budgets allow it.
 
         Raises:
-            WorkerError: they do not, or the worker failed again.
+            WorkerError: a further try is not allowed, or the worker failed again.
         """
         if not self._channel.retry_budget.try_retry(asyncio.get_running_loop().time()):
             raise WorkerError(
@@ -201,7 +201,7 @@ class WorkerCall:
         return self._try() if slow_s is None else self._hedged(slow_s)
 
     async def _hedged(self, slow_s: float) -> Reply:
-        """One try, and a second one at the same time once the first is slow; the first answer counts."""
+        """Make one try, and a second try at the same time once the first is slow. The first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         first = asyncio.create_task(self._try(begun=begun))
         tries = {first}
@@ -222,18 +222,18 @@ class WorkerCall:
         return winner.result()
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
-        """A second try if the budgets allow it; otherwise the result of the first."""
+        """Make a second try if the budgets allow it. Otherwise return the result of the first."""
         try:
             return await self._try(hedge=True)
         except RefusalError:
             return await asyncio.shield(first)
 
     async def _try(self, *, hedge: bool = False, begun: asyncio.Future[None] | None = None) -> Reply:
-        """One try within the worker's time limit, once every budget, the breaker and the rate limiter allow it.
+        """Make one try within the worker's time limit, once the budgets, the breaker and the rate limiter allow it.
 
         Args:
             hedge: whether another try is in flight.
-            begun: set once all allow the try.
+            begun: set once the try is allowed.
 
         Raises:
             RefusalError: a budget refuses the try.
@@ -280,12 +280,12 @@ class WorkerCall:
     async def _reserve(self) -> tuple[Reservation, asyncio.Lock | None]:
         """Reserve the most that a try may take.
 
-        Until the worker has reported how it counts tokens, the bound is so high that a budget may refuse a call that
-        it could well pay for. Then one call at a time goes on with a smaller reservation, and its usage shows how the
-        worker counts; the others wait for it.
+        Until the worker has reported a token count, the bound is so high that a budget may refuse a call that it could
+        pay for. Then one call at a time is made with a smaller reservation, and other calls wait until its usage shows
+        how the worker counts.
 
         Returns:
-            The reservation, and the lock of that one call, which is to be released when the call ends.
+            The reservation, and the lock of that one call, which must be released when the call ends.
 
         Raises:
             RefusalError: a budget refuses the try.
@@ -324,7 +324,7 @@ class WorkerCall:
         return reservation
 
     def _request_with(self, receipt: Receipt) -> Request:
-        """The request as this try sends it. What it takes will be in the receipt, however it ends."""
+        """The request as this try sends it. However the try ends, the receipt will have what it took."""
         spend_limits = self._context.ledger.spend_limits if self._pays_for_own_calls else ()
         request = unchecked_copy(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
@@ -356,7 +356,7 @@ class WorkerCall:
             channel.rate_limiter.cancel(permit)
 
     def _learn(self, usage: Usage) -> None:
-        if not usage.estimated and not self._is_team:  # A team counts the tokens of all its calls.
+        if not usage.estimated and not self._is_team:  # A team's count is that of many calls.
             self._channel.input_bound.learn(self._size, usage.input_tokens)
 
     def _record(
@@ -367,7 +367,7 @@ class WorkerCall:
         message: str | None = None,
         spent: Spent = Spent(),
     ) -> None:
-        """Record an attempt that ends now; `spent` is what it took without a reply."""
+        """Record an attempt that ends now. `spent` is what an attempt without a reply took."""
         self._log.append(
             Attempt(
                 worker=self._worker.profile.name,
@@ -382,7 +382,7 @@ class WorkerCall:
 
 
 async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
-    """The first try that is answered. If none is, the error of the first that failed is raised."""
+    """The first try that is answered. If no try is, the error of the first failed try is raised."""
     failure: WorkerError | None = None
     pending = tries
     while pending:

@@ -1,4 +1,5 @@
-"""Messages to tokens and back, for a policy with a chat template; `codec` is for policies that read plain text.
+"""Turns messages into tokens and tokens into text, for a policy with a chat template. `codec` is for policies that read
+plain text.
 
 Training and inference both use this class, so that their prompts do not differ in a single token.
 """
@@ -26,17 +27,17 @@ class ChatCodec:
         self._template_kwargs = dict(template_kwargs or {})
 
     def encode(self, messages: Sequence[Message]) -> list[int]:
-        """The tokens of the prompt; the completion begins after the last."""
+        """The tokens of the prompt. The completion begins after them."""
         try:
             text = self._render(messages)
-        except TemplateError:  # Gemma's and others' templates refuse a system message.
+        except TemplateError:  # Some templates, such as Gemma's, refuse a system message.
             text = self._render(without_system(messages))
         # The template writes the special tokens itself.
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
 
     def encode_completion(self, text: str) -> list[int]:
-        """The tokens of a completion, without the one that ends it."""
+        """The tokens of a completion, without the token that ends it."""
         tokens: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
         return tokens
 

@@ -1,7 +1,6 @@
-"""A checkpoint: an ordinary Hugging Face folder with a podium.json, which says how to prompt it and for which pools.
+"""A checkpoint: a Hugging Face folder with a podium.json, which says how to prompt the policy and for which pools.
 
-`Checkpoint.read` describes a folder, or says in one sentence what it lacks. The tokenizer and the weights are read here
-too. Nothing here runs a model.
+`Checkpoint.read` describes a folder, or says in one sentence what the folder lacks. Nothing here runs a model.
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ if TYPE_CHECKING:
 
 class TrainingScope(Settings):
     """The pools that a policy was trained to conduct. Podium refuses a pool that `simulated`, `ratings` or `workers`
-    excludes; what questions a policy fits, it only says."""
+    excludes. It checks no questions, and only shows `questions`."""
 
     questions: str = "any questions"
-    """What it was trained on, in words, for messages."""
+    """The questions that the policy was trained on, in words, for messages."""
     simulated: bool = False
-    """Whether it conducts only scripted and recorded workers."""
+    """Whether the policy conducts only scripted and recorded workers."""
     ratings: bool = False
-    """Whether every worker must have a rating, and the pool a worker that votes."""
+    """Whether every worker must have a rating, and the pool must have a vote."""
     workers: tuple[str, ...] = ()
-    """The names of the workers, in order, for a policy that knows workers only by number. Empty: any workers."""
+    """The names of the workers, in order, for a policy that knows workers only by number. If empty, any workers fit."""
 
     @classmethod
     def of(
@@ -48,9 +47,10 @@ class TrainingScope(Settings):
         """The pools that a policy can conduct after reinforcement on the task set `tasks` over `pool`.
 
         Args:
-            anonymous: whether its prompt has only the numbers of workers.
-            random_pools: whether its questions had random subsets of the pool, so that no number meant one worker.
-            ratings: whether it reads ratings; then it is not bound to scripted and recorded workers.
+            anonymous: whether the policy's prompt has only the numbers of workers.
+            random_pools: whether its questions had random subsets of the pool, so that a number meant no certain
+                worker.
+            ratings: whether the policy reads ratings. Then it may conduct real workers too.
         """
         return cls(
             questions=f"the questions of {tasks}",
@@ -60,7 +60,7 @@ class TrainingScope(Settings):
         )
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why such a policy must not conduct `pool`, in one sentence, or None if it may."""
+        """Why such a policy must not conduct `pool`, in one sentence. None if it may."""
         if self.simulated and (real := costly_workers(pool)):
             return (
                 f"it was trained on {self.questions} over scripted or recorded workers, and "
@@ -72,18 +72,18 @@ class TrainingScope(Settings):
 
 
 class PlanLimits(Settings):
-    """How plans are sampled, and their limits. A trained policy samples in every application as it did in training."""
+    """How plans are sampled, and their limits. A trained policy always samples as it did in training."""
 
     max_plan_tokens: int | None = Field(default=None, ge=1)
-    """The most tokens of a completion. None takes the default of what runs the policy."""
+    """The most tokens of a completion. If it is None, the default of the program that runs the policy holds."""
     temperature: float = Field(default=0.0, ge=0)
-    """The sampling temperature; 0 always takes the most likely token."""
+    """The sampling temperature. 0 always takes the most likely token."""
     rounds: int = Field(default=1, ge=1)
     """The most plans for one question."""
     max_steps: int = Field(default=5, ge=1)
     """The most steps of one plan."""
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
-    """Further arguments of its chat template, such as enable_thinking."""
+    """Further arguments of the chat template, such as enable_thinking."""
 
 
 class PodiumFile(Settings):
@@ -92,13 +92,13 @@ class PodiumFile(Settings):
     prompt: PromptSettings = PromptSettings()
     """How the policy was prompted in training."""
     conducts: TrainingScope | None = None
-    """The pools that it was trained to conduct. Without it, any."""
+    """The pools that the policy was trained to conduct. If it is None, any pool fits."""
     plan: PlanLimits | None = None
-    """How its plans are sampled, and their limits. Without it, the caller's defaults hold."""
+    """How plans are sampled, and their limits. If it is None, the caller's defaults hold."""
 
     @property
     def scope(self) -> TrainingScope:
-        """The pools that it conducts; any, if the file does not say."""
+        """The pools that the policy conducts. Any pool fits if the file does not say."""
         return self.conducts or TrainingScope()
 
 
@@ -111,9 +111,9 @@ class Checkpoint:
     """The content of config.json."""
     prompt: PromptSettings
     declared_scope: TrainingScope | None = None
-    """The value of `conducts` in podium.json, if it has one."""
+    """The value of `conducts` in podium.json. None if there is none."""
     plan: PlanLimits | None = None
-    """The value of `plan` in podium.json, if it has one."""
+    """The value of `plan` in podium.json. None if there is none."""
 
     @classmethod
     def read(cls, source: str | Path) -> Self:
@@ -121,8 +121,7 @@ class Checkpoint:
 
         Raises:
             CheckpointError: there is no such folder, or it lacks a file that every checkpoint has.
-            ConfigError: its podium.json has a key or a value that is not known.
-        """
+            ConfigError: the folder's podium.json has an unknown key or value."""
         path = checkpoint_folder(source)
         if not path.is_dir():
             known = ", ".join(shipped_checkpoints()) or "none is installed"
@@ -130,7 +129,7 @@ class Checkpoint:
                 f"{path} is not a folder; give the folder of a checkpoint, or the name of one that ships: {known}."
             )
         pipe = next((file for file in path.iterdir() if not (file.is_file() or file.is_dir())), None)
-        if pipe is not None:  # transformers would wait for the writer of a pipe, and read a device for ever.
+        if pipe is not None:  # transformers would wait for ever for a pipe, or read a device for ever.
             raise CheckpointError(f"{pipe} is a pipe, a device or a broken link, and no file; remove it.")
         lacking = _lacking(path)
         if lacking:
@@ -153,7 +152,7 @@ class Checkpoint:
 
     @property
     def uses_chat_template(self) -> bool:
-        """Whether messages go through a chat template; if not, the model reads their plain text."""
+        """Whether messages go through a chat template. If not, the model reads their plain text."""
         if self.prompt.style == "brief":
             return False
         settings = self.path / "tokenizer_config.json"
@@ -169,7 +168,7 @@ class Checkpoint:
 
     @property
     def eos_token_ids(self) -> frozenset[int]:
-        """The tokens that end a completion, as generation_config.json names them, else config.json."""
+        """The tokens that end a completion, from generation_config.json or else from config.json."""
         extra = self.path / "generation_config.json"
         generation = _json_object(extra) if extra.is_file() else {}
         ends = generation.get("eos_token_id", self.config.get("eos_token_id"))
@@ -182,11 +181,11 @@ class Checkpoint:
 
     @property
     def scope(self) -> TrainingScope:
-        """The pools that it conducts; any, if podium.json does not say."""
+        """The pools that the policy conducts. Any pool fits if podium.json does not say."""
         return self.declared_scope or TrainingScope()
 
     def misfit(self, pool: Pool) -> str | None:
-        """Why this policy must not conduct `pool`, in one sentence, or None if it may."""
+        """Why this policy must not conduct `pool`, in one sentence. None if it may."""
         return self.scope.misfit(pool)
 
     def tokenizer(self) -> Tokenizer:
@@ -215,7 +214,7 @@ class Checkpoint:
             ) from error
 
     def parameters(self) -> int | None:
-        """How many parameters the header of model.safetensors counts, or None if the weights are in other files.
+        """The number of parameters in the header of model.safetensors. None if the weights are in other files.
 
         Raises:
             CheckpointError: the file is not safetensors.
@@ -235,7 +234,8 @@ class Checkpoint:
 
 
 def is_llama(config: Mapping[str, Any]) -> bool:
-    """Whether a configuration is of the plain Llama form, with full attention: our own code runs this form alone."""
+    """Whether a configuration has the plain Llama form with full attention, the only form that Podium's own code
+    runs."""
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
     return (
         config.get("model_type") in ("llama", "qwen2")
@@ -256,13 +256,12 @@ def read_podium_json(path: Path) -> PodiumFile:
 
 
 def checkpoint_folder(source: str | Path) -> Path:
-    """The folder of a checkpoint that comes with Podium or an installed package, or else the path itself."""
+    """The folder of a checkpoint that comes with Podium or an installed package. For any other source, its path."""
     return (shipped_checkpoint(source) if isinstance(source, str) else None) or Path(source)
 
 
 def read_podium_file(source: str) -> PodiumFile:
-    """Read the podium.json of a policy that a server runs: a server does not say how its model was prompted in
-    training. The weights are not needed here.
+    """Read the podium.json of a policy that a server runs, since a server does not say how its model was prompted.
 
     Args:
         source: the checkpoint's folder, its podium.json, a shipped checkpoint's name, or OWNER/NAME on the Hugging Face
@@ -307,7 +306,8 @@ def _fetch(name: str) -> Path:
 
 
 def _unrated(pool: Pool) -> str | None:
-    """The ratings or the vote that the pool lacks for a policy that reads ratings, in words, or None if it has both."""
+    """The ratings or the vote that the pool lacks for a policy that reads ratings, in words. None if it lacks
+    nothing."""
     rated = pool.ratings.workers if pool.ratings is not None else {}
     others = [name for name in pool.names if name != VOTE]
     unrated = [name for name in others if name not in rated]

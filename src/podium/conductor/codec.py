@@ -1,4 +1,4 @@
-"""Messages to tokens and back, for a policy that reads plain text and no chat template.
+"""Turns messages into tokens and tokens into text, for a policy that reads plain text and no chat template.
 
 Sampling, training and the model in NumPy all use this class, so that their prompts do not differ in a single token.
 """
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Codec:
-    """Encodes the contents of the messages, one after the other, after the beginning-of-text token if there is one."""
+    """Encodes the contents of the messages, one after the other. The token that begins a text comes first, if there is
+    one."""
 
     def __init__(self, tokenizer: Tokenizer, begin: int | None) -> None:
         # "</s>" within a question is text, not the token that ends a completion.
@@ -38,7 +39,7 @@ class Codec:
         return [*self._begin, *self._tokenizer.encode(text, add_special_tokens=False).ids]
 
     def encode_completion(self, text: str) -> list[int]:
-        """The tokens of a completion, without the one that ends it."""
+        """The tokens of a completion, without the token that ends it."""
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 

@@ -1,7 +1,7 @@
-"""Example plans for the full prompt. We wrote them, on tasks unlike all that Podium grades or trains on.
+"""Example plans for the full prompt, written for tasks unlike any that Podium grades or trains on.
 
-They differ in their number of steps and in their topology; a test parses each of them. A prompt with n examples shows
-the first n that its rules allow, so their order matters.
+The examples differ in their number of steps and in their topology. A prompt with n examples shows the first n that its
+rules allow, so their order matters. A test parses each example.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Probes which plan format an endpoint really obeys, and keeps the verdict in a file for a day.
 
-Status 200 is no proof, since some servers take a schema and ignore it. So the probe asks for an object with an odd key
-whose value can only be one random word that the prompt does not say. Only an answer that has the word is believed.
+Status 200 proves nothing, since some servers accept a schema and ignore it. So the probe's schema demands an object
+with an odd key, whose only allowed value is a random word that is not in the prompt. The endpoint obeys if its answer
+has the word.
 """
 
 from __future__ import annotations
@@ -38,14 +39,15 @@ from podium.workers.base import Worker
 DAY_S = 86_400.0
 """How long a verdict holds, in seconds."""
 _SETTLED_S = 600.0
-"""A verdict of another version of the server holds so long all the same: a provider may run two beside each other."""
+"""How long, in seconds, a verdict holds even if the server's version differs, since a provider may run two versions at
+once."""
 TOKENS = 64
-"""The most tokens of a probe's answer; once, of a model that reasoned until then, `_THINKING_TOKENS`."""
+"""The most tokens of a probe's answer. A model that used them up for reasoning gets `_THINKING_TOKENS` once."""
 _THINKING_TOKENS = 1024
 MAX_PROBE_OUTPUT_TOKENS = 6 * TOKENS + _THINKING_TOKENS
 """The most output tokens of all requests of one probe."""
 _PROBE_S = 120.0
-"""Seconds after which a probe is given up; a later plan may probe again."""
+"""Seconds after which a probe is given up. A later plan may probe again."""
 _QUESTION = "Say hello."
 
 _FILE = SQLiteSchema(
@@ -71,9 +73,9 @@ class ProbedFormat:
 
     format: PlanFormat
     version: str | None
-    """The server's version where it tells one (its `system_fingerprint`)."""
+    """The server's version (`system_fingerprint`). None if the server does not tell its version."""
     at: float
-    """When it was probed, in seconds since 1970."""
+    """When the endpoint was probed, in seconds since 1970."""
 
 
 class ProbeCache:
@@ -87,7 +89,7 @@ class ProbeCache:
         self._path = default_state_path().with_name("plan_formats.sqlite") if path is None else path
 
     def get(self, worker: Worker) -> ProbedFormat | None:
-        """The verdict on the endpoint of `worker`, or None if there is none of the last day."""
+        """The verdict on the endpoint of `worker`. None if there is none from the last day."""
         rows = self._run("SELECT format, version, at FROM verdicts WHERE endpoint = ?", (_key(worker),))
         fresh = [row for row in rows if time.time() - DAY_S < row[2] <= time.time() + 1]
         return ProbedFormat(*fresh[0]) if fresh and fresh[0][0] in get_args(PlanFormat) else None
@@ -138,21 +140,21 @@ class FormatNegotiator:
 
     @property
     def known_format(self) -> PlanFormat | None:
-        """The format of the next plan, or None if a probe must find it."""
+        """The format of the next plan. None if a probe must find it."""
         if len(self._allowed) == 1:
             return self._allowed[0]
         verdict = self._file.get(self._worker)
         return None if verdict is None else self._best(verdict.format)
 
     def _best(self, obeyed: PlanFormat) -> PlanFormat:
-        """The format to ask by where `obeyed` is the first of all that is obeyed."""
+        """The best format that the user allows, if `obeyed` is the best format that the endpoint obeys."""
         return obeyed if obeyed in self._allowed else "portable"
 
     async def choose(self, ask: Ask) -> tuple[PlanFormat, bool]:
         """The best format that the user allows, and whether the endpoint was seen to obey it. Concurrent first calls
         share one probe.
 
-        If an infrastructure failure stopped the probe, this plan is asked for by text.
+        If an infrastructure failure stopped the probe, the format of this plan is text.
         """
         if len(self._allowed) == 1:
             return self._allowed[0], False
@@ -168,20 +170,20 @@ class FormatNegotiator:
         return self._best(verdict.format), verdict.format in self._allowed
 
     def after(self, format: PlanFormat) -> PlanFormat:
-        """The format for a second try after a bad plan: one rung on, where the user allows it."""
+        """The format for a second try after a bad plan: the next format of the ladder, if the user allows it."""
         rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]
         place = rungs.index(format) if format in rungs else len(rungs)
         return rungs[min(place + 1, len(rungs) - 1)]
 
     def is_outdated(self, version: str | None) -> bool:
-        """Whether the server that told this version is another one than that which was probed."""
+        """Whether this version of the server differs from the version that was probed."""
         verdict = self._file.get(self._worker)
         if verdict is None or None in (version, verdict.version):
             return False
         return version != verdict.version and verdict.at < time.time() - _SETTLED_S
 
     def forget(self) -> None:
-        """Probe again before the next plan."""
+        """Forget the verdict, so that a probe comes before the next plan."""
         self._file.forget(self._worker)
 
 
@@ -190,8 +192,7 @@ async def _lock() -> AsyncGenerator[asyncio.Lock]:
 
 
 async def _probe(ask: Ask, url: str) -> ProbedFormat | None:
-    """Try the formats in order. Returns None if a failure came in between that says nothing of formats, as a
-    timeout."""
+    """Try the formats in order. Returns None after a failure that says nothing about formats, such as a timeout."""
     thinking_tokens = _THINKING_TOKENS
     for format in FORMATS_STRICTEST_FIRST:
         key, word = f"zq{secrets.token_hex(2)}", "".join(secrets.choice("bdfgklmnprstvz") for _ in range(8))

@@ -1,7 +1,7 @@
-"""Guided (constrained) decoding: a guide says which tokens must not follow those that a policy has written.
+"""Guided (constrained) decoding: a guide says which tokens must not come next in a policy's completion.
 
 A checkpoint's prompt settings name its guide, so the policy is guided in the same way in training and in use. Installed
-packages bring the guides, each by an entry point of the group "podium.guides" that names a `GuideKind`.
+packages provide the guides. Each guide has an entry point of the group "podium.guides" that names a `GuideKind`.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ class Guide(Protocol):
     """Guides the completions of one policy."""
 
     def forbidden(self, tokens: Sequence[int]) -> NDArray[np.int64] | None:
-        """The tokens that must not follow a completion's tokens so far, as ids, or None if any may follow."""
+        """The ids of the tokens that must not follow the tokens of a completion so far. None if any token may
+        follow."""
         ...
 
 
 GuideKind: TypeAlias = Callable[[Callable[[Sequence[int]], str], int], Guide]
-"""(the text of some tokens, the number of tokens that the policy knows) -> its guide."""
+"""A function that makes a guide. Its arguments are a function that decodes tokens, and the size of the vocabulary."""
 
 _GUIDES = PluginGroup[GuideKind]("podium.guides", "guide", Callable)
 
@@ -35,7 +36,7 @@ _GUIDES = PluginGroup[GuideKind]("podium.guides", "guide", Callable)
 def open_guide(
     prompt: PromptSettings, decode: Callable[[Sequence[int]], str], vocabulary: int
 ) -> Guide | None:
-    """The guide of a policy with these prompt settings, or None if it is not guided.
+    """The guide of a policy with these prompt settings. None if the policy is not guided.
 
     Raises:
         CheckpointError: no installed package has the guide.

@@ -1,6 +1,6 @@
-"""The texts of the prompts that instruct a chat model: the styles "full" and "short", each for the two forms of a plan.
+"""The texts that instruct a chat model, in the styles "full" and "short", each for the two forms of a plan.
 
-`prompt` puts them together with the question and the pool.
+`prompt` combines these texts with the question and the pool.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def full_instructions(
     """Role, form of a plan and examples in the style "full".
 
     Args:
-        examples: the most that are shown.
+        examples: the most examples that are shown.
         named: whether a structured plan has the names of workers, not their numbers.
     """
     role = _ROLE.format(max_steps=max_steps, steps=_steps(max_steps), seen=_SEEN[access])
@@ -158,7 +158,7 @@ def short_instructions(form: PlanForm, access: AccessRule, max_steps: int, *, na
 
 
 def later_round_text(form: PlanForm, access: AccessRule, *, short: bool) -> str:
-    """What a planner is told before its earlier rounds: how to accept their answer, and what else it may write."""
+    """The text above the earlier rounds: how the planner accepts their answer, and what else it may write."""
     if short:
         previous = '; "previous" shows that answer to a step' if access == "lists" else ""
         return _SHORT_LATER.format(accepted=_ACCEPT_SHORT[form], previous=previous)
@@ -166,7 +166,7 @@ def later_round_text(form: PlanForm, access: AccessRule, *, short: bool) -> str:
 
 
 def second_try_text(error: PlanError, form: PlanForm) -> str:
-    """What a planner is told after a completion that was no plan."""
+    """The text that a planner gets after a completion that was no plan."""
     return _SECOND_TRY.format(error=tilde_fence(str(error)), form=_WHOLE[form])
 
 

@@ -1,7 +1,8 @@
 """The language model of a local policy, loaded with its tokenizer: it reads tokens and returns logits.
 
-`torch_model` runs any checkpoint through transformers. An installed package loads some checkpoints in another way by an
-entry point of the group "podium.model_loaders" that names a `ModelLoader`. `local_policy` samples over any of them.
+`torch_model` runs any checkpoint through transformers. An installed package may load some checkpoints in another way,
+with an entry point of the group "podium.model_loaders" that names a `ModelLoader`. `local_policy` samples from any
+loaded model.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class PrefixSharing(Protocol):
     """The methods of a model whose KV caches can be copied and cut."""
 
     def copy(self, cache: Any, length: int, capacity: int) -> Any:
-        """Begin a text with the cache of the first `length` tokens of another."""
+        """Begin a text with a copy of the first `length` tokens of another text's cache."""
         ...
 
     def cut(self, cache: Any, length: int) -> None:
@@ -66,7 +67,7 @@ class LoadedModel(Protocol):
 
     @property
     def sharing(self) -> PrefixSharing | None:
-        """Copies and cuts KV caches. With None there is neither prefix sharing nor speculative decoding."""
+        """Copies and cuts KV caches. If it is None, there is neither prefix sharing nor speculative decoding."""
         ...
 
     def encode(self, messages: Sequence[Message]) -> list[int]: ...
@@ -78,7 +79,7 @@ class LoadedModel(Protocol):
         ...
 
     def read(self, passages: Sequence[TokenChunk]) -> Sequence[Logits]:
-        """Read the next tokens of several texts; returns the logits (logits_for_last, V) of each."""
+        """Read the next tokens of several texts. Returns the logits (logits_for_last, V) of each text."""
         ...
 
 
@@ -87,7 +88,7 @@ class ModelLoader:
     """Loads some checkpoints."""
 
     loads: Callable[[Checkpoint], bool]
-    """Whether it is for this checkpoint, which then runs better than in transformers."""
+    """Whether this loader runs the checkpoint better than transformers does."""
     load: Callable[[Checkpoint], LoadedModel]
     """Loads the checkpoint. Raises `CheckpointError` if its files are damaged or do not belong together."""
 

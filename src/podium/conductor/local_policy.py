@@ -4,10 +4,10 @@ All models share this loop, so they sample, stop, count tokens and are cancelled
 completions that are wanted at the same time. Each pass of the model adds tokens to every text, a new text may join
 before any pass, and the thread ends after the last text.
 
-Where a model's KV caches can be copied and cut, two things save passes. Prefix sharing: a prompt copies the cache of
-another that begins with the same tokens. Speculative decoding by n-grams: tokens that followed the same n-gram in
-earlier completions are drafted, the model reads the draft in one pass, and the longest part that would have been
-sampled anyway is kept.
+If a model's KV caches can be copied and cut, two methods save passes. With prefix sharing, a prompt copies the cache of
+another prompt that begins with the same tokens. With speculative decoding by n-grams, the tokens that followed the same
+n-gram in earlier completions are a draft. The model reads the draft in one pass, and the longest part that would have
+been sampled anyway is kept.
 """
 
 from __future__ import annotations
@@ -34,22 +34,23 @@ from podium.types import Message, Spent, Usage
 _MAX_TOKENS = 384
 """The most tokens of a completion by default: enough for five steps with subtasks of a few sentences."""
 _MAX_TOKEN_CHARS = 32
-"""Characters of the longest token that is assumed. A text that would not fit into the context even with such tokens is
-refused before it is encoded, since encoding takes a second a megabyte and lets no other thread run."""
+"""The assumed characters of the longest token. A text that would be too long even with such tokens is refused before it
+is encoded, since encoding takes a second per megabyte and blocks all other threads."""
 _CACHED_COMPLETIONS = 4096
-"""The most greedy completions that are kept, to be returned when their prompt comes again."""
+"""The most greedy completions that are kept, so that the same prompt gets the same completion at once."""
 _CACHED_PROMPTS = 4
 """How many finished prompts keep their KV cache, for prompts that begin with the same tokens."""
 _MIN_SHARED_TOKENS = 16
 """The least number of common first tokens for which a KV cache is copied."""
 _MAX_PREFILL_TOKENS = 512
-"""No text joins a pass that already reads so many tokens of new prompts: activations leave the CPU cache."""
+"""No text joins a pass that already reads this many tokens of new prompts, since its activations would not fit into the
+CPU cache."""
 _NGRAM_TOKENS = 4
-"""Length of the n-grams after which earlier completions give a draft."""
+"""The length of the n-grams that find a draft in earlier completions."""
 _MAX_DRAFT_TOKENS = 12
 """The most tokens of a draft."""
 _MIN_DRAFT_PROBABILITY = 0.6
-"""A draft ends before the probability that all of it is right falls below this."""
+"""A draft is so short that it is right as a whole with at least this probability."""
 _CACHED_NGRAMS = 100_000
 """The most n-grams that are kept."""
 
@@ -67,14 +68,14 @@ class _Text:
     prompt: list[int] = field(default_factory=list)
     limit: int = 0
     tokens: list[int] = field(default_factory=list)
-    """The tokens of the completion so far, with the one that ends it."""
+    """The tokens of the completion so far, including the token that ends it."""
     cache: Any = None
     read: int = 0
-    """Tokens of prompt and completion that the model has read."""
+    """How many tokens of prompt and completion the model has read."""
     on_text: Callable[[str], None] | None = None
     """Called with each piece of text, in the thread that writes."""
     shown: int = 0
-    """How many characters `on_text` was called with."""
+    """How many characters `on_text` has received."""
 
     @property
     def key(self) -> _Key:
@@ -106,7 +107,7 @@ class LocalPolicy:
     async def complete(
         self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
     ) -> Completion:
-        """Write one completion in a thread, together with all others that are wanted now.
+        """Write one completion in a thread, together with all other completions that are wanted now.
 
         Raises:
             UsageError: the prompt is longer than the model can read.
@@ -123,12 +124,12 @@ class LocalPolicy:
     def submit(
         self, messages: tuple[Message, ...], sampling: Sampling, on_text: Callable[[str], None] | None = None
     ) -> Future[Completion]:
-        """Begin one completion, for callers without an event loop. To cancel the future is to stop its writing.
+        """Begin one completion, for callers without an event loop. Cancelling the future stops the completion.
 
         Args:
             on_text: called with each piece of the text, in the thread that writes.
         """
-        # A thread cannot be cancelled from outside; this one looks for cancelled texts before each pass.
+        # A thread cannot be cancelled from outside, so the thread looks for cancelled texts before each pass.
         rng = random.Random(f"policy/{sampling.seed}")
         text = _Text(messages, sampling, Future(), rng, on_text=on_text)
         with self._lock:
@@ -161,7 +162,7 @@ class LocalPolicy:
             active = [text for text in active if not text.done.done()]
 
     def _admit(self, arrived: deque[_Text], active: list[_Text]) -> None:
-        """Let as many texts join the batch as there is room for; those left in `arrived` wait for a later pass."""
+        """Let as many texts join the batch as there is room for. Texts that stay in `arrived` wait for a later pass."""
         unread = 0
         for text in list(arrived):
             if len(active) >= self._model.batch or unread >= _MAX_PREFILL_TOKENS:
@@ -178,9 +179,9 @@ class LocalPolicy:
                     unread += len(text.prompt) - text.read
 
     def _begin(self, text: _Text, active: Sequence[_Text]) -> bool:
-        """Begin a text, from the cache of a prompt with the same first tokens where there is one.
+        """Begin a text, if possible from the cache of a prompt with the same first tokens.
 
-        Returns False where another text will read those tokens in the next pass. This text then waits for that cache.
+        Returns False if another text will read those tokens in the next pass. This text then waits for that cache.
         """
         if not text.prompt:
             self._encode(text)
@@ -225,7 +226,7 @@ class LocalPolicy:
         )
 
     def _pass(self, active: Sequence[_Text]) -> None:
-        """One pass of the model: each text gets the part of its draft that is right, and one token more."""
+        """Run one pass of the model. Each text gets the right part of its draft, and one further token."""
         active = [text for text in active if not text.done.cancelled()]
         if not active:
             return
@@ -255,7 +256,8 @@ class LocalPolicy:
                 self._show(text)
 
     def _draft(self, text: _Text) -> list[int]:
-        """The tokens that followed in earlier completions, as far as they are likely and the text's limit allows."""
+        """A draft: the tokens that followed in earlier completions, as far as they are likely and within the text's
+        limit."""
         if self._model.sharing is None:
             return []
         most = min(_MAX_DRAFT_TOKENS, text.limit - len(text.tokens) - 1)
@@ -272,7 +274,7 @@ class LocalPolicy:
         return draft
 
     def _remember(self, text: _Text) -> None:
-        """Keep a finished completion: to return it again, to draft from it, and to share its prompt's cache."""
+        """Keep a finished completion, to return it again, to draft from it, and to share its prompt's cache."""
         if text.sampling.temperature <= 0:
             if len(self._greedy) >= _CACHED_COMPLETIONS:
                 self._greedy.clear()
@@ -298,7 +300,7 @@ class LocalPolicy:
         return written[: min(stops, default=len(written))], bool(stops)
 
     def _show(self, text: _Text, *, last: bool = False) -> None:
-        """Call `on_text` with what is new; what may be half a character or half a stop text waits."""
+        """Call `on_text` with the new text. The end of it waits if it may be half a character or half a stop text."""
         assert text.on_text is not None
         written, stopped = self._written(text)
         held = max((len(stop) - 1 for stop in text.sampling.stop), default=0)
@@ -338,7 +340,7 @@ def _without(logits: Logits, wrong: NDArray[np.int64]) -> Logits:
 
 
 def sample_token(logits: Logits, temperature: float, rng: random.Random) -> int:
-    """One token from logits (V,); the most likely one at temperature 0."""
+    """Sample one token from logits (V,). Temperature 0 takes the most likely token."""
     if temperature <= 0:
         return int(logits.argmax())
     scaled = logits.astype(np.float64) / temperature

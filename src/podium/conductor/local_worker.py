@@ -1,8 +1,7 @@
-"""`local`: a worker whose model runs in our own process, through the same loop as a local policy.
+"""`local`: a worker whose model runs in Podium's own process, through the same loop as a local policy.
 
-All calls that are wanted at the same time are written in one batch. The model runs through transformers, or as an
-installed package loads it. To serve a large model to many users, use vLLM and a worker of kind
-"openai".
+All answers that are wanted at the same time are written in one batch. The model runs through transformers, or through
+the loader of an installed package. To serve a large model to many users, use vLLM and a worker of kind "openai".
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class LocalWorker:
 
     Args:
         policy: runs the model.
-        identity: what its answers depend on. Without one they are not cached.
+        identity: what the answers depend on. If it is None, answers are not cached.
     """
 
     traits = LOCAL_MODEL
@@ -61,7 +60,7 @@ class LocalWorker:
         self._temperature = temperature
         self._reads = reads
         self._begins_inside_thought = False
-        """Whether its chat template was seen to open the thought."""
+        """Whether the chat template opens the thought, as an earlier answer showed."""
 
     def __repr__(self) -> str:
         return f"LocalWorker({self.profile.name!r}, {self._policy.name!r})"
@@ -131,7 +130,11 @@ def view_prompt(view: WorkerView) -> str:
 
 
 def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
-    """The worker of a spec; `ConfigError` if the folder is no checkpoint, or torch is missing for it."""
+    """The worker of a spec.
+
+    Raises:
+        ConfigError: the folder is no checkpoint, or needs torch, which is not installed.
+    """
     try:
         checkpoint = Checkpoint.read(context.folder / spec.path)
         policy = open_policy(checkpoint)
@@ -160,7 +163,11 @@ def build_local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 
 def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
-    """A dollar for each 10^12 parameters x tokens; `ConfigError` if the parameters cannot be counted."""
+    """A dollar for 10^12 parameters times tokens.
+
+    Raises:
+        ConfigError: the parameters cannot be counted.
+    """
     parameters = checkpoint.parameters()
     if parameters is None:
         raise ConfigError(
@@ -172,7 +179,7 @@ def _compute_price(spec: LocalSpec, checkpoint: Checkpoint) -> Price:
 
 
 def _digest(checkpoint: Checkpoint) -> str:
-    """A digest that tells the model's files from those of another one."""
+    """A digest of the model's files."""
     digests = []
     read = ("*.safetensors", "tokenizer*.json", "config.json", "generation_config.json", "chat_template*")
     for path in sorted(path for pattern in read for path in checkpoint.path.glob(pattern)):

@@ -1,8 +1,7 @@
 """Opens the Conductor that a user names: a checkpoint, a worker of the pool, or any model behind an endpoint.
 
-`ConductorSettings` describes it. This module decides for all applications how a checkpoint is loaded and a model
-prompted, and whether it may try twice. `podium.team.opened_planner` decides which
-Conductor plans where the user names none.
+`ConductorSettings` describes the Conductor. This module decides how a checkpoint is loaded, how a model is prompted,
+and whether it may try twice. `podium.team.opened_planner` chooses the Conductor if the user names none.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ _REMEDY = (
     "the Conductor out."
 )
 UNTRAINED_STYLE: Literal["full", "short"] = "full"
-"""The prompt style of models that conduct untrained, where the pool file names none."""
+"""The prompt style of models that conduct untrained, if the team file names none."""
 
 
 def open_conductor(
@@ -49,13 +48,14 @@ def open_conductor(
     """The Conductor of a checkpoint folder, or of the shipped checkpoint of that name.
 
     Args:
-        pool: the workers that it will conduct, or None if they are not known yet; then nothing is checked.
-        cost_sensitivity: a level that it was trained with, or a value between two. Without it, its prompt settings
-            hold.
+        pool: the workers that the Conductor will conduct. If it is None, they are not known yet, and nothing is
+            checked.
+        cost_sensitivity: a level that the policy was trained with, or a value between two levels. Default: the level of
+            its prompt settings.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or must not conduct this pool.
-        UsageError: it does not know this level, or it needs torch, which is not installed.
+        UsageError: the policy does not know this level, or it needs torch, which is not installed.
     """
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     if pool is not None:
@@ -75,7 +75,8 @@ def open_conductor(
 
 
 def _sampling(checkpoint: Checkpoint) -> Sampling:
-    """How its plans are sampled: as podium.json says, or else greedily, with the tokens that its prompt style needs."""
+    """How plans are sampled. If podium.json does not say it, greedily, with as many tokens as the prompt style
+    needs."""
     plan = checkpoint.plan or PlanLimits()
     most = plan.max_plan_tokens or (MAX_PLAN_TOKENS if checkpoint.prompt.style == "full" else None)
     return Sampling(temperature=plan.temperature, max_tokens=most)
@@ -85,7 +86,7 @@ def refuse_misfit(name: str, scope: TrainingScope, pool: Pool) -> None:
     """Refuse a policy for a pool that it was not trained to conduct.
 
     Raises:
-        CheckpointError: it was not; the message says why, and what to do.
+        CheckpointError: the pool does not fit. The message says why, and what to do.
     """
     misfit = scope.misfit(pool)
     if misfit is not None:
@@ -95,10 +96,11 @@ def refuse_misfit(name: str, scope: TrainingScope, pool: Pool) -> None:
 def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
     """The endpoint of a `[conductor]` table, as a worker outside the pool. The caller closes it.
 
-    The pool's secrets are removed from its replies too, since one endpoint may repeat what another was sent.
+    The pool's secrets are removed from the endpoint's replies too, since one endpoint may repeat what another endpoint
+    was sent.
 
     Raises:
-        ConfigError: its key is not in the environment, or its URL is not valid.
+        ConfigError: the endpoint's key is not in the environment, or its URL is not valid.
     """
     keys = ("model", "base_url", "api_key_env", "limits", "temperature", "max_tokens_key", "extra")
     fields = {key: getattr(settings, key) for key in keys}
@@ -118,8 +120,8 @@ def make_worker_conductor(
 ) -> Conductor:
     """A Conductor whose plans a worker writes. The caller closes the worker.
 
-    Where `settings` name a podium.json, the policy is prompted as in its training, and nothing of that is changed. An
-    untrained model is told of the caller's tools, and asked for a structured plan if it is an endpoint, unless
+    If `settings` name a podium.json, the policy is prompted exactly as in its training. An untrained model's prompt
+    names the caller's tools, and an untrained model behind an endpoint is asked for a structured plan, unless
     `settings` say otherwise.
     """
     prompt, negotiator = settings.prompt, None
@@ -138,12 +140,11 @@ def make_worker_conductor(
 def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     """Load the policy of a checkpoint folder, or of the shipped checkpoint of that name, in this process.
 
-    An installed loader that is for such checkpoints loads it, or else transformers does.
+    An installed loader for such checkpoints loads it. If there is none, transformers loads it.
 
     Raises:
         CheckpointError: the folder is not a checkpoint, or its files do not belong together.
-        UsageError: it needs torch, which is not installed.
-    """
+        UsageError: the checkpoint needs torch, which is not installed."""
     checkpoint = source if isinstance(source, Checkpoint) else Checkpoint.read(source)
     # OpenBLAS reads this when NumPy is first imported. Its threads spin while they wait: on two cores with another
     # busy process, reading 200 tokens and writing 60 takes 0.12 s on one thread, and took 1.6 s by default.
@@ -151,13 +152,13 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
     from podium.conductor.local_policy import LocalPolicy  # noqa: PLC0415
 
     model = _loader_of(checkpoint).load(checkpoint)
-    # Not every configuration has its vocabulary's size at the top; a guided policy's has.
+    # Some configurations do not have the size of the vocabulary at the top, but those of guided policies do.
     guide = open_guide(checkpoint.prompt, model.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, model, guide)
 
 
 def _loader_of(checkpoint: Checkpoint) -> ModelLoader:
-    """The first installed loader that is for this checkpoint, else that of transformers."""
+    """The first installed loader for this checkpoint. If there is none, the loader of transformers."""
     return next(
         (loader for _, loader in INSTALLED_LOADERS.items() if loader.loads(checkpoint)), _TRANSFORMERS
     )

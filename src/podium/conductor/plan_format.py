@@ -1,7 +1,7 @@
-"""How a model that conducts untrained is asked for a structured plan: by which fields of the request.
+"""The formats of a structured plan: the fields of a request by which an untrained Conductor is asked for a plan.
 
-The formats are a ladder, from the one that holds the model to the form most strictly to plain text. `format_probe`
-finds the first that an endpoint obeys. Nothing here calls a model; what comes back is parsed and checked in any case.
+The formats are a ladder, from the strictest down to plain text. `format_probe` finds the first format that an endpoint
+obeys. Whatever the model returns is parsed and checked. Nothing here calls a model.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from podium.workers.base import Worker
 from podium.workflow import AccessRule, SchemaKind, plan_schema
 
 PlanFormat = Literal["exact", "portable", "own", "tool", "json", "text"]
-"""response_format with the exact or the portable schema; the schema in the server's own field; a forced tool call;
-response_format json_object; no field at all."""
+"""The formats: response_format with the exact or the portable schema, the schema in the server's own field, a forced
+tool call, response_format json_object, and no field at all."""
 FORMATS_STRICTEST_FIRST: tuple[PlanFormat, ...] = ("exact", "portable", "own", "tool", "json", "text")
 PlanChoice = Literal["auto", "schema", "tool", "json", "text"]
 CHOICES: Mapping[PlanChoice, tuple[PlanFormat, ...]] = {
@@ -28,7 +28,7 @@ CHOICES: Mapping[PlanChoice, tuple[PlanFormat, ...]] = {
     "json": ("json",),
     "text": ("text",),
 }
-"""The formats that each value of `[conductor] plans` allows, the best first."""
+"""The formats that each value of `[conductor] plans` allows. The best format comes first."""
 FORMAT_WORDS: Mapping[PlanFormat, str] = {
     "exact": "by an exact JSON schema",
     "portable": "by a JSON schema",
@@ -37,7 +37,7 @@ FORMAT_WORDS: Mapping[PlanFormat, str] = {
     "json": "in JSON mode",
     "text": "as text",
 }
-"""How plans are asked for, in words."""
+"""The formats in words, for messages."""
 TOOL = "write_plan"
 """The name of the tool whose arguments are the plan."""
 
@@ -70,7 +70,8 @@ class PlanConstraints:
 def format_options(
     format: PlanFormat, exact: dict[str, Any], portable: dict[str, Any], *, url: str
 ) -> AnswerOptions:
-    """The fields that ask an endpoint at `url` for an object by `format`; the two schemas describe the object."""
+    """The fields of a request for an object in `format` from an endpoint at `url`. The two schemas describe the
+    object."""
     match format:
         case "exact" | "portable":
             schema = exact if format == "exact" else portable
@@ -89,7 +90,7 @@ def format_options(
 
 
 def _own_field(url: str, exact: dict[str, Any], portable: dict[str, Any]) -> dict[str, Any]:
-    """The field in which Anthropic, Ollama or, for all other addresses, vLLM takes a schema."""
+    """The field for a schema of Anthropic or Ollama, or of vLLM for all other addresses."""
     address = urlsplit(url)
     if "anthropic" in address.netloc:
         return {"output_config": {"format": {"type": "json_schema", "schema": portable}}}
@@ -105,9 +106,9 @@ def plan_text(reply: Reply) -> str:
 
 
 def endpoint_of(worker: Worker) -> Mapping[str, Any] | None:
-    """The parts of a worker's identity on which it depends which formats its endpoint obeys.
+    """The parts of a worker's identity that decide which formats its endpoint obeys.
 
-    Returns None if the worker is no endpoint, and so is asked by text.
+    None if the worker is no endpoint. Its plans are then asked for by text.
     """
     identity = worker.identity or {}
     if identity.get("kind") not in ("openai", "gguf", "litellm"):

@@ -1,6 +1,6 @@
 """The Conductor: a planner that prompts a language model, its policy, and parses the completion into a plan.
 
-Where configured, a completion that is no plan gets one second try. The Conductor runs no plan.
+A completion that is no plan may get a second try. The Conductor runs no plan.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _THOUGHT_TOKENS = 150
 
 
 class Conductor:
-    """The planner whose plans a language model writes, with a training for it or without.
+    """The planner whose plans a trained or untrained language model writes.
 
     Args:
         policy: the language model.
-        prompt: how a request is shown to the policy; for a checkpoint, `Checkpoint.prompt`.
-        cost_sensitivity: the level that replaces the one in `prompt`. Of a value between two levels each question gets
-            one of the two, the nearer one more often. Default: the level in `prompt`.
-        second_try: whether the policy is shown the error of a completion that is no plan, and may write another.
-            Training leaves it off, since such an error must lower the reward.
-        sampling: how completions are sampled. Its seed is joined with the request's.
+        prompt: how a request is written as a prompt. For a checkpoint, `Checkpoint.prompt`.
+        cost_sensitivity: the level of cost sensitivity. If it is between two levels, each question gets one of the two,
+            and the nearer level more often. Default: the level in `prompt`.
+        second_try: whether the policy sees the error of a completion that is no plan, and may write another. In
+            training it may not, since such an error must lower the reward.
+        sampling: how completions are sampled. Its seed is joined with the seed of the request.
         name: the planner's name in traces and reports.
     """
 
@@ -67,12 +67,13 @@ class Conductor:
 
     @property
     def streams_steps(self) -> bool:
-        """Whether its policy writes structured plans, and may be held to their schema."""
+        """Whether the policy writes structured plans, and its endpoint may take their schema."""
         return self._policy.takes_schema and self._prompt.form == "structured"
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The form in which its endpoint is asked for plans. None if it is not known, or there is no endpoint."""
+        """The format in which the endpoint is asked for plans. None if it is not known yet, or if there is no
+        endpoint."""
         return self._policy.plan_format
 
     def at_temperature(self, temperature: float) -> Conductor:
@@ -87,9 +88,9 @@ class Conductor:
         )
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """Write one plan, in which workers have the pool's numbers. What it spent counts both tries.
+        """Write one plan, in which workers have the pool's numbers. The plan's spending includes both tries.
 
-        If the second try gets no answer, is over the budget, or has too long a prompt, the first completion is returned
+        If the second try gets no answer, is over the budget, or has too long a prompt, the plan is the first completion
         with its error.
 
         Raises:
@@ -113,7 +114,7 @@ class Conductor:
         try:
             completion = await self._policy.complete(again, self._for_plan(request, 1), ledger)
         except (WorkerError, UsageError) as error:
-            # UsageError: a prompt with the first completion in it is too long.
+            # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(
                 first.decision, message=f"{first.decision.message} A second try failed: {error}"
             )
@@ -129,14 +130,13 @@ class Conductor:
         if self._cost_sensitivity is None:
             return self._prompt
         level = math.floor(self._cost_sensitivity)
-        # "thrift" was the name of cost sensitivity; another word would give questions other levels than in published
-        # results.
+        # "thrift" was the name of cost sensitivity. Another word would draw other levels than in published results.
         drawn = Random(f"thrift/{request.question.text[:SEED_PREFIX_CHARS]}").random()
         level += drawn < self._cost_sensitivity - level
         return self._prompt.model_copy(update={"cost_sensitivity": level})
 
     def _read(self, completion: Completion, request: PlanRequest) -> Plan:
-        """The plan that a completion is."""
+        """The plan in a completion."""
         return Plan(
             completion.text,
             self._parse(completion.text, request, cut=completion.truncated),
@@ -159,7 +159,7 @@ class Conductor:
         )
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
-        """The sampling of one try, with what the plan may hold."""
+        """The sampling of one try, with the constraints of the plan."""
         prompt, sampling = self._prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":
             return sampling
@@ -182,7 +182,7 @@ class Conductor:
     def _steps_listener(
         self, request: PlanRequest, on_steps: Callable[[tuple[Step, ...]], None]
     ) -> Callable[[str], None]:
-        """The listener that takes the pieces of one completion, and streams its first steps while it is written."""
+        """A listener that takes the pieces of one completion, and streams the first steps while the rest is written."""
         reader = StepReader()
 
         def listen(piece: str) -> None:
@@ -194,9 +194,9 @@ class Conductor:
         return listen
 
     def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
-        """The sampling of one try, with a seed of its own."""
+        """The sampling of one try, with the seed of that try."""
         sampling = self._sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.earlier_rounds)}/try-{number}"
-        # The brief style repeats the prompt, to which a greedy policy would write the same completion.
+        # In the brief style both tries have the same prompt, so a greedy policy would write the same completion.
         again = number > 0 and self._prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

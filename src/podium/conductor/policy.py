@@ -1,7 +1,7 @@
 """The policy: the Conductor's language model, behind one small interface.
 
-There are two implementations: `LocalPolicy` runs a checkpoint in this process, and `WorkerPolicy` calls a worker of the
-pool or an endpoint outside it. A policy writes text; the Conductor parses it.
+A policy writes text, and the Conductor parses it. `LocalPolicy` runs a checkpoint in this process. `WorkerPolicy` calls
+a worker of the pool, or an endpoint outside the pool.
 """
 
 from __future__ import annotations
@@ -40,21 +40,22 @@ class Sampling:
     """How a completion is sampled."""
 
     temperature: float = 0.0
-    """The sampling temperature; 0 always takes the most likely token."""
+    """The sampling temperature. 0 always takes the most likely token."""
     max_tokens: int | None = None
-    """The most tokens of a completion. Without it a checkpoint has 384, and a `WorkerPolicy` the worker's own limit."""
+    """The most tokens of a completion. Default: 384 for a checkpoint, and the worker's own limit for a
+    `WorkerPolicy`."""
     seed: str = "0"
     """Seeds the sampling. The same seed, messages and checkpoint give the same completion."""
     stop: tuple[str, ...] = ()
     """Texts before which a local completion ends."""
     constraints: PlanConstraints | None = None
-    """What the plan may hold. A `WorkerPolicy` whose endpoint takes a schema asks it for this. With None it asks for
-    text."""
+    """The limits of the plan, for the schema that a `WorkerPolicy` sends to its endpoint. If it is None, no schema is
+    sent."""
     attempt: int = 0
-    """1 for the second try after a completion that was no plan."""
+    """0 for the first try, and 1 for the second try after a completion that was no plan."""
     listener: Callable[[], Callable[[str], None]] | None = field(default=None, compare=False, repr=False)
-    """Makes what is called with each piece of the text, anew for each request to the endpoint. Only a `WorkerPolicy`
-    whose endpoint is known to obey the schema calls it. A reply from the response cache has no pieces."""
+    """Makes a listener to the pieces of the text, for each request to the endpoint. Only a `WorkerPolicy` whose
+    endpoint is known to obey the schema uses it. A reply from the response cache has no pieces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,11 @@ class Completion:
     text: str
     spent: Spent = Spent()
     truncated: bool = False
-    """Whether it was cut off at the limit of tokens."""
+    """Whether the text was cut off at the limit of tokens."""
     reasoning: str = ""
     """The visible reasoning of the model."""
     dropped: tuple[str, ...] = ()
-    """Keys of the request that were left out, since the endpoint refuses them."""
+    """Keys that were left out of the request, since the endpoint refuses them."""
 
 
 class Policy(Protocol):
@@ -79,12 +80,12 @@ class Policy(Protocol):
 
     @property
     def takes_schema(self) -> bool:
-        """Whether it may be asked for plans by a schema."""
+        """Whether the policy may take a schema of the plan."""
         ...
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The form in which its endpoint is asked for plans. None if it is not known yet, or the worker is no
+        """The format in which the policy's endpoint is asked for plans. None if it is not known yet, or if there is no
         endpoint."""
         ...
 
@@ -94,8 +95,8 @@ class Policy(Protocol):
         """Write one completion.
 
         Args:
-            ledger: the budget of the question, which counts what each try took. One that costs money is reserved there
-                first. Without it, there is no budget.
+            ledger: the budget of the question, which counts what each try took. A try that costs money is reserved
+                there first. If it is None, there is no budget.
 
         Raises:
             WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
@@ -110,8 +111,8 @@ class WorkerPolicy:
 
     Args:
         worker: writes the plans. The caller closes it.
-        dispatcher: enforces the worker's limits; shared with the other calls to the pool. Default: a new one.
-        negotiator: chooses how its endpoint is asked for structured plans. Without it, it is asked by text.
+        dispatcher: enforces the worker's limits, also for other calls to the pool. Default: a new dispatcher.
+        negotiator: chooses the format of structured plans. If it is None, plans are asked for by text.
     """
 
     def __init__(
@@ -131,12 +132,13 @@ class WorkerPolicy:
 
     @property
     def takes_schema(self) -> bool:
-        """Whether its endpoint may take a schema of the plan."""
+        """Whether the worker's endpoint may take a schema of the plan."""
         return self._negotiator is not None
 
     @property
     def plan_format(self) -> PlanFormat | None:
-        """The form in which the endpoint is asked for plans. None if it is not known, or there is no endpoint."""
+        """The format in which the endpoint is asked for plans. None if it is not known yet, or if there is no
+        endpoint."""
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(
@@ -144,8 +146,8 @@ class WorkerPolicy:
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
-        The first completion with constraints finds out which plan format the endpoint obeys, and pays for that as for
-        the plan.
+        The first completion with constraints also probes which plan format the endpoint obeys. The question's budget
+        pays for the probe.
         """
         ledger, constraints = (ledger or Ledger(Budget())).part(), sampling.constraints
         if constraints is None or self._negotiator is None:
@@ -160,7 +162,7 @@ class WorkerPolicy:
     async def _choose_format(
         self, negotiator: FormatNegotiator, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
     ) -> tuple[PlanFormat, bool]:
-        """How the endpoint is asked for this plan, and whether it is known to obey."""
+        """The format in which the endpoint is asked for this plan, and whether the endpoint is known to obey it."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
@@ -172,7 +174,7 @@ class WorkerPolicy:
         return negotiator.after(format) if sampling.attempt else format, is_proven
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
-        """Whether the budget allows a probe and then a plan; if not, it may still pay for a plan as text."""
+        """Whether the budget allows a probe and then a plan. If not, it may still allow a plan as text."""
         price = self._worker.profile.price
         plan = reservation_for(self._worker, input_tokens=sent_tokens(messages))
         probe = Reservation.most(input_tokens=0, output_tokens=MAX_PROBE_OUTPUT_TOKENS, price=price)
@@ -189,7 +191,7 @@ class WorkerPolicy:
         *,
         is_proven: bool,
     ) -> Completion:
-        """A plan by one format; as text if the endpoint, which obeyed the format before, now refuses it."""
+        """A plan in one format. If the endpoint obeyed the format before and now refuses it, a plan as text."""
         assert self._negotiator is not None
         limit = self._worker.limits.max_tokens
         exact = constraints.schema("exact", min(limit, sampling.max_tokens or limit))
@@ -213,7 +215,7 @@ class WorkerPolicy:
         if is_proven and (
             disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
         ):
-            self._negotiator.forget()  # The server may obey another format, as after an update.
+            self._negotiator.forget()  # The server may obey another format now, as after an update.
         return completion
 
     async def _call(
@@ -226,7 +228,8 @@ class WorkerPolicy:
         cached: bool = True,
         listener: Callable[[], Callable[[str], None]] | None = None,
     ) -> tuple[Reply, Completion]:
-        """Call the worker once, with retries, from the response cache if `cached`. `ledger` counts what it took."""
+        """Call the worker once, with retries. `cached` allows the response cache. `ledger` counts what the call
+        took."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = CallContext(
@@ -235,7 +238,7 @@ class WorkerPolicy:
             queue_key="plan",
             started=asyncio.get_running_loop().time(),
         )
-        # `earlier_duplicates` makes the response cache keep one plan a seed, even for workers that are sent none.
+        # `earlier_duplicates` makes the response cache keep a plan for each seed, even if the worker gets no seed.
         request = Request(
             messages,
             seed=sampling.seed,

@@ -1,7 +1,8 @@
 """The Conductor's prompt, built from a `PlanRequest`.
 
-The style "full" instructs a strong chat model and "short" a small one; "brief" is what the shipped tiny policies were
-trained on. Each shows the pool's workers with their descriptions, or only as numbers. Nothing here calls a model.
+The style "full" instructs a strong chat model, "short" instructs a small chat model, and "brief" is for tiny policies
+that were trained on it. Each style shows the pool's workers with their descriptions, or only as numbers. Nothing here
+calls a model.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ needs these tools for the last step, and for earlier steps only what needs none.
 {tools}"""
 _UNLOADED_MODELS = "These models are not in memory now, and would take time to load: {names}."
 _MAX_TOOLS, _TOOL_CHARS = 32, 120
-"""Tools that are listed, and characters of each tool's description."""
+"""The most tools that are listed, and the most characters of a tool's description."""
 
 
 _THINK = (
@@ -49,46 +50,44 @@ class PromptSettings(Settings):
     """How the prompt of a policy is built. A checkpoint keeps the settings that it was trained with in podium.json."""
 
     style: Literal["full", "short", "brief"] = "full"
-    """"full" instructs a strong chat model in some 1,400 tokens, "short" a small one in 300; "brief" is for policies
-    that were trained on it."""
+    """"full" instructs a strong chat model in some 1,400 tokens. "short" instructs a small chat model in 300 tokens.
+    "brief" is for policies that were trained on it."""
     form: PlanForm = "lists"
-    """What the policy is asked to write, in the styles "full" and "short": three lists, or a structured plan."""
+    """The form of a plan in the styles "full" and "short": three lists, or a structured plan."""
     think: bool = False
-    """Whether the model first writes a free thought in a call of its own, and then the plan. For a model that conducts
-    untrained and does not reason by itself."""
+    """Whether the model first writes a free thought in a separate call, and then the plan. This is for an untrained
+    Conductor that does not reason by itself."""
     pool: Literal["described", "anonymous"] = "described"
-    """"described" shows profiles, so workers can be added without training; "anonymous" shows only numbers."""
+    """"described" shows profiles, so workers can be added without training. "anonymous" shows only numbers."""
     access: AccessRule = "lists"
-    """What a plan's access lists may hold: numbers of steps too ("lists"), or only nothing or "all" ("all_or_none"). A
-    completion that breaks this rule is no plan."""
+    """What the access lists of a plan may contain: numbers of steps too ("lists"), or only nothing or "all"
+    ("all_or_none"). A completion that breaks this rule is no plan."""
     examples: int = Field(default=4, ge=0, le=len(EXAMPLES))
-    """The most examples in the full style; the brief style has none."""
+    """The most examples in the full style. The brief style has none."""
     question_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of a question with more characters. With None, no question is shortened."""
+    """The brief style leaves out the middle of a longer question. Default: no question is shortened."""
     answer_chars: int | None = Field(default=None, ge=20)
-    """The brief style leaves out the middle of an earlier answer with more characters. With None, no answer is
-    shortened."""
+    """The brief style leaves out the middle of a longer earlier answer. Default: no answer is shortened."""
     levels: int = Field(default=0, ge=0)
-    """How many levels of cost sensitivity a policy of the brief style was trained with; level 0 saves nothing."""
+    """How many levels of cost sensitivity a policy of the brief style was trained with. Level 0 saves nothing."""
     cost_sensitivity: int = Field(default=0, ge=0)
     """The level of cost sensitivity that the prompt states."""
     rounds: bool = False
     """Whether the brief style says how many rounds are left."""
     guide: str = ""
-    """What guides the policy's writing, by name (`podium.conductor.guide`). If empty, it is not guided."""
+    """The name of the policy's guide (`podium.conductor.guide`). If it is empty, the policy is not guided."""
     tools: bool | None = None
-    """Whether the full style names the tools that the caller brought, and the full and the short one models that are
-    not in memory. Default: only for a model that conducts untrained, since no trained policy has read of them."""
+    """Whether the full style names the caller's tools, and the full and short styles name models that are not in
+    memory. Default: only for an untrained Conductor, since trained policies have not learned about them."""
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyNumbering:
-    """The numbers that a policy uses for the workers of a pool: its worker k is `pool[order[k]]`. It is not shown the
-    workers that `order` lacks, which earlier plans must not name.
+    """The numbers that a policy uses for the workers of a pool: the policy's worker k is `pool[order[k]]`. The policy
+    does not see workers that `order` lacks, and earlier plans must not name them.
 
-    Policies that read ratings were trained on pools whose first worker is the vote. Podium shows them every pool in
-    that order, and translates the numbers in their plans back to the pool's. All other policies use the pool's
-    own numbers.
+    Policies that read ratings were trained on pools whose first worker is the vote. They see every pool in that order,
+    and the numbers in their plans are translated back. All other policies use the pool's own numbers.
     """
 
     order: tuple[int, ...]
@@ -107,11 +106,12 @@ class PolicyNumbering:
         numbers = {place: number for number, place in enumerate(self.order)}
         earlier = [replace(o, workflow=renumber_workers(o.workflow, numbers)) for o in request.earlier_rounds]
         pool = tuple(request.pool[place] for place in self.order)
-        # Steps that are streamed would have the policy's numbers.
+        # Streamed steps would have the policy's numbers, so this request streams none.
         return replace(request, pool=pool, earlier_rounds=tuple(earlier), on_steps=None)
 
     def plan(self, plan: Plan) -> Plan:
-        """The policy's plan with the pool's numbers, in its text too. The thought before it is not changed."""
+        """The policy's plan with the pool's numbers, also in the plan's text. The thought before the plan is not
+        changed."""
         if self.order == tuple(range(len(self.order))) or not isinstance(plan.decision, Workflow):
             return plan
         workflow = renumber_workers(plan.decision, self.order)
@@ -119,7 +119,7 @@ class PolicyNumbering:
 
 
 def policy_pool(pool: Pool, settings: PromptSettings) -> Pool:
-    """The pool in the order that a policy with this prompt is shown. Training samples its pools from this one."""
+    """The pool in the order that a policy with this prompt sees. Training samples its pools from this pool."""
     return pool.subset(PolicyNumbering.of(pool.profiles_for(""), settings).order)
 
 
@@ -157,8 +157,8 @@ def second_prompt(
 ) -> tuple[Message, ...]:
     """The messages that ask again after a completion that was no plan.
 
-    Full: the same messages, then the completion and its error. Brief: the same messages alone, because a policy of
-    that style never saw an error in training; only another sample can help.
+    Full and short: the same messages, then the completion and its error. Brief: only the same messages, since a policy
+    of that style saw no error in training, so that only another sample can help.
     """
     if settings.style == "brief":
         return messages
@@ -171,7 +171,7 @@ def second_prompt(
 
 
 def thinking_prompt(messages: tuple[Message, ...], thought: str | None = None) -> tuple[Message, ...]:
-    """The messages that ask for a thought before the plan, or, with the `thought`, for the plan after it."""
+    """The messages that ask for a thought. If `thought` is given, the messages that ask for the plan after it."""
     messages = (
         *messages[:-1],
         messages[-1].model_copy(update={"content": f"{messages[-1].content}\n\n{_THINK}"}),
@@ -230,7 +230,7 @@ def _described(pool: Sequence[Profile]) -> list[str]:
 
 
 def _worth_showing(pool: Sequence[Profile]) -> list[int]:
-    """The numbers of all workers but free ones that are never right, such as a tool that cannot help here."""
+    """The numbers of all workers, except free workers that are never right, such as a tool that cannot help here."""
     numbers = brief_order(pool)
     ratings = {number: rating for number in numbers if (rating := pool[number].rating) is not None}
     idle = {n for n, rating in ratings.items() if rating.cost_usd == 0 and rating.accuracy < _SHOWN_AS_ZERO}
@@ -242,7 +242,7 @@ _PERCENT = 5
 _PRICES = tuple(
     place.format(figure) for place in ("0.00{}", "0.0{}", "0.{}", "{}") for figure in (1, 2, 3, 5, 7)
 )
-"""The prices that can be shown; a price is rounded to the nearest by ratio."""
+"""The prices that a prompt can show. A price is rounded to the nearest of them, by ratio."""
 
 
 def rating_text(rating: Rating, usual_usd: float) -> str:
@@ -254,7 +254,7 @@ def rating_text(rating: Rating, usual_usd: float) -> str:
 
 
 def shorten_middle(text: str, chars: int | None) -> str:
-    """A text of at most `chars` characters as it is; of a longer one the beginning (two thirds) and the end."""
+    """The text, if it has at most `chars` characters. Of a longer text, the beginning (two thirds) and the end."""
     if chars is None or len(text) <= chars:
         return text
     end = chars // 3
@@ -263,8 +263,9 @@ def shorten_middle(text: str, chars: int | None) -> str:
 
 def _request(request: PlanRequest, settings: PromptSettings) -> list[str]:
     question, short = request.question, settings.style == "short"
-    # What changes least comes first, so that a server can use again what it has read. Each message of a conversation
-    # stands as it did when it was the question, so that the prompt of a turn begins with that of the turn before.
+    # The parts that change least come first, so that a server's prompt cache can serve them. Each message of a
+    # conversation has the form that it had as the question, so that the prompt of a turn begins with the prompt of the
+    # turn before.
     parts = ["Your team:\n" + "\n".join(_team(request.pool, settings))]
     if settings.tools and question.options.tools and question.options.tool_choice != "none":
         parts.append(_tools(question.options))

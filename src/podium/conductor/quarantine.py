@@ -1,9 +1,9 @@
-"""A planner that quarantines a worker whose calls fail or whose answers turn out wrong, as outcomes show it.
+"""A planner that quarantines a worker whose calls fail or whose answers turn out wrong, as outcomes show.
 
-For each worker it sums up how much more probable its latest outcomes are if it has begun to fail than if it has not
-(Page's CUSUM, 1954). A worker whose sum is too high is quarantined for a while: no plan that calls it is run, and the
-planner plans once more over a pool without it. The planner itself stays as it was trained. It may plan less well for a
-pool that lacks a worker, so it is shown such a pool only where it would call this worker.
+For each worker, the planner sums up how much more probable the latest outcomes are if the worker has begun to fail than
+if it has not (Page's CUSUM, 1954). A worker whose sum is too high is quarantined for a while: no plan that calls it is
+run, and the wrapped planner plans once more over a pool without it. The wrapped planner may plan less well for a pool
+that lacks a worker, so it gets such a pool only if its first plan calls a quarantined worker.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _FAILING = 0.15
 _FAILED = 0.5
 """The share of a failing worker's calls that fail."""
 _LIMIT = math.log(2000)
-"""A worker is quarantined when its outcomes since some question are so many times as probable if it fails as if not."""
+"""A worker is quarantined when its latest outcomes are 2,000 times as probable if it fails as if it does not."""
 _MAX_USUAL = 0.8
-"""No worker's plans are taken to be right more often, so that a few errors in a row of a good worker do not suffice."""
+"""No worker's plans are assumed to be right more often, so that a few errors of a good worker do not suffice."""
 _QUARANTINE_OUTCOMES = 100
 """Outcomes of later questions after which a quarantined worker is called again."""
 _PRIOR_RIGHT, _PRIOR = 5.0, 10.0
-"""A worker without outcomes is taken to be in plans of which half are right, as if ten had been judged."""
+"""Half of the plans of a worker without outcomes are assumed right, as if ten plans had been judged."""
 _FEWEST_FAILED = 0.05
-"""No worker's calls are taken to fail more seldom, so that a few failures in a row do not suffice."""
+"""No worker's calls are assumed to fail more seldom, so that a few failures in a row do not suffice."""
 
 
 @dataclass(slots=True)
@@ -40,14 +40,14 @@ class _Record:
 
     right: float = _PRIOR_RIGHT
     judged: float = _PRIOR
-    """Its judged plans, of which `right` are right."""
+    """How many plans with this worker were judged. `right` of them are right."""
     failed_calls: float = _PRIOR * _FEWEST_FAILED
     calls: float = _PRIOR
-    """Its calls, of which `failed_calls` failed."""
+    """How many calls the worker had. `failed_calls` of them failed."""
     answer_cusum: float = 0.0
-    """How much its plans say that its answers have become wrong, in nats."""
+    """The evidence in nats, from plans, that the worker's answers have become wrong."""
     call_cusum: float = 0.0
-    """How much its calls say that more of them fail than did, in nats."""
+    """The evidence in nats, from calls, that more of the worker's calls fail than before."""
 
     @property
     def cusum(self) -> float:
@@ -81,27 +81,28 @@ def _log_likelihood_ratio(outcome: float, usual: float, failing: float) -> float
 
 
 class QuarantinePlanner:
-    """Runs no plan of `planner` that calls a worker which it has quarantined. It changes while it serves, so it is no
-    `PlannerWrapper`, which is a value, and it streams no steps, since it may reject the plan that they belong to.
+    """A planner that rejects the plans of `planner` that call a quarantined worker. It changes while it serves, so it
+    is no `PlannerWrapper`, which is a value. It streams no steps, since it may reject their plan.
 
-    A plan has several workers, and its outcome does not say which of them was wrong. So all of them are suspected, and
-    when the first one is quarantined, the others begin anew. A call that failed says who is to blame: four in a row of
-    a worker whose calls hardly ever failed are enough.
+    The outcome of a plan does not say which of its workers was wrong. So all of them are suspected, and when one is
+    quarantined, the sums of the others start again. A failed call does say which worker failed: four failures in a row
+    suffice if the worker's calls hardly ever failed before.
 
     Args:
-        tools: names of workers that are suspected only for calls that failed, such as a vote: their answers are as
-            wrong as what they are given.
+        tools: names of workers, such as a vote, that are suspected only for failed calls, since their answers are only
+            as right as the responses that they read.
     """
 
     replayed_outcomes = 400
-    """How many of the latest outcomes a server passes on when it starts."""
+    """How many of the latest outcomes a server lets the planner learn from."""
 
     def __init__(self, planner: Planner, tools: Collection[str] = ()) -> None:
         self._planner = planner
         self._tools = frozenset(tools)
         self._judged = 0
         self._records: dict[str, _Record] = {}
-        self._quarantined: dict[str, int] = {}  # With the number of the outcome at which it was quarantined.
+        self._quarantined: dict[str, int] = {}
+        """For each quarantined worker, the number of the outcome at which it was quarantined."""
 
     @property
     def name(self) -> str:
@@ -113,10 +114,10 @@ class QuarantinePlanner:
         return tuple(sorted(self._quarantined))
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan over the whole pool; if it calls a quarantined worker, a plan over the others instead.
+        """The planner's plan over the whole pool. If that calls a quarantined worker, a plan over the other workers.
 
-        A worker of an earlier round is never hidden, and neither is any if all
-        would be. If there is no plan over the others, the first one is run.
+        A worker of an earlier round is never hidden, and no worker is if all would be. If there is no plan over the
+        other workers, the first plan is run.
         """
         first = await self._planner.plan(request)
         if not isinstance(first.decision, Workflow):
@@ -140,15 +141,15 @@ class QuarantinePlanner:
         return second.with_rejected(first, bad)
 
     def learn(self, trace: Trace, score: float) -> None:
-        """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked."""
+        """Learn from the score, in [0, 1], of a trace's answer. Calls must come in the order of the questions."""
         self.update(*_callees(trace), score)
 
     def update(self, answered: Collection[str], failed: Collection[str], score: float) -> None:
-        """Take in the score of an answer.
+        """Learn from the score of an answer.
 
         Args:
-            answered: names of the workers whose calls the answer is due to.
-            failed: names of those whose calls failed.
+            answered: names of the workers whose calls led to the answer.
+            failed: names of the workers with a failed call.
         """
         if not answered and not failed:
             return
@@ -159,7 +160,7 @@ class QuarantinePlanner:
             # Half of the evidence stays, so that a worker that still fails is soon quarantined again.
             del self._quarantined[name]
             self._records[name].reset(_LIMIT / 2)
-        # Of a right answer all are due their part; for a wrong one those are to blame whose calls failed, if any did.
+        # A right answer is due to all its workers. A wrong answer is blamed on the workers whose calls failed, if any.
         concerned = set(answered) if score == 1 else set(failed) or set(answered) - self._tools
         called = {*answered, *failed}
         for name in called:

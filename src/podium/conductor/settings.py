@@ -1,7 +1,6 @@
 """The `[conductor]` table of a team file: which Conductor plans, and how it is prompted and sampled.
 
-`podium.conductor.opening` opens it. `podium.team.opened_planner` decides which Conductor plans where the table names
-none.
+`podium.conductor.opening` opens the Conductor. `podium.team.opened_planner` chooses one if the table names none.
 """
 
 from __future__ import annotations
@@ -23,12 +22,13 @@ SOURCES = ("checkpoint", "worker", "base_url")
 
 
 class ConductorSettings(Settings):
-    """The `[conductor]` table: a checkpoint, a worker of the pool, or an endpoint; without, `open_planner` chooses."""
+    """The `[conductor]` table: a checkpoint, a worker of the pool, or an endpoint. `open_planner` chooses if it names
+    none."""
 
     checkpoint: str | None = None
     """A folder, relative to the pool file's folder, or the name of a shipped checkpoint."""
     worker: str | None = None
-    """The name of a worker of this pool, which then conducts untrained; its plans cost what its answers cost."""
+    """The name of a worker of this pool that conducts untrained. Its plans are priced like its answers."""
     base_url: str | None = None
     """The URL of an OpenAI-compatible endpoint whose model conducts untrained, without /chat/completions."""
     model: str | None = None
@@ -36,26 +36,27 @@ class ConductorSettings(Settings):
     api_key_env: str | None = None
     """The environment variable that holds the key of that endpoint."""
     price: Price | None = None
-    """The model's dollars per million tokens. Without them, plans are reported as unpriced."""
+    """The model's dollars per million tokens. Default: plans are reported as unpriced."""
     limits: Limits = Limits(max_tokens=MAX_PLAN_TOKENS)
-    """The limits of the endpoint, as a worker has them; its model may reason before it writes the three lists."""
+    """The limits of the endpoint, as for a worker. `max_tokens` is high, since the model may reason before it writes a
+    plan."""
     temperature: float | None = Field(default=None, ge=0)
-    """The sampling temperature. Without one, none is sent."""
+    """The sampling temperature. Default: none is sent."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
-    """The endpoint's key for `limits.max_tokens`. Without it, it is chosen as for a worker."""
+    """The endpoint's key for `limits.max_tokens`. Default: as for a worker."""
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys of the request's body."""
     podium_file: str | None = None
-    """Where the podium.json of a served, trained Conductor is, as `read_podium_file` takes it; paths are relative to
+    """The podium.json of a trained Conductor that a server runs, as `read_podium_file` takes it. Paths are relative to
     the pool file's folder. The Conductor is then prompted and limited as in training, and refused for other pools."""
     prompt: PromptSettings = PromptSettings()
-    """How a worker or an endpoint is prompted for a plan; a checkpoint has its own prompt settings."""
+    """How a worker or an endpoint is prompted for a plan. A checkpoint has its own prompt settings."""
     plans: PlanChoice = "auto"
-    """How a worker or an endpoint that conducts untrained is asked for a plan: by a JSON schema, a tool call, JSON mode
-    or text. "auto": by the first of these that a probe finds obeyed. "text" asks for three lists."""
+    """How an untrained worker or endpoint is asked for a plan: by a JSON schema, a tool call, JSON mode or text. "auto"
+    takes the first of these that the endpoint obeys in a probe. "text" asks for three lists."""
     fallback: str | None = None
     """The worker that answers a question when planning has failed. Default: the worker that conducts, or else the
-    pool's first that is real."""
+    pool's first live worker."""
 
     @model_validator(mode="after")
     def _refuse_conflicts(self) -> Self:
@@ -86,11 +87,12 @@ class ConductorSettings(Settings):
 
     @property
     def names_conductor(self) -> bool:
-        """Whether it names a checkpoint, a worker or an endpoint."""
+        """Whether the table names a checkpoint, a worker or an endpoint."""
         return any(getattr(self, key) is not None for key in SOURCES)
 
     def with_training(self, trained: PodiumFile) -> Self:
-        """This table with the prompt and the sampling that its policy was trained with. Keys that it sets stay."""
+        """This table with the prompt and the sampling of its policy's training. Keys that the table sets keep their
+        values."""
         plan = trained.plan or PlanLimits()
         update: dict[str, Any] = {"prompt": trained.prompt}
         if self.temperature is None and trained.plan is not None:

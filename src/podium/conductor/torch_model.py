@@ -1,4 +1,4 @@
-"""The loaded model of any other checkpoint: transformers and torch, on a GPU where there is one."""
+"""Loads any checkpoint with transformers and torch, on a GPU if there is one."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class _KVCache:
 class TorchModel:
     """A `LoadedModel` over `AutoModelForCausalLM`: float32 on a CPU, on a GPU the type of the checkpoint's file.
 
-    A prompt has a forward pass of its own; then the next tokens of all texts are read in one pass, where every layer
-    of the model keeps all keys and values. A text may differ from one that is written alone where two tokens are
-    equally likely within rounding. To serve many users, serve the checkpoint with vLLM or another server.
+    Each prompt has its own forward pass. After that, the next tokens of all texts are read in one pass, if every layer
+    of the model keeps all keys and values. In a batch a text may differ from the same text written alone, if two tokens
+    are equally likely within rounding. To serve many users, serve the checkpoint with vLLM or another server.
     """
 
     batch = 8
@@ -43,13 +43,13 @@ class TorchModel:
     def __init__(self, checkpoint: Checkpoint) -> None:
         """
         Raises:
-            CheckpointError: transformers cannot load the folder, or config.json describes a larger model than its
-                weights are of.
+            CheckpointError: transformers cannot load the folder, or config.json describes a larger model than
+                the weights.
         """
         on_gpu = torch.cuda.is_available()
         self._device = torch.device("cuda" if on_gpu else "cpu")
         try:
-            # Without the last, transformers asks on the terminal whether to run the checkpoint's own code.
+            # Without the last argument, transformers asks on the terminal whether to run the checkpoint's own code.
             tokenizer: Any = AutoTokenizer.from_pretrained(checkpoint.path, trust_remote_code=False)
             _require_all_weights(checkpoint)
             model: Any = AutoModelForCausalLM.from_pretrained(
@@ -65,11 +65,12 @@ class TorchModel:
         parameters = inspect.signature(model.forward).parameters
         self._places_tokens = "position_ids" in parameters
         self._cache = "cache" if "cache" in parameters else "past_key_values"
-        """The name of the keys and values, which differs between versions of transformers."""
+        """The name of the argument for keys and values, which differs between versions of transformers."""
         self._rows: list[_KVCache] = []
         """The texts of the batch, in order."""
         self._batch: Any = DynamicCache()
-        """Their keys and values (rows, heads, longest text, head size), the shorter ones padded on the left."""
+        """The keys and values of the batch (rows, heads, longest text, head size). Shorter texts are padded on the
+        left."""
         plan = checkpoint.plan or PlanLimits()
         self._codec = (
             ChatCodec(tokenizer, plan.chat_template_kwargs)
@@ -99,7 +100,8 @@ class TorchModel:
         ]
 
     def _batches(self, passage: TokenChunk) -> bool:
-        """Whether the text can be a row of the batch: one token is read, after others, and its cache can be padded."""
+        """Whether the text can be a row of the batch: it reads one token after earlier tokens, and its cache can be
+        padded."""
         cache = passage.cache
         if len(passage.tokens) != 1 or not self._places_tokens or cache.length == 0:
             return False
@@ -132,7 +134,7 @@ class TorchModel:
         return logits
 
     def _join(self, rows: list[_KVCache]) -> None:
-        """Make these texts the batch. Those that leave it get their part of it back."""
+        """Make these texts the batch. Texts that leave the batch get their keys and values back."""
         if rows == self._rows:
             return
         for number, row in enumerate(self._rows):
@@ -156,8 +158,7 @@ class TorchModel:
     def _forward(
         self, ids: list[list[int]], key_values: Any, **places: torch.Tensor
     ) -> tuple[list[Logits], Any]:
-        """The logits (1, V) after the last token of each text, and the keys and values, to which these tokens have
-        added theirs."""
+        """The logits (1, V) after the last token of each text, and the keys and values with those of the new tokens."""
         output = self._model(
             input_ids=torch.tensor(ids, device=self._device),
             use_cache=True,
@@ -169,7 +170,7 @@ class TorchModel:
 
 
 def _require_all_weights(checkpoint: Checkpoint) -> None:
-    """Refuse a checkpoint that has too few weights: transformers would make up the rest, of whatever size."""
+    """Refuse a checkpoint that has too few weights, since transformers would invent the rest."""
     held = checkpoint.parameters()
     config: Any = AutoConfig.from_pretrained(checkpoint.path, trust_remote_code=False)
     if held is None or hasattr(config, "quantization_config"):

@@ -1,6 +1,6 @@
 """Evaluation: planners on held-out questions, compared at equal cost, and the report of a run.
 
-`suite` runs comparisons, `study` says from one whether a team pays, and `rating` measures workers for planners.
+`suite` runs comparisons, `study` finds out whether a team pays, and `rating` measures workers for planners.
 """
 
 from podium.evals.comparison import Comparison, ComparisonRow

@@ -18,7 +18,8 @@ LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 26
 """Margins for the labels of the axes."""
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#f0e442")
-"""The colours of Okabe and Ito, which colour-blind readers can distinguish. A ninth worker gets the first again."""
+"""The colours of Okabe and Ito, which colour-blind readers can distinguish. A ninth worker gets the first colour
+again."""
 
 Point = tuple[float, float]
 
@@ -34,7 +35,7 @@ def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: flo
     Args:
         points: (iteration, value), in order.
         show: formats a value for the axis.
-        minimum: the lower end of the axis, or None for the least value.
+        minimum: the lower end of the axis. Default: the least value.
     """
     points = [point for point in points if math.isfinite(point[1])]
     if not points:
@@ -92,8 +93,8 @@ def whisker(interval: Interval, position: int) -> SafeHtml:
 
 
 def moving_mean(points: Sequence[Point]) -> list[Point]:
-    """For each point, the mean of its value and its neighbours': on each side a twentieth of all points, fewer at the
-    ends."""
+    """For each point, the mean of its value and its neighbours' values. The neighbours on each side are a twentieth of
+    all points, and fewer at the ends."""
     reach = len(points) // 20
     values = [value for _, value in points]
     means = []
@@ -145,7 +146,7 @@ class _Scale:
     def axes(
         self, ticks: Sequence[float], show: Callable[[float], str], below: Mapping[float, str] | None = None
     ) -> SafeHtml:
-        """Horizontal grid lines with their values, and texts below; without texts, the first and the last number."""
+        """Horizontal grid lines with their values, and texts below. Default: the first and the last number."""
         across = [
             (
                 tag("line", x1=LEFT, x2=self._width - RIGHT, y1=self.y(y), y2=self.y(y), class_="grid"),
@@ -179,10 +180,8 @@ class CostRow(Protocol):
 
 
 def pareto_front(rows: Iterable[CostRow]) -> list[CostRow]:
-    """The rows that are more accurate than every cheaper row, cheapest first; of equal rows, one.
-
-    The oracle is left out.
-    """
+    """The rows that are more accurate than every cheaper row, cheapest first. Of equal rows there is one. The oracle is
+    left out."""
     front: list[CostRow] = []
     for row in sorted(rows, key=lambda row: (row.cost_usd, -row.accuracy.mean)):
         if row.kind != "oracle" and (not front or row.accuracy.mean > front[-1].accuracy.mean):

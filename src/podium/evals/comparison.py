@@ -1,6 +1,6 @@
 """A comparison: the figures of the Conductor and the baselines on the same questions. Tables and reports show it.
 
-It holds only values. `podium.evals.suite.comparisons` makes them from the answers of a suite.
+`podium.evals.suite.comparisons` makes a comparison from the answers of a suite.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ PlannerKind = Literal[
     "conductor", "untrained", "single", "self-consistency", "constant", "random", "committee", "cascade", "chosen",
     "bandit", "oracle", "control", "other",
 ]  # fmt: skip
-"""The kinds of planners; "control": another planner without one of its parts; "other": a planner of no other kind."""
+"""The kinds of planners. "control" is another planner without one of its parts. "other" is a planner of no other
+kind."""
 
 RECORDED = (
     "Recorded responses, each given to the bare question: these figures are faithful for choosing, combining, voting "
@@ -31,12 +32,12 @@ CONDITIONED = (
     "Recorded responses, each given to just what its step shows: to the bare question, or to the same subtask and the "
     "same earlier answers. A step to which the recording has no response has failed."
 )
-"""The sentence where responses to other answers contributed."""
+"""The sentence under every figure to which responses to other answers contributed."""
 _UNTIMED = "Times are not known."
 
 
 def _known(value: Any) -> Any:
-    """JSON has neither infinity nor NaN: both are written as null, which is read again as infinity."""
+    """Read null as infinity. JSON has neither infinity nor NaN, so both are written as null."""
     return math.inf if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
@@ -45,10 +46,10 @@ Figure = Annotated[float, BeforeValidator(_known)]
 
 
 class MissingResponses(FrozenModel):
-    """How much of one planner's plans a recording could not serve."""
+    """How many steps and plans of one planner a recording could not answer."""
 
     steps: int
-    """Steps that failed, because the recording has no response to what they show."""
+    """Steps that failed, because the recording has no response to what the step shows."""
     plans: int
     """Plans with such a step."""
     of: int
@@ -62,18 +63,18 @@ class ComparisonRow(FrozenModel):
     label: str
     accuracy: Interval
     difference: Interval | None = None
-    """The Conductor's accuracy minus this planner's, paired by question; None for the Conductor itself."""
+    """The Conductor's accuracy minus this planner's, paired by question. None for the Conductor itself."""
     p_value: float | None = None
-    """p-value that both are right equally often, of this row alone (`stats.permutation_test`). None if it is not
-    tested."""
+    """The p-value, for this row alone, that both planners are right equally often (`stats.permutation_test`). None if
+    the row is not tested."""
     adjusted_p: float | None = None
-    """The p-value adjusted by Holm for all tested rows of the comparison. None if it is not tested."""
+    """The p-value adjusted by Holm for all tested rows of the comparison. None if the row is not tested."""
     steps: float
     calls: float
     tokens: float = 0.0
     """Input and output tokens, of workers and planner."""
     cost_usd: Figure
-    """A cached answer counts with its original cost."""
+    """Dollars of a question. A cached answer counts with its original cost."""
     saved_usd: Figure = 0.0
     """The part of the cost that was not paid again, because the answers were in a response cache."""
     latency_s: Figure
@@ -83,19 +84,19 @@ class ComparisonRow(FrozenModel):
     failures: int
     """Rollouts in which a worker failed a step that the answer needed."""
     ungraded: int = 0
-    """Answers that the grader could not judge; accuracy leaves them out."""
+    """Answers that the grader could not judge. Accuracy leaves them out."""
     grading_usd: Figure = 0.0
-    """Dollars spent on grading all answers; not part of the cost."""
+    """Dollars that grading all answers took. They are not part of the cost."""
     beyond_recording: float = 0.0
-    """Share of its recorded responses that stand where a recording cannot show what would have been said."""
+    """Share of recorded responses in steps to which the real model might have answered something else."""
     rules_out: str = ""
     """What explains the planner's accuracy if this row, a control, is as accurate."""
     unrecorded: MissingResponses | None = None
-    """How many responses the recording lacks. None if it has one to every step."""
+    """How many responses the recording lacks. None if it lacks none."""
 
     @property
     def cost_of_pass(self) -> float:
-        """Dollars for each right answer (Erol et al. 2025, arXiv 2504.13359); infinite where none was right."""
+        """Dollars for each right answer (Erol et al. 2025, arXiv 2504.13359). Infinite if no answer was right."""
         return self.cost_usd / self.accuracy.mean if self.accuracy.mean > 0 else math.inf
 
 
@@ -111,7 +112,7 @@ class Comparison(JsonFile):
     conditioned: bool = False
     """Whether the recording has responses to other answers."""
     rows: tuple[ComparisonRow, ...]
-    """The Conductor first, where there is one."""
+    """The rows. If there is a Conductor, it comes first."""
     tasks: str = ""
     """Task set and split of the questions, such as mine/validation. Empty if not known."""
     max_steps: int | None = None
@@ -121,11 +122,11 @@ class Comparison(JsonFile):
     notes: tuple[str, ...] = ()
     """Which questions were left out, and what the dollars do not include, in sentences."""
     reference: str = "Conductor"
-    """The planner that the others are compared with, as the table calls it."""
+    """The label of the planner that the others are compared with."""
 
     @property
     def subject(self) -> str:
-        """What was measured, as in "22 held-out questions of mine/validation"."""
+        """What was measured, such as "22 held-out questions of mine/validation"."""
         return f"{self.questions} held-out questions{f' of {self.tasks}' if self.tasks else ''}"
 
     @property
@@ -135,7 +136,7 @@ class Comparison(JsonFile):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """Where the replies are from, a sentence for each source that needs one."""
+        """Sentences about the sources of the replies, for sources that readers must know about."""
         caveat = CONDITIONED if self.conditioned else RECORDED
         recorded = caveat if self.is_timed else f"{caveat} {_UNTIMED}"
         return (recorded,) * self.recorded
@@ -151,7 +152,7 @@ def comparison_row(
     """The row of one evaluation.
 
     Args:
-        against: the Conductor's, for the paired difference and its p-value.
+        against: the Conductor's evaluation, for the paired difference and its p-value.
     """
 
     difference = p_value = None

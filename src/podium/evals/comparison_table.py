@@ -17,7 +17,7 @@ HEADINGS = ("planner", "accuracy", "Conductor ahead by", "steps", "calls", "$ / 
 _LEAST = 0.0005
 """The smallest share that one decimal of a percentage shows."""
 _SMALLEST_P = 0.0001
-"""Smaller probabilities are not told apart."""
+"""The smallest probability that is shown. Smaller probabilities are shown as smaller than this."""
 
 
 def _cells(row: ComparisonRow) -> tuple[str, ...]:
@@ -34,7 +34,8 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
 
 
 def grid(comparison: Comparison) -> list[tuple[str, ...]]:
-    """Headings and rows. Without a Conductor there is no column of differences; without times, none of seconds."""
+    """Headings and rows. Without a Conductor there is no column of differences. Without times there is no column of
+    seconds."""
     lines = [HEADINGS, *map(_cells, comparison.rows)]
     left_out = {
         "Conductor ahead by": all(row.difference is None for row in comparison.rows),
@@ -78,7 +79,7 @@ def notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _beyond_the_recording(comparison: Comparison) -> Iterator[str]:
-    """What the recording lacked for each row, or cannot show."""
+    """Sentences on what the recording lacks for each row, or cannot show."""
     for row in comparison.rows:
         lacking = row.unrecorded
         if lacking is not None:

@@ -1,6 +1,6 @@
 """An evaluation: the rollouts of one planner over a set of tasks, and the figures computed from them.
 
-It runs the rollouts and counts. `stats` computes intervals, `comparison` compares planners.
+This module runs the rollouts and counts. `stats` computes intervals, and `comparison` compares planners.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from podium.workers.pool import Pool
 from podium.workers.view import requests_whole_question
 
 OnProgress = Callable[[int, int], None]
-"""Called with (rollouts done, all rollouts) after each one."""
+"""A function that is called after each rollout with (rollouts done, all rollouts)."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One planner on many questions. Every mean gives each question the same weight, however often it was repeated."""
+    """One planner on many questions. In every mean each question has the same weight, however often it was repeated."""
 
     rollouts: tuple[Rollout, ...]
-    """One or more."""
+    """The rollouts, at least one."""
 
     @property
     def planner(self) -> str:
@@ -73,7 +73,7 @@ class Evaluation:
 
     @cached_property
     def accuracy(self) -> Interval:
-        """Share of correct answers. Answers count as a user would get them, also if workers failed.
+        """Share of correct answers. Answers count as a user would get them, even if workers failed.
 
         Raises:
             UsageError: the grader failed on all answers.
@@ -85,17 +85,17 @@ class Evaluation:
 
     @property
     def ungraded(self) -> int:
-        """Answers that the grader could not judge; accuracy leaves them out."""
+        """Answers that the grader could not judge. Accuracy leaves them out."""
         return sum(rollout.grade.failure is not None for rollout in self.rollouts)
 
     @property
     def grading_usd(self) -> float:
-        """Dollars spent on grading all answers; not part of `cost_usd`."""
+        """Dollars that grading all answers took. They are not part of `cost_usd`."""
         return sum(rollout.grade.cost_usd for rollout in self.rollouts)
 
     @cached_property
     def cost_usd(self) -> float:
-        """Dollars a question, the planner's own cost included. A cached answer counts with its original cost."""
+        """Dollars of a question, including the planner's own cost. A cached answer counts with its original cost."""
         return self.mean(lambda r: r.trace.uncached_usd)
 
     @cached_property
@@ -105,22 +105,22 @@ class Evaluation:
 
     @cached_property
     def steps(self) -> float:
-        """Planned steps a question. Steps that the answer does not need are left out."""
+        """Planned steps of a question. Steps that the answer does not need are left out."""
         return self.mean(lambda r: r.steps)
 
     @cached_property
     def calls(self) -> float:
-        """Worker calls a question."""
+        """Worker calls of a question."""
         return self.mean(lambda r: r.trace.calls)
 
     @cached_property
     def tokens(self) -> float:
-        """Input and output tokens a question, of workers and planner."""
+        """Input and output tokens of a question, of workers and planner."""
         return self.mean(lambda r: r.trace.usage.tokens)
 
     @cached_property
     def latency_s(self) -> float:
-        """Seconds a question along the critical path, planning left out."""
+        """Seconds of a question along the critical path, without planning."""
         return self.mean(lambda r: r.trace.critical_path_s)
 
     @cached_property
@@ -135,7 +135,7 @@ class Evaluation:
 
     @property
     def recorded(self) -> bool:
-        """Whether any response was a recorded one."""
+        """Whether any response was recorded."""
         return any(span.recorded is not None for span in self.spans)
 
     @cached_property
@@ -158,9 +158,9 @@ class Evaluation:
 def _beyond_recording(trace: Trace) -> Iterator[bool]:
     """For each recorded response, whether its step goes beyond the recording.
 
-    A recorded response was given to the bare question. A step that rewrites the subtask, or that shows the model
-    others' work, would have had another response from the live model; the replayed one is the same. A conditioned
-    response was given to just what its step shows.
+    A recorded response was given to the bare question. If a step rewrites the subtask, or shows the model others' work,
+    the live model would have given another response, but the replayed response is the same. A conditioned response was
+    given to exactly what its step shows.
     """
     for number, round_ in enumerate(trace.rounds):
         for span in round_.spans:
@@ -197,29 +197,29 @@ def seed_of(rollout: Rollout) -> str:
 
 @dataclass(eq=False)
 class EvaluationJob:
-    """A planner, the questions that it is to answer, and its rollouts so far."""
+    """A planner, the questions that it answers, and its rollouts so far."""
 
     runner: Runner
     tasks: Sequence[Task]
     pool_for: Callable[[Task], Pool] | None = None
-    """Gives the pool of each question. Without it, the runner's pool answers all."""
+    """Returns the pool of each question. Default: the runner's pool answers all questions."""
     repeats: int = 1
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
-    """Rollouts that were made before, by task id and repeat; they are not made again."""
+    """Rollouts that were made before, by task id and repeat. They are not made again."""
     on_rollout: Callable[[Rollout], None] | None = None
-    """Called with each new one."""
+    """Called with each new rollout."""
 
     def __post_init__(self) -> None:
         if not self.tasks:
             raise UsageError("There are no tasks to evaluate on: give at least one.")
         places = ((task.id, repeat) for repeat in range(self.repeats) for task in self.tasks)
         self.rollouts = {place: self.kept.get(place) for place in places}
-        """The rollouts by task id and repeat. One that is still missing is None."""
+        """The rollouts by task id and repeat. A rollout that is still missing is None."""
 
     @cached_property
     def learner(self) -> Learner | None:
-        """The planner, if it learns."""
+        """The planner if it learns. None otherwise."""
         return self.runner.planner if is_learner(self.runner.planner) else None
 
     @cached_property
@@ -231,7 +231,7 @@ class EvaluationJob:
         }
 
     def missing(self) -> Iterator[RolloutJob | None]:
-        """The rollouts that are not kept, in the order in which they are made, with None in the place of kept ones."""
+        """The rollouts to make, in order. None stands for a rollout that is kept."""
         repeats = range(self.repeats)
         by_repeat = ((task, repeat) for repeat in repeats for task in self.tasks)
         by_question = ((task, repeat) for task in self.tasks for repeat in repeats)
@@ -270,18 +270,18 @@ async def evaluate(
 ) -> Evaluation:
     """Have `runner` answer every task `repeats` times, at most `concurrency` at once, and grade the answers.
 
-    `pool_for` gives the pool of each question; without it, the runner's pool answers all. Evaluations over the same
-    workers may share the runner's dispatcher.
+    `pool_for` returns the pool of each question. Default: the runner's pool answers all questions. Evaluations over the
+    same workers may share the runner's dispatcher.
 
-    The same arguments give the same rollouts in the same order. Two planners with one seed get the same
-    random numbers for the same calls, which narrows the interval of their difference.
+    The same arguments give the same rollouts in the same order. Two planners with one seed get the same random numbers
+    for the same calls, which narrows the interval of their difference.
 
-    A planner that learns answers one question after the other, and learns each grade before the next. It starts each
-    repeat without what it learned.
+    A planner that learns answers one question after the other, and learns each grade before the next question. It
+    forgets everything before each repeat.
 
     Raises:
         UsageError: no tasks, or questions that the planner cannot take.
-        BudgetError: a spend limit refused a call; the same evaluation can be made again.
+        BudgetError: a spend limit refused a call. The same evaluation can be made again.
     """
     done = count(1)
 
@@ -295,8 +295,8 @@ async def evaluate(
 
 
 async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) -> tuple[Evaluation, ...]:
-    """Evaluate several planners question by question, so that a spend limit that ends it leaves all of them with
-    the same questions. The evaluations are those that `evaluate` makes of each.
+    """Evaluate several planners question by question, as `evaluate` evaluates each. If a spend limit ends the
+    evaluation, all planners have answered the same questions.
 
     Raises:
         UsageError, BudgetError: see `evaluate`.
@@ -310,7 +310,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
     try:
         await run_rollouts(missing, concurrency=1 if learns else concurrency)
     except BaseExceptionGroup as errors:
-        # Before 3.11.4 `except*` would wrap what is raised within it in a group again.
+        # Before Python 3.11.4, `except*` would wrap an error that is raised within it in a group again.
         usage_errors, _ = errors.split(UsageError)
         if usage_errors is None:
             raise
@@ -319,7 +319,7 @@ async def evaluate_together(jobs: Sequence[EvaluationJob], *, concurrency: int) 
 
 
 def accuracy(rollouts: Iterable[Rollout]) -> float | None:
-    """The share of right answers among those that the grader could judge, or None if it could judge none."""
+    """The share of right answers among those that the grader could judge. None if it could judge none."""
     judged = [rollout.correct for rollout in rollouts if rollout.grade.failure is None]
     return sum(judged) / len(judged) if judged else None
 

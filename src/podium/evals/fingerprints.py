@@ -1,4 +1,5 @@
-"""Digests of all on which figures depend: two runs have the same one only if settings and files are the same."""
+"""Digests of everything on which figures depend. Two runs have equal digests only if their settings and files are
+equal."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from podium.workers.pool import Pool, pool_file
 from podium.workers.replay import ReplayWorker
 
 _READ = 2**28
-"""Larger files are told apart by their size and the time of their last change."""
+"""The most bytes of a file that are read. Larger files are identified by size and time of the last change."""
 
 
 def digest(described: Any) -> str:
@@ -27,12 +28,12 @@ def digest(described: Any) -> str:
 
 
 def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSettings]) -> list[Any]:
-    """What tells files from others of the same name: the files of the tasks, of the pool with its ratings and
-    recordings, of the checkpoints and files from which planners plan, and of the models that run in our own process.
+    """Fingerprints of all files on which answers depend: of the tasks, of the pool with its ratings and recordings, of
+    the planners' checkpoints and files, and of the models that run in this process.
 
     Args:
         tasks: the name of the task set.
-        name: of the pool.
+        name: the name of the pool.
     """
     checkpoints = (checkpoint_of(planner) for planner in planners)
     identities = (worker.identity or {} for worker in pool)
@@ -56,8 +57,7 @@ def fingerprints(tasks: str, name: str, pool: Pool, planners: Sequence[TeamSetti
 
 
 def fingerprint(path: Path) -> list[Any] | None:
-    """What tells a file's or folder's content from another one, or None if it does not exist or is the working
-    folder."""
+    """A fingerprint of the content of a file or folder. None if it does not exist, or is the working folder."""
     if path == Path() or not path.exists():
         return None
     files = sorted(path.iterdir()) if path.is_dir() else [path]

@@ -1,4 +1,4 @@
-"""Values that are kept in a JSON file of their own: a comparison, constant plans."""
+"""Values that have their own JSON file, such as a comparison."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from podium.types import FrozenModel
 
 
 class JsonFile(FrozenModel):
-    """A value with a file of its own, in JSON."""
+    """A value that can be saved in its own JSON file."""
 
     description: ClassVar[str]
     """The kind of value in words, for messages, such as "a comparison"."""
     exclude_unset: ClassVar[bool] = False
-    """Whether fields that were not set are left out: some settings tell what is set from what is left out."""
+    """Whether fields that were not set are left out, since some settings distinguish unset fields from defaults."""
 
     def save(self, path: Path) -> None:
-        """Write it, making the folder."""
+        """Write the value. The folder is made if it is missing."""
         path.parent.mkdir(parents=True, exist_ok=True)
         text = self.model_dump_json(indent=1, exclude_unset=self.exclude_unset, by_alias=True)
         replace_file(path, text.encode() + b"\n")

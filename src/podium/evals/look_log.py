@@ -1,8 +1,9 @@
 """The log of looks: a file beside a task set that counts how often a split was evaluated on.
 
-Each evaluation on a split other than train is a look. Choices that follow looks fit the split, so a table says how many
-there were. A run on test is declared before it runs. The same configuration evaluated again is no further look, because
-its figures are the same; but it is one if it was declared anew, with another note, as after a change of the program.
+Each evaluation on a split other than train is a look. Choices that are made after looks fit the split, so a table says
+how many looks there were. A run on test is declared before it runs. If the same configuration is evaluated again, that
+is no further look, because its figures are the same. It is a further look if it was declared again with another note,
+as after a change of the program.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ class SplitLook(FrozenModel):
     planners: tuple[str, ...]
     """Labels of the rows."""
     note: str = ""
-    """What for."""
+    """The purpose of the evaluation."""
     declared: bool = False
-    """Whether this line announces a run that had not begun; then it is no look."""
+    """Whether this line announces a run that has not begun. Then it is no look."""
 
 
 def looks_file(tasks: str, run: Path) -> Path:
-    """The log of a task set: beside its file, else beside the run's folder."""
+    """The log of a task set. It is beside the task set's file or, if there is no file, beside the run's folder."""
     file = Path(tasks)
     return file.with_suffix(".looks.jsonl") if file.is_file() else run.parent / f"{file.name}.looks.jsonl"
 
 
 class LookLog:
-    """The log in a file, which is made with the first line. Writing raises `StoreError` where it cannot."""
+    """The log in a file, which is made with the first line. Writing raises a `StoreError` if the file cannot be
+    written."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -89,7 +91,7 @@ class LookLog:
 
 
 def describe_looks(looks: tuple[SplitLook, ...], config: str) -> str:
-    """What a table says of its split: how often it was looked at, this configuration's look included, and what for."""
+    """A sentence for a table: how often its split was looked at, including the present look, and for what purposes."""
     number = max(place for place, look in enumerate(looks, 1) if look.config == config)
     this = looks[number - 1]
     sentence = f"Look {number} at the {this.split} split of {Path(this.tasks).name}"

@@ -1,4 +1,4 @@
-"""HTML that escapes all text that it did not build itself, and the self-contained page around it."""
+"""Builds HTML in which all text is escaped, and the self-contained page around it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SafeHtml(str):
 
 
 def tag(name: str, *children: SafeHtml | str | Iterable[SafeHtml | str], **attributes: object) -> SafeHtml:
-    """`<name attributes>children</name>`; strings other than `SafeHtml` are escaped.
+    """`<name attributes>children</name>`. Strings other than `SafeHtml` are escaped.
 
     An attribute loses its trailing underscore (`class_`), and other underscores become dashes (`stroke_width`). An
     attribute with the value None is left out.
@@ -30,7 +30,7 @@ def tag(name: str, *children: SafeHtml | str | Iterable[SafeHtml | str], **attri
 
 
 def fragment(*children: SafeHtml | str | Iterable[SafeHtml | str]) -> SafeHtml:
-    """The children one after another; strings other than `SafeHtml` are escaped."""
+    """The children one after another. Strings other than `SafeHtml` are escaped."""
     return SafeHtml("".join(map(_escaped, children)))
 
 
@@ -48,13 +48,13 @@ def table_row(*cells: SafeHtml | str, **attributes: object) -> SafeHtml:
 
 
 def data_table(headings: Sequence[str], rows: Iterable[SafeHtml]) -> SafeHtml:
-    """A table, which scrolls where the page is too narrow."""
+    """A table, which scrolls if the page is too narrow."""
     head = tag("thead", tag("tr", (tag("th", heading) for heading in headings)))
     return tag("div", tag("table", head, tag("tbody", rows)), class_="scroll")
 
 
 def prose(text: str) -> SafeHtml:
-    """A text in a cell, which is wrapped as a number is not."""
+    """A text in a cell. Unlike a number, it is wrapped."""
     return tag("div", text, class_="said")
 
 

@@ -1,6 +1,6 @@
 """Selects baseline plans on training questions: votes, fixed plans, cascades.
 
-It runs no plan: it computes how thousands of them would do from known answers (`podium.planners.answers`).
+It runs no plan. From known answers (`podium.planners.answers`), it computes how well thousands of plans would do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COST_TOLERANCE = 1 + 1e-9
 
 
 def best_vote(answers: AnswerMatrix, *, weighted: bool, most: int = MAX_ANSWERS) -> Committee:
-    """The best vote among those of the k most accurate workers, each of which answers once; k is at most `most`.
+    """The best vote of the k most accurate workers, each of which answers once. k is at most `most`.
 
     The weights depend on how many wrong answers a question has. Two numbers are tried: an estimate from the training
     questions, and 1.
@@ -49,13 +49,14 @@ def best_fixed_plan(
     max_cost: float = math.inf,
     cost_of: Callable[[Members], float] | None = None,
 ) -> Committee | None:
-    """The best vote of at most `most` answers that costs at most `max_cost`, or None if every worker costs more.
+    """The best vote of at most `most` answers that costs at most `max_cost`. None if every worker costs more.
 
     A worker may answer several times. Of equally accurate committees the cheapest wins. The search is a beam search
-    over committees of one answer, two, and so on: of each size it extends the 20 best, and the 20 best within the cost.
+    over committees of one answer, two answers, and so on. Of each size it extends the 20 best committees, and the 20
+    best that keep to the cost.
 
     Args:
-        cost_of: gives the dollars of a committee. Without it, they are the sum of what its answers cost.
+        cost_of: returns the dollars of a committee. Default: the sum of the costs of its answers.
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
@@ -88,7 +89,8 @@ def best_fixed_plan(
 
 
 def best_cascade(answers: AnswerMatrix, *, max_cost: float = math.inf) -> Cascade | None:
-    """The best cascade: two workers, and a third that answers where they disagree. None if all cost over `max_cost`."""
+    """The best cascade: two workers, and a third that answers if they disagree. None if all cost more than
+    `max_cost`."""
     plans = list(_cascades(answers, max_cost * COST_TOLERANCE))
     if not plans:
         return None
@@ -97,7 +99,7 @@ def best_cascade(answers: AnswerMatrix, *, max_cost: float = math.inf) -> Cascad
 
 
 def _cascades(answers: AnswerMatrix, max_cost: float) -> Iterator[tuple[float, float, Members, int]]:
-    """Each cascade: its accuracy, its negative cost, the pair, and the worker that answers where the pair disagrees."""
+    """Each cascade: its accuracy, its negative cost, the pair, and the worker that answers if the pair disagrees."""
     workers = range(len(answers.workers))
     for pair, then in product(combinations(workers, 2), workers):
         if then in pair:
@@ -108,7 +110,7 @@ def _cascades(answers: AnswerMatrix, max_cost: float) -> Iterator[tuple[float, f
 
 
 def cascade_figures(answers: AnswerMatrix, first: Members, then: int) -> tuple[Floats, Floats]:
-    """[Q] each: the scores and the dollars of a cascade whose worker `then` answers where the `first` disagree."""
+    """[Q] each: the scores and the dollars of a cascade whose worker `then` answers if the workers `first` disagree."""
     agreed_Q = answers.unanimous(first)
     score_Q = np.where(agreed_Q, answers.voted_QWR[:, first[0], 0], answers.alone_QWR[:, then, 0])
     cost_Q = answers.cost_QW[:, first].sum(axis=1) + np.where(agreed_Q, 0.0, answers.cost_QW[:, then])
@@ -123,7 +125,7 @@ class PlannerSelection:
     label: str
     """The label of its row in a comparison."""
     choose: Callable[[AnswerMatrix], Planner | None]
-    """Chooses the planner from answers to training questions; returns None if there are too few workers."""
+    """Chooses the planner from answers to training questions. Returns None if there are too few workers."""
 
 
 PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
@@ -136,11 +138,11 @@ PLANNER_SELECTIONS: Mapping[str, PlannerSelection] = {
     "best-committee": PlannerSelection("committee", "Best vote of any five answers", best_fixed_plan),
     "best-cascade": PlannerSelection("cascade", "Best cascade", best_cascade),
 }
-"""The selections by the name that a suite's file has for each."""
+"""The selections by their names in a suite's file."""
 
 
 def _weights(answers: AnswerMatrix, members: Members, wrong: float) -> tuple[float, ...]:
-    """The weight of each vote: log(p / (1 - p)) + log(K - 1), where p is the worker's accuracy; at least 0.01.
+    """The weight of each vote: log(p / (1 - p)) + log(K - 1), where p is the worker's accuracy. It is at least 0.01.
 
     This is the naive Bayes vote of Kuncheva and Rodríguez, "A weighted voting framework for classifiers ensembles"
     (2014). It assumes that answers are independent, and all wrong answers equally likely.
@@ -174,9 +176,9 @@ class VoterPrices:
     """The prices by which the executor orders voters, cheapest first, for Q questions and W workers."""
 
     measured_QW: Floats
-    """Dollars an answer, from ratings; NaN: the worker has no rating."""
+    """Dollars of an answer, from ratings. NaN if the worker has no rating."""
     listed_QW: Floats
-    """Prices from the workers' profiles alone, to be compared only with each other."""
+    """Prices from the workers' profiles, which can only be compared with each other."""
 
     @classmethod
     def from_profiles(cls, profiles_QW: Sequence[Sequence[Profile]]) -> VoterPrices:
@@ -194,7 +196,8 @@ class VoterPrices:
         return cls.from_profiles([[profiles[place] for place in at] for profiles in profiles_Q])
 
     def vote_prices(self, members: Members) -> Floats:
-        """[Q, W]: the prices that one vote uses: measured ones, or listed ones if a member was not measured."""
+        """[Q, W]: the prices that one vote uses. They are measured prices, or listed prices if a member was not
+        measured."""
         unknown_Q1 = np.isnan(self.measured_QW[:, members]).any(axis=1, keepdims=True)
         chosen: Floats = np.where(unknown_Q1, self.listed_QW, self.measured_QW)
         return chosen

@@ -1,4 +1,4 @@
-"""The curves of a training, and whether policies still write different plans: parts of a report."""
+"""Parts of a report: the curves of a training, and whether policies still write different plans."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ CURVES: tuple[tuple[str, str, Callable[[float], str], float | None], ...] = (
     ("plan_information", "Information of the question's kind in the plan, nats", "{:g}".format, 0.0),
     ("commonest_plan", "Share of the commonest workers and topology", _share, 0.0),
 )
-"""(metric, caption, function that formats a value, lower end of the axis). Without an end, the axis begins at the least
-value."""
+"""(metric, caption, function that formats a value, lower end of the axis). If the end is None, the axis begins at the
+least value."""
 COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("valid", "plans that can be read", _share),
     ("accuracy", "right answers", _share),
@@ -54,7 +54,11 @@ COLLAPSE: tuple[tuple[str, str, Callable[[float], str]], ...] = (
 
 
 def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
-    """The curves of a training, a mapping for each iteration, and where its replies were from."""
+    """The curves of a training, and where its replies came from.
+
+    Args:
+        metrics: a row of metrics for each iteration.
+    """
     numbered = [(float(row.get("iteration", place)), row) for place, row in enumerate(metrics)]
     figures = []
     for key, caption, show, minimum in CURVES:
@@ -81,7 +85,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
 
 
 def _collapse(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
-    """Whether the policy still writes different plans, beside its start."""
+    """Whether the policy still writes different plans, compared with its start."""
     start, now = first_and_last_means(metrics)
     lines = [
         table_row(caption, show(start[key]), show(now[key]))
@@ -104,12 +108,12 @@ def collapse_section(
     start_of: Mapping[str, str] | None = None,
     untrained: Collection[str] = (),
 ) -> SafeHtml:
-    """The same figures of each planner whose plans a model writes, with warnings of collapse. A trained planner is
-    compared with itself before training, and with models that were not trained.
+    """The figures of collapse of each planner whose plans a model writes, with warnings. A trained planner is compared
+    with itself before training, and with models that were not trained.
 
     Args:
         start_of: maps the label of a trained planner to the label of its row before training.
-        untrained: the labels of models that conduct and were not trained for it.
+        untrained: the labels of untrained Conductors.
     """
     if not evaluations:
         return SafeHtml("")
@@ -138,7 +142,7 @@ def collapse_section(
 
 
 def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
-    """What each rollout's first plan is."""
+    """The facts about each rollout's first plan."""
     for rollout in evaluation.rollouts:
         trace = rollout.trace
         structure = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)

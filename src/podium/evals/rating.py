@@ -1,8 +1,8 @@
 """Rates workers by a recording: finds clusters of questions, and counts each worker's right answers on each cluster.
 
 Clusters depend only on the wording: TF-IDF vectors of the words, reduced to 64 dimensions by SVD, then k-means. No
-verdict and no task family is used. A cluster is named by its most distinctive words, so that a plan shows which one the
-Conductor saw. `podium.workers.ratings` has the form of the resulting file, and reads it.
+verdict and no task family is used. The name of a cluster is its most distinctive words, so that a plan shows which
+cluster the Conductor saw. `podium.workers.ratings` reads the resulting file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _DIMENSIONS = 64
 _WORDS = 2
-"""Fewest words of a cluster's name."""
+"""The fewest words of a cluster's name."""
 _KEPT = 40
 """The most words by which a cluster is recognised."""
 
@@ -47,8 +47,8 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
     """The clusters by name, each with the weights of its words. The same arguments give the same clusters.
 
     Args:
-        clusters: how many to find. There are fewer if there are fewer texts, and none if the texts have no words. With
-            1 there are none, because all questions would be in the same cluster.
+        clusters: how many clusters to find. If there are fewer texts, there are fewer clusters. If the texts have no
+            words, or with 1, there are none.
 
     Raises:
         ConfigError: scikit-learn is not installed.
@@ -76,7 +76,7 @@ def find_clusters(texts: Sequence[str], clusters: int, *, seed: int = 0) -> dict
         mean_W = np.asarray(words_QW[cluster_Q == cluster].mean(axis=0)).ravel()
         words = [word for word in np.argsort(-mean_W, kind="stable")[:_KEPT] if mean_W[word] > 0]
         if not words:
-            continue  # These questions have no words that count.
+            continue  # No word of these questions counts.
         weight_W = mean_W / np.linalg.norm(mean_W[words]) * idf_W
         distinctive = sorted(words, key=lambda word: overall_W[word] - mean_W[word])
         name = next(
@@ -102,7 +102,7 @@ def _vectors(texts: Sequence[str]) -> tuple[csr_matrix, npt.NDArray[np.float64],
 
 
 def require_sklearn() -> None:
-    """`ConfigError` if scikit-learn is not installed."""
+    """Raise a `ConfigError` if scikit-learn is not installed."""
     if find_spec("sklearn") is None:
         raise ConfigError(
             "Clusters of questions need scikit-learn, which is not installed: "
@@ -111,14 +111,15 @@ def require_sklearn() -> None:
 
 
 def _names(words: Sequence[str]) -> Iterator[str]:
-    """Possible names of a cluster: its first two words, its first three and so on; then all of them with a number."""
+    """Possible names of a cluster: its first two words, its first three words and so on, then all words with a
+    number."""
     for most in count(min(_WORDS, len(words))):
         name = "-".join(map(_plain, words[:most]))
         yield name if most <= len(words) else f"{name}-{most}"
 
 
 def _plain(word: str) -> str:
-    """The word in ASCII letters, so that it can be one token of any policy; its code points if it has none."""
+    """The word in ASCII letters, so that it can be a token of any policy. Its code points if it has no such letters."""
     letters = unicodedata.normalize("NFKD", word).encode("ascii", "ignore").decode()
     return letters or "-".join(f"{ord(letter):x}" for letter in word)
 
@@ -126,7 +127,7 @@ def _plain(word: str) -> str:
 _FIGURES = 5
 """Significant figures of dollars."""
 _RIDGE = 10.0
-"""The penalty of the words' weights. Of 3, 5, 10 and 20 it routed best over four recorded pools."""
+"""The penalty of the words' weights. Of 3, 5, 10 and 20, this one routed best over four recorded pools."""
 
 
 def rate(answers: AnswerMatrix, clusters: ClusterWords) -> Ratings:
@@ -153,7 +154,7 @@ def fit_words(answers: AnswerMatrix) -> WordWeights | None:
     """Predict each worker's accuracy from a question's words (ridge regression on TF-IDF vectors). Returns None if no
     question has words.
 
-    From few questions this learns more than tallies of clusters, since no question belongs to one cluster alone.
+    If there are few questions, this learns more than tallies of clusters, since words are shared by all clusters.
     """
     vectors = _vectors(answers.texts)
     if vectors is None:

@@ -1,4 +1,4 @@
-"""Reads what recorded workers answered, and grades it, for ratings and for planners that are selected on recordings."""
+"""Reads and grades the answers of recorded workers, for ratings and for planners that are selected on recordings."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from podium.workers.vote import announce, voted_answer
 
 
 def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
-    """The workers whose answers can be graded: recorded ones, and calculators if all tasks have gold answers.
+    """The workers whose answers can be graded: recorded workers, and calculators if all tasks have gold answers.
 
-    A recorded worker that was never asked a bare question, such as a judge, is none of them.
+    A recorded worker that was never asked a bare question, such as a judge, is left out.
     """
     known = ReplayWorker | CalculatorWorker if all(task.gold for task in tasks) else ReplayWorker
     measured = [worker for worker in workers if isinstance(worker, known)]
@@ -48,7 +48,7 @@ async def _samples(worker: ReplayWorker | CalculatorWorker, task: Task) -> list[
                 answer,
                 float((await task.grade(reply.text)).correct),
                 worker.profile.price.cost(reply.usage),
-                # The counts are arbitrary: they are no part of the answer.
+                # The counts are arbitrary, since they are not part of the answer.
                 None if answer is None else float((await task.grade(announce(answer, 1, 1))).correct),
             )
         )

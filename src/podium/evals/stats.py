@@ -18,9 +18,9 @@ from podium.types import FrozenModel
 _AT_ONCE = 10**6
 """The most values that a bootstrap holds in memory."""
 _KEPT = 10**7
-"""The most drawn questions that are kept for the next interval over as many questions: 40 MB."""
+"""The most drawn questions (40 MB) that are kept, for the next interval over the same number of questions."""
 _FINEST = 120
-"""The finest part of a question that the permutation test tells apart."""
+"""The permutation test counts in units of one over this number of a question."""
 
 
 class Interval(FrozenModel):
@@ -32,7 +32,7 @@ class Interval(FrozenModel):
 
 
 def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval | None:
-    """The percentile-bootstrap interval of a mean over questions; None for a single question.
+    """The percentile-bootstrap interval of a mean over questions. None for a single question.
 
     Whole questions are resampled, so repeats stay together. The same scores always give the same interval.
 
@@ -49,7 +49,7 @@ def mean_interval(scores: Sequence[float], *, resamples: int = 2000) -> Interval
 
 
 def _draws(resamples: int, questions: int) -> Iterator[npt.NDArray[np.int32]]:
-    """[resamples, questions], in blocks: the questions that each resample draws, always the same."""
+    """[resamples, questions], in blocks: the questions of each resample. The same arguments give the same questions."""
     rng = np.random.default_rng(list(b"mean-interval"))
     for block in np.array_split(np.arange(resamples), math.ceil(resamples * questions / _AT_ONCE)):
         yield rng.integers(questions, size=(len(block), questions)).astype(np.int32)
@@ -75,7 +75,7 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
     share, questions = float(values.mean()), len(values)
     variance = float(values.var(ddof=1)) / questions if questions > 1 else 0.0
     effective = share * (1 - share) / variance if variance > 0 else math.inf
-    # If every question has the same share, the variance is 0: then `rollouts` bounds the number of observations.
+    # If every question has the same share, the variance is 0. Then `rollouts` bounds the number of observations.
     count = min(max(effective, questions), rollouts) if 0 < share < 1 else questions
     z = 1.959964
     scale = 1 + z * z / count
@@ -85,23 +85,23 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
-    """The mean of first minus second over the same questions in the same order; None for one question."""
+    """The mean of `first` minus `second` over the same questions in the same order. None for one question."""
     return mean_interval(np.subtract(first, second).tolist())
 
 
 def permutation_test(first: Sequence[float], second: Sequence[float]) -> float:
     """The two-sided p-value that two methods are right equally often, by a permutation test clustered by question.
 
-    If they are, the methods could have changed places on any question: then the sign of the question's difference is
-    plus or minus with equal probability. The repeats of a question change places together. The sum of the differences
-    has the characteristic function of independent signs, ∏ cos(d·t), whose inverse Fourier transform gives the
-    probability of every sum, so nothing is drawn at random. Only half of the probability of the observed sum counts
-    (the mid-p of Lancaster 1961): the full exact test rejects too seldom if few questions differ. For one answer to
-    each question it is McNemar's mid-p test (Fagerland, Lydersen and Laake 2013).
+    If they are, the two methods could be exchanged on any question, and the sign of the question's difference is plus
+    or minus with equal probability. The repeats of a question are exchanged together. The sum of the differences has
+    the characteristic function of independent signs, ∏ cos(d·t), whose inverse Fourier transform gives the probability
+    of every sum, so nothing is drawn at random. Only half of the probability of the observed sum counts (the mid-p of
+    Lancaster 1961): the full exact test rejects too seldom if few questions differ. For one answer to each question it
+    is McNemar's mid-p test (Fagerland, Lydersen and Laake 2013).
 
     Args:
         first: the share of right answers to each question.
-        second: the same for the other method, in the same order. Differences whose common denominator is above 120 are
+        second: the shares of the other method, in the same order. Differences whose common denominator is above 120 are
             rounded to 1/120.
     """
     differences, counts = np.unique(np.subtract(first, second), return_counts=True)
@@ -120,7 +120,7 @@ def _all_whole(values: npt.NDArray[np.float64]) -> bool:
 
 
 def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
-    """The p-values adjusted for their number by Holm's method (1979); None stays None, and does not count.
+    """The p-values adjusted for their number by Holm's method (1979). None stays None, and does not count.
 
     If all adjusted values up to 0.05 are called differences, the probability of any mistake is at most 5 %, however the
     tests depend on each other.

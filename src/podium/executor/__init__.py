@@ -1,4 +1,4 @@
-"""Runs a workflow over a pool of workers: each step once its inputs are there, within a budget, recorded in spans."""
+"""Runs a workflow over a pool of workers. Each step starts once its inputs are there. Spans record the steps."""
 
 from podium.executor.execution import Execution
 from podium.executor.question_context import (

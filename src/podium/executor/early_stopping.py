@@ -1,8 +1,8 @@
 """Early stopping: a vote's steps run in turns, the cheapest first, until the vote's result is certain.
 
-Each turn starts the fewest steps that could make the result certain if they agreed. The vote costs less, takes longer
-by the time of a few calls, and has the same result. It is adaptive consistency (Aggarwal et al. 2023), except that it
-stops only when no further answer can change the result.
+Each turn starts the fewest steps that could make the result certain if they agreed. So the vote has the same result and
+costs less, but takes a few calls longer. It is adaptive consistency (Aggarwal et al. 2023), except that it stops only
+when no further answer can change the result.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from podium.workers.traits import IsCertain, responses_to_get_next, traits_of
 from podium.workflow import Workflow
 
 _OUTPUT_SHARE = 4
-"""Output tokens assumed for each input token, to compare the prices of workers that were not measured."""
+"""The assumed output tokens per input token, to compare the prices of workers that were not measured."""
 
 
 class EarlyStopping:
     """One vote: which responses it has, and which steps still wait for their turn.
 
     Args:
-        subtask: the vote's.
-        reads: positions of the steps that it sees.
+        subtask: the subtask of the vote.
+        reads: positions of the steps that the vote reads.
         waiting: the steps of `reads` that no other step reads, the cheapest first.
-        sees_previous: whether it also sees the final response of the round before.
+        sees_previous: whether the vote also reads the final response of the round before.
     """
 
     def __init__(
@@ -56,11 +56,11 @@ class EarlyStopping:
     def next_steps(self, before: Sequence[str], ended: Mapping[int, Span]) -> tuple[int, ...]:
         """If all steps that were started for the vote have ended, choose the next steps to start.
 
-        Returns the ended steps, for which the chosen ones waited; an empty tuple if no step is chosen.
+        Returns the ended steps that the chosen steps waited for. Returns an empty tuple if no step is chosen.
 
         Args:
-            before: the responses of earlier rounds that are shown with the previous one, or that one alone.
-            ended: steps by position.
+            before: the responses of earlier rounds that the vote may read.
+            ended: the steps that have ended, by position.
         """
         if self._certain or any(j not in ended and j not in self._waiting for j in self._reads):
             return ()
@@ -75,7 +75,8 @@ class EarlyStopping:
 
 
 def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozenset[int]:
-    """The steps whose responses may be the answer: the last one, and those that a vote among them copies from.
+    """The steps whose responses may be the answer. If the last step is a vote, it may copy the response of a step that
+    it reads, so those steps count too.
 
     Args:
         workers: the workers of the steps, by position.
@@ -93,8 +94,8 @@ def find_early_stops(
     """The votes of a workflow that can stop early, by position.
 
     A vote that stops early counts only the responses that it has. So it must not stop early if a later round, or a step
-    that is not a vote, may read its count. It must not stop early either if the layout is `chat` and the question has a
-    history: the messages of the history look like responses of steps.
+    that is not a vote, may read its count. Nor must it if the layout is `chat` and the question has a history, since
+    messages of the history look like responses of steps.
     """
     is_last_round = round == question_context.ledger.budget.rounds - 1
     has_look_alikes = question_context.settings.layout == "chat" and question_context.question.history
@@ -125,7 +126,7 @@ def cheapest_first(profiles: Sequence[Profile]) -> list[int]:
 
 
 def known_costs(profiles: Sequence[Profile]) -> list[float]:
-    """The measured cost of an answer of each profile; their prices, if any was not measured."""
+    """The measured cost of an answer of each profile. If any profile was not measured, the prices of all."""
     if all(profile.rating is not None for profile in profiles):
         return [profile.rating.cost_usd for profile in profiles if profile.rating is not None]
     return [profile.price.input + _OUTPUT_SHARE * profile.price.output for profile in profiles]

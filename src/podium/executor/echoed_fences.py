@@ -1,7 +1,8 @@
-"""Fences that a worker copied from its messages into its answer, and what it went on to write behind them.
+"""Removes fences that a worker copied from its messages into its answer, and the text that it invented after them.
 
-Small models continue what they have read: SmolLM2 of 135 million parameters copied fences into 13 of 100 answers, and
-Qwen2.5-Coder of 0.5 and 1.5 billion into one of 200. The mark is random, so a text can only have it from the messages.
+Small models continue what they have read. SmolLM2 with 135 million parameters copied fences into 13 of 100 answers,
+Qwen2.5-Coder with 0.5 and 1.5 billion into one of 200. The mark of the fences is random, so a text that contains it
+copied it from the messages.
 """
 
 from __future__ import annotations
@@ -10,17 +11,18 @@ import re
 
 _LABEL = r"<<<([^<>\n]{0,60}?)\s{0,16}"
 _MOST_CLOSING = 4
-"""Models write `>>>` with one too many, or too few."""
+"""The most brackets that close a copied fence. Models write one `>` too many or too few."""
 _BEGUN = re.compile(rf"(?:<{{1,2}}|<<<[^<>\n]{{0,60}}\s{{0,16}}[0-9a-f]{{0,16}}>{{0,{_MOST_CLOSING - 1}}})\Z")
-"""Each beginning of a fence: a label, space, part of a mark, and brackets that close it."""
+"""Matches an unfinished fence at the end of a text: a label, space, part of a mark, and closing brackets."""
 _ENDS_ANSWER = re.compile(r"end|.*\b(?:subtask|response)", re.IGNORECASE)
-"""Labels of fences after which a model that has answered continues with blocks of its own invention."""
+"""Labels of fences that end the answer. What a model writes after them is invented."""
 
 
 def remove_fences(text: str, fence_mark: str) -> str:
     """The text up to the end of its answer, without the fences that carry the mark.
 
-    The answer ends where a block ends or another one begins, once something was said. A text of fences alone stays.
+    The answer ends at the first fence after some text that ends a block or begins another. A text that consists only of
+    fences stays as it is.
     """
     if not fence_mark or fence_mark not in text:
         return text
@@ -28,17 +30,17 @@ def remove_fences(text: str, fence_mark: str) -> str:
 
 
 class FenceFilter:
-    """Does what `remove_fences` does with a text that comes in pieces.
+    """Does what `remove_fences` does, for a text that comes in pieces.
 
-    What may be the beginning of a fence waits for the next piece, and spaces wait until something is said. If nothing
-    comes, they are not passed on: the stream's end sends what is still missing.
+    An unfinished fence waits for the next piece, and spaces wait for the first word. What still waits at the end is not
+    returned: the end of the stream sends what is missing.
     """
 
     def __init__(self, fence_mark: str) -> None:
         self._fence = re.compile(rf"{_LABEL}{fence_mark}>{{0,{_MOST_CLOSING}}}")
         self._pending = ""
         self._spaces: str | None = ""
-        """What was read so far, or None once something was said."""
+        """The spaces read so far. None once a word was read."""
         self._ended = False
 
     def add(self, text: str) -> str:
@@ -50,7 +52,7 @@ class FenceFilter:
         return self.take(text[:end])
 
     def take(self, text: str) -> str:
-        """The part of the answer in this piece, which ends in no part of a fence."""
+        """The part of the answer in this piece, which must not end within a fence."""
         pieces, place = list[str](), 0
         while not self._ended:
             fence = self._fence.search(text, place)

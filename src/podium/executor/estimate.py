@@ -1,8 +1,8 @@
-"""Estimates what a plan, or one answer, would cost: from prices, the sizes of messages, and workers' past answers.
+"""Estimates what a plan or one answer would cost, from prices, the sizes of messages, and workers' past answers.
 
-It assumes neither retries nor fallbacks, and four characters a token, except in `most_usd`. For each response, `low`
-assumes the first decile of the worker's past lengths, and `high` the ninth. The true total is seldom outside this
-range.
+The estimate assumes that there are no retries and no fallbacks. Except in `most_usd`, it counts four characters per
+token. For each response, `low` assumes the first decile of the worker's past lengths, and `high` the ninth. The true
+total is seldom outside this range.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ ASSUMED_TOKENS = 500
 ENOUGH = 5
 """If a worker has fewer past answers than this, the length of its answers is assumed."""
 SPREAD = 4
-"""For a worker with an assumed length, `low` is this many times shorter, and `high` this many times longer."""
+"""For a worker whose length is assumed, `low` is this many times shorter and `high` this many times longer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A figure and its interval."""
+    """A likely value with its interval."""
 
     low: float
     likely: float
@@ -50,7 +50,7 @@ class Range:
 
     @classmethod
     def sum(cls, parts: Iterable[Range]) -> Range:
-        """All of them together, all low, all likely and all high."""
+        """The sum of the parts: of their low, of their likely and of their high values."""
         ranges = tuple(parts)
         return cls(
             sum(part.low for part in ranges),
@@ -59,7 +59,7 @@ class Range:
         )
 
     def times(self, factor: float) -> Range:
-        """So many times as much."""
+        """The range multiplied by `factor`."""
         return Range(self.low * factor, self.likely * factor, self.high * factor)
 
 
@@ -81,8 +81,8 @@ class Estimate:
     output_tokens: Range
     cost_usd: Range
     seconds: Range | None
-    """Seconds of the step's worker, or along the plan's slowest chain of steps. None if neither past answers nor a
-    profile say how long one of them takes."""
+    """Seconds of the step, or of the plan's slowest chain of steps. None if neither past answers nor the profile of
+    some worker say how long it takes."""
 
     @property
     def tokens(self) -> Range:
@@ -108,17 +108,17 @@ class StepEstimate(Estimate):
     position: int
     worker: str
     past_answers: int
-    """Past answers that it is based on. With 0, the length of the response is assumed."""
+    """How many past answers the estimate is based on. With 0, the length of the response is assumed."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanEstimate(Estimate):
-    """The steps of a plan that would be run, in order, and what they add up to."""
+    """The steps of a plan that would be run, in order, and their totals."""
 
     steps: tuple[StepEstimate, ...]
     most_usd: float
-    """Dollars that a budget reserves for workers that were not called yet: each response is as long as its worker may
-    write, no input is cached, and input has a token for each byte."""
+    """Dollars that a budget would reserve if no worker was called before: each response is as long as its worker may
+    write, no input is cached, and each byte of input is a token."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,8 +140,8 @@ def estimate_plan(
     """Estimate the cost of running `workflow`, which was checked against `pool`.
 
     Args:
-        response_tokens: assumed length of a response of workers with fewer than `ENOUGH` past answers.
-        past: by worker's name.
+        response_tokens: the assumed length of a response, for workers with fewer than `ENOUGH` past answers.
+        past: past answers by worker's name.
     """
     needed = needed_steps(workflow)
     workers = {position: pool[workflow.steps[position].worker] for position in needed}
@@ -178,7 +178,7 @@ def estimate_plan(
 
 
 def estimate_answer(pool: Pool, worker: int, question: Question) -> PlanEstimate:
-    """What it would cost if one worker of the pool, by its number, answered the question alone."""
+    """Estimate the cost if the worker with this number answered the question alone."""
     return estimate_plan(Workflow((Step(worker, ANSWER_WHOLE_QUESTION),)), pool, question)
 
 
@@ -187,7 +187,7 @@ def _known(past: PastAnswers | None) -> int:
 
 
 def _expected(worker: Worker, past: PastAnswers | None, assumed: int) -> tuple[_Length, _Length, _Length]:
-    """Low, likely and high: the lengths that one in ten, half and nine in ten past answers do not exceed."""
+    """The low, likely and high length of an answer: a tenth, half and nine tenths of past answers are not longer."""
     if past is None or not _known(past):
         seconds = worker.profile.latency_s
         low, likely, high = (
@@ -210,7 +210,7 @@ def _deciles(values: Sequence[float]) -> tuple[float, float, float]:
 def _step_cases(
     workflow: Workflow, workers: Mapping[int, Worker], question: Question, lengths: Mapping[int, _Length]
 ) -> dict[int, _Case]:
-    """Tokens, dollars and seconds of each needed step; its input has the responses that it reads, so long."""
+    """Tokens, dollars and seconds of each needed step. Its input has the responses that it reads, at these lengths."""
     cases: dict[int, _Case] = {}
     loads = _loads(workers)
     for position, worker in workers.items():
@@ -227,7 +227,8 @@ def _step_cases(
 
 
 def _loads(workers: Mapping[int, Worker]) -> set[int]:
-    """The steps before which a machine loads a model, if it has none at first and the steps take turns."""
+    """The steps before which a machine must load a model, if it has loaded none at first and runs the steps in
+    order."""
     loaded: dict[str, list[str]] = {}
     loads = set()
     for position, worker in workers.items():
@@ -249,7 +250,7 @@ def _sent(
     question: Question,
     lengths: Mapping[int, _Length],
 ) -> tuple[tuple[Message, ...], AnswerOptions]:
-    """The messages and options that a step's worker is sent, with blanks in place of the responses that it reads."""
+    """The messages and options that a step's worker gets, with blanks in place of the responses that it reads."""
     earlier = tuple(
         EarlierStep(j, workflow.steps[j].subtask, "    " * round(lengths[j].tokens))
         for j in workflow.reads(position)

@@ -32,7 +32,7 @@ _SPARED = "It was not called: no answer of it could change the vote."
 
 @dataclass(slots=True)
 class StepResult:
-    """How a step went, as far as it came."""
+    """What is known about a step that has started."""
 
     status: SpanStatus | None = None
     """How the step ended. None until its call has ended."""
@@ -51,9 +51,10 @@ class Execution:
 
     Args:
         context: the question, its pool and its budget.
-        workflow: checked: it names workers of the pool and reads earlier steps only.
-        max_tokens: the plan's limit of output tokens for each step, None for none; steps beyond its end have none.
-        shown: steps of earlier rounds that are shown in place of the final response of the round before.
+        workflow: a workflow that was checked: it names workers of the pool, and its steps read only earlier steps.
+        max_tokens: the plan's limit of output tokens for each step. None sets no limit. Steps beyond the end of the
+            sequence have no limit either.
+        shown: steps of earlier rounds that a step reads in place of the final response of the round before.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Execution:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """One span for every step of the workflow, in order, also for steps that did not start or end."""
+        """One span for each step of the workflow, in order, including steps that have not started or not ended."""
         schedule = self._schedule
         return tuple(
             schedule.spans.get(position) or self._unstarted(position)
@@ -83,13 +84,13 @@ class Execution:
         )
 
     async def run(self) -> None:
-        """Run every step that the last one needs, or all with `run_all`. `spans` has the results, also after a
+        """Run each step that the last step needs. With `run_all`, run all steps. `spans` has the results, also after a
         cancellation."""
         async with self._running():
             await self._follow(self._schedule.start_ready())
 
     def _running(self) -> AbstractAsyncContextManager[object]:
-        """Run steps in the block; at its end none is running."""
+        """A context in which steps run. When it ends, no step is running."""
         return self._group if self._context.ledger.deadline is None else self._until_time_is_up()
 
     @asynccontextmanager
@@ -97,7 +98,7 @@ class Execution:
         try:
             async with self._limit, self._group:
                 yield
-        except TimeoutError:  # The budget's. A worker's is a failed attempt and does not come here.
+        except TimeoutError:  # The budget's time is up. A worker's timeout is a failed attempt.
             if not self._limit.expired():
                 raise
 
@@ -121,7 +122,7 @@ class Execution:
         return self._group.create_task(self._follow([position]))
 
     async def _follow(self, ready: list[int]) -> None:
-        """Run the steps in `ready`, then those that become ready when they end. A chain of steps stays in one task."""
+        """Run the steps in `ready`, then the steps that become ready after them. A chain of steps stays in one task."""
         while ready:
             for position in ready[1:]:
                 self._start(position)
@@ -147,7 +148,7 @@ class Execution:
             ready = self._schedule.start_ready()
 
     def _begin(self, position: int, request: Request) -> StepResult:
-        """The step's call is about to be made."""
+        """Record that the step's call begins."""
         context, step = self._context, self._schedule.workflow.steps[position]
         if context.observe is not None:
             worker = context.pool[step.worker].profile.name
@@ -155,8 +156,8 @@ class Execution:
         return StepResult(messages=request.messages, started_s=context.elapsed())
 
     def _end(self, position: int, result: StepResult) -> None:
-        """The step's call has ended."""
-        if result.status is None:  # A bug of ours, which escapes.
+        """Record that the step's call has ended."""
+        if result.status is None:  # A bug in Podium, whose exception escapes.
             return
         for attempt in result.log:
             if attempt.error_kind is not None:
@@ -167,7 +168,7 @@ class Execution:
             self._context.observe(StepEnded(self._round, span))
 
     def _is_starved(self, position: int, attempts: Sequence[Attempt]) -> bool:
-        """Whether it failed only because a budget refused the steps that it reads."""
+        """Whether the step failed only because a budget refused the steps that it reads."""
         lacks_input = bool(attempts) and attempts[-1].error_kind == "missing"
         unanswered = [
             self._schedule.spans.get(j)
@@ -177,9 +178,9 @@ class Execution:
         return lacks_input and all(span is not None and span.status == "refused" for span in unanswered)
 
     def _make_listeners(self, position: int) -> MakeListeners | None:
-        """What makes the listeners for each try of a step.
+        """A function that makes the listeners for each try of a step.
 
-        Returns None if the observer wants no text, or the step's text may turn out not to be the answer.
+        None if the observer wants no text, or if the step's text may turn out not to be the answer.
         """
         observe = self._context.observe
         final = self._round == self._context.ledger.budget.rounds - 1

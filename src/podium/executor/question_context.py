@@ -1,4 +1,4 @@
-"""One question that is being answered: what all its rounds and steps share, and the events that its observer gets."""
+"""What all rounds and steps of one question share, and the events that the question's observer gets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from podium.workers.pool import Pool
 
 @dataclass(frozen=True, slots=True)
 class StepStarted:
-    """The steps that it reads are done, and its worker is about to be called."""
+    """A step's worker is about to be called: the steps that it reads have ended."""
 
     round: int
     position: int
@@ -24,20 +24,21 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class StepText:
-    """A piece of the answer, as its worker writes it. The last characters may be in the trace alone."""
+    """A piece of the answer, sent while the worker writes it. The last characters may be only in the trace."""
 
     round: int
     position: int
     text: str
     attempt: int = 0
-    """Which try of the step writes it. Each try begins its text anew, and two may write at the same time."""
+    """Which try of the step writes the text. Each try starts the text again, and two tries may write at the same
+    time."""
     reasoning: bool = False
-    """Whether it is visible reasoning of the worker's model and no part of the answer."""
+    """Whether the text is visible reasoning of the worker's model, and not part of the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepEnded:
-    """The step was answered, failed, was refused or was cancelled. Skipped steps have no events."""
+    """A step was answered, failed, was refused or was cancelled. A skipped step has no event."""
 
     round: int
     span: Span
@@ -53,11 +54,11 @@ class ExecutionSettings(RetrySettings):
     layout: MessageLayout = "packed"
     """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
-    """The whole conversation for a worker that is called directly, in place of the question and its history."""
+    """The whole conversation, for a worker that is called directly. It replaces the question and its history."""
     run_all: bool = False
-    """Run also the steps that nothing needs."""
+    """Whether steps that no other step needs are run too."""
     early_stop: bool = False
-    """Run the steps of a vote in turns, the cheapest first, until its result is certain (`early_stopping`)."""
+    """Whether the steps of a vote run in turns, the cheapest first, until its result is certain (`early_stopping`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,10 +69,10 @@ class QuestionContext(CallContext):
     question: Question
     pool: Pool
     fence_mark: str
-    """The random mark in the fences of its messages (`make_fence_mark`)."""
+    """The random mark in the fences of the question's messages (`make_fence_mark`)."""
     seed: str
     sample: int = 0
-    """The number of this independent answer to the question. A response cache keeps each number's answers apart."""
+    """The number of this answer among independent answers. A response cache keeps each number's answers apart."""
     streams: bool = False
     """Whether the observer wants the text of the answer while it is written."""
     observe: Callable[[StepEvent], None] | None = None

@@ -1,4 +1,4 @@
-"""Which steps of a workflow start when, given how others have ended. It calls no worker, and knows no clock."""
+"""Decides which steps of a workflow start, given how other steps have ended. It calls no worker and reads no clock."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ _NO_EARLY_STOPS: Mapping[int, EarlyStopping] = MappingProxyType({})
 
 
 class Schedule:
-    """A workflow, which steps of it have started, and how those ended that have."""
+    """A workflow, which of its steps have started, and how its steps ended."""
 
     def __init__(self) -> None:
         self.workflow = Workflow(())
         self.reads: tuple[tuple[int, ...], ...] = ()
         """For each step the earlier steps that it reads."""
         self.planned_steps: Sequence[int] = ()
-        """The steps that are run, if no vote is certain without them; the others are skipped."""
+        """The steps that are run unless a vote is certain without them. Other steps are skipped."""
         self.spans: dict[int, Span] = {}
         """The steps that have ended, by position."""
         self.deciding_steps: dict[int, tuple[int, ...]] = {}
-        """For a deferred step, the steps that had to end before its vote could tell whether it needs the step."""
+        """For each step that a vote deferred, the steps that had to end before the vote could decide about it."""
         self._earlier_responses: Sequence[str] = ()
         self._started: set[int] = set()
         self._undeferred: set[int] = set()
-        """The steps that no vote defers."""
+        """The steps that no vote defers now."""
         self._early_stops = _NO_EARLY_STOPS
 
     def set_workflow(
@@ -41,7 +41,7 @@ class Schedule:
         """Set the workflow, and which of its steps are run. Steps that have started keep their positions.
 
         Args:
-            earlier_responses: responses of earlier rounds, which votes that see them count.
+            earlier_responses: responses of earlier rounds, for the votes that may read them.
         """
         self.workflow, self.planned_steps = workflow, planned_steps
         self._early_stops, self._earlier_responses = early_stops, earlier_responses
@@ -49,7 +49,7 @@ class Schedule:
         self._undeferred = set() if early_stops else set(planned_steps)
 
     def start_ready(self) -> list[int]:
-        """The steps that start now: all that they read has ended, and no vote defers them. They count as started."""
+        """Start the steps whose inputs have all ended and that no vote defers, and return them."""
         if self._early_stops:
             self._continue_votes()
         ready = [
@@ -61,7 +61,7 @@ class Schedule:
         return ready
 
     def common_with(self, steps: Sequence[Step]) -> int:
-        """How many steps the workflow and these steps begin with alike."""
+        """How many first steps of the workflow equal the first of these steps."""
         pairs = zip(self.workflow.steps, steps, strict=False)
         return next(
             (place for place, (one, other) in enumerate(pairs) if one != other),
@@ -69,12 +69,12 @@ class Schedule:
         )
 
     def forget_from(self, position: int) -> tuple[Span, ...]:
-        """Forget that this step and later ones have started. Returns those that had ended."""
+        """Forget that this step and later steps have started. Returns the spans of those that had ended."""
         self._started = {p for p in self._started if p < position}
         return tuple(self.spans.pop(p) for p in sorted(self.spans) if p >= position)
 
     def response(self, position: int) -> str | None:
-        """The response of a step, or None if it has none."""
+        """The response of a step. None if the step has none."""
         span = self.spans.get(position)
         return None if span is None else span.response
 
@@ -97,7 +97,7 @@ class Schedule:
         self._undeferred = undeferred
 
     def _has_all(self, position: int) -> bool:
-        """Whether all steps that it reads have ended. A vote does not wait for steps that it skips."""
+        """Whether all steps that this step reads have ended. A vote does not wait for steps that it skips."""
         early_stop = self._early_stops.get(position)
         for j in self.reads[position]:
             if j not in self.spans and (early_stop is None or not early_stop.skips(j)):
@@ -105,10 +105,10 @@ class Schedule:
         return True
 
     def _steps_needed(self, is_left_out: Callable[[EarlyStopping, int], bool]) -> set[int]:
-        """The last step, and every step that it needs, directly or through others.
+        """The last step, and every step that it needs directly or through other steps.
 
         Args:
-            is_left_out: whether a vote does without a step that it reads.
+            is_left_out: whether a vote leaves out a step that it reads.
         """
         if not self._early_stops:
             return set(self.planned_steps)

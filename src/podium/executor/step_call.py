@@ -25,10 +25,10 @@ class WorkerAnswer:
     """A worker answered."""
 
     worker: str
-    """The chosen one or a fallback."""
+    """The chosen worker, or its fallback that answered."""
     reply: Reply
     spent: Spent
-    """Tokens and dollars of this answer. `saved_usd` counts the answers before it, too, that were cut off."""
+    """Tokens and dollars of this answer. `saved_usd` also counts earlier answers that were cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ async def call_with_fallbacks(
 ) -> WorkerAnswer | FailedCall:
     """Call `worker`, then the chain of its fallbacks, until one gives a whole answer.
 
-    Where an answer was cut off, the fallback is called too; the first of them counts if none is whole.
+    If an answer was cut off, the fallback is called too. If all answers were cut off, the first counts.
 
     Args:
         log, make_listeners: see `WorkerCall`.
@@ -61,7 +61,7 @@ async def call_with_fallbacks(
     in_cooldown: list[Worker] = []
     while candidates:
         candidate = candidates.popleft()
-        # Once a worker was called, what follows continues the same call of the budget.
+        # Once a worker was called, a fallback does not count as another call of the budget.
         counts_as_call = not failures and all(answer.reply.cached for answer in answers)
         try:
             reply = await WorkerCall(
@@ -105,17 +105,17 @@ async def call_with_fallbacks(
 class _Candidate:
     worker: Worker
     waits_for_cooldown: bool
-    """Whether the call waits for the worker if it is in cooldown."""
+    """Whether the call waits until the worker's cooldown ends."""
 
     def was_passed_over(self, context: QuestionContext) -> bool:
-        """Whether its call, which failed, did not wait for its cooldown."""
+        """Whether the worker's call failed because it did not wait for a cooldown."""
         return (
             not self.waits_for_cooldown and context.dispatcher.channel(self.worker).breaker.state != "closed"
         )
 
 
 def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
-    """The worker and its fallbacks; a pool has no cycle of fallbacks."""
+    """The worker, then its fallbacks. A pool has no cycle of fallbacks."""
     following: Worker | None = worker
     while following is not None:
         fallback = pool.fallback(following)
@@ -124,7 +124,7 @@ def _chain(pool: Pool, worker: Worker) -> Iterator[_Candidate]:
 
 
 def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> WorkerAnswer:
-    """The answer that counts, with the dollars that the response cache saved for all."""
+    """The answer that counts, with the dollars that the response cache saved for all `answers`."""
     if len(answers) == 1:
         return answer
     saved_usd = sum(given.spent.saved_usd for given in answers)
@@ -132,7 +132,5 @@ def _with_all_savings(answer: WorkerAnswer, answers: Sequence[WorkerAnswer]) -> 
 
 
 def _is_cut(answer: WorkerAnswer, request: Request) -> bool:
-    """Whether the worker's own max_tokens cut the answer off. If the caller set a limit, a cut is what the caller
-    wants.
-    """
+    """Whether the worker's own max_tokens cut the answer off. A cut at the caller's limit is what the caller wants."""
     return answer.reply.finish == "length" and request.options.max_tokens is None

@@ -4,11 +4,11 @@ There are three layouts. `packed`: one user message of the question and fenced b
 of a chat. `plain`: only what the caller wrote. A step that answers the whole question and sees no other work is plain
 in each layout: small models answer fences with fences. The worker adds its own system prompt; this module does not.
 
-What more requests have in common comes first in a packed message, since servers read a common beginning once: the
-question as it will stand in the history of the next turn, then what holds for all steps of the question, then each
-step's work in the order of the plan. The note on other workers' work stands only above such work: a small model takes
-what it is told for a part of the question. The block of a step's own subtask ends the message and says whose it is:
-models of half a billion parameters repeat a sentence that stands behind it.
+Servers cache a common beginning of requests, so a packed message begins with what most requests share: the question as
+it will stand in the history of the next turn, then what all steps of the question share, then each step's work in the
+order of the plan. The note on other workers' work stands only above such work, since a small model takes the note for a
+part of the question. The block of the step's own subtask comes last, since models of half a billion parameters repeat a
+sentence that follows it.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ class StepInput:
     question: Question
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """The steps that it sees: earlier rounds first, and each round's steps by position."""
+    """The steps that the worker sees: earlier rounds first, and each round's steps by position."""
     previous: str | None = None
-    """The final response of the round before, if there is one and the access list shows it. None where `earlier` has
-    steps of earlier rounds."""
+    """The final response of the round before. None if there is none, if the access list does not show it, or if
+    `earlier` has steps of earlier rounds."""
     messages: tuple[Message, ...] | None = None
-    """The messages of the plain layout, in place of the question and its history."""
+    """The messages of the plain layout, if they are not the question and its history."""
 
     @property
     def shows_others_work(self) -> bool:
@@ -61,13 +61,13 @@ class StepInput:
 
     @property
     def is_bare(self) -> bool:
-        """Whether the question is all that there is to send."""
+        """Whether the worker sees only the question."""
         return self.subtask == ANSWER_WHOLE_QUESTION and not self.shows_others_work
 
     def view(self, layout: MessageLayout) -> WorkerView | None:
         """This input as data, for workers that are programs. It says no more than the messages do.
 
-        None in the plain layout, which adds nothing to what the caller wrote.
+        None in the plain layout, which has only what the caller wrote.
         """
         if layout == "plain":
             return None

@@ -1,4 +1,4 @@
-"""The requests of the steps of one workflow: what each worker is sent, given how the steps that it reads have ended."""
+"""Makes the requests of a workflow's steps, from the responses of the steps that each step reads."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from podium.workflow import Workflow
 
 @dataclass(frozen=True, slots=True)
 class RoundContext:
-    """What the steps of a round are given of earlier rounds."""
+    """What the steps of a round know of earlier rounds."""
 
     count: int = 0
-    """How many there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
+    """How many earlier rounds there were. A step's request has the seed "{seed of the question}/{count}/{position}"."""
     response: str | None = None
-    """The final response of the latest, if it has one."""
+    """The final response of the latest round. None if it has none."""
     calls: Mapping[int, int] = field(default_factory=dict)
-    """How many steps each worker of the pool had, by its number."""
+    """How many steps each worker had, by the worker's number in the pool."""
     requests: tuple[tuple[str, tuple[Message, ...]], ...] = ()
-    """The name of the worker of each step that was called, and the messages that it was sent."""
+    """For each step that was called, the worker's name and the messages that the worker got."""
 
 
 class StepRequestBuilder:
@@ -45,7 +45,7 @@ class StepRequestBuilder:
         self._sent = [*round_context.requests]
         self._answering: frozenset[int] = frozenset()
         self.max_tokens: tuple[int | None, ...] = ()
-        """For each step the plan's limit of output tokens, or None."""
+        """For each step, the plan's limit of output tokens. None sets no limit."""
 
     def set_workflow(
         self, workflow: Workflow, max_tokens: Sequence[int | None], shown: tuple[EarlierStep, ...]
@@ -59,7 +59,7 @@ class StepRequestBuilder:
 
     @property
     def earlier_responses(self) -> list[str]:
-        """The responses of earlier rounds that a step sees which may see them."""
+        """The responses of earlier rounds that are shown to each step with access to earlier rounds."""
         return [step.response for step in self._shown] if self._previous is None else [self._previous]
 
     def make(self, position: int, worker: Worker) -> Request:
@@ -106,7 +106,8 @@ class StepRequestBuilder:
         return count
 
     def _options(self, position: int) -> AnswerOptions:
-        """The caller's options for steps that may be the answer; the lower of the caller's and the plan's limit."""
+        """The caller's options if the step may give the answer. Of the caller's and the plan's limit, the lower
+        holds."""
         answers = position in self._answering
         options = self._context.question.options if answers else DEFAULT_OPTIONS
         planned = self.max_tokens[position]

@@ -1,7 +1,6 @@
-"""A workflow whose first steps run while the rest of its plan is being written.
+"""Runs the first steps of a workflow while the rest of its plan is being written.
 
-Steps that the plan turns out not to need are cancelled, and kept as abandoned. All that this needs beyond a plain
-`Execution` stands here.
+Steps that turn out to be unneeded are cancelled, and kept as abandoned.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ _ABANDONED = "It was started while the plan was being written, and the plan does
 
 
 class StreamedExecution(Execution):
-    """An execution that `run` starts with no step: `extend` adds the first steps, and `complete` the whole workflow.
+    """An execution that starts without steps: `extend` adds the first steps, and `complete` the whole workflow.
 
-    Its events are held back until `release_events`, since they make no sense before the plan.
+    Its events are held back until `release_events`, since they make no sense before the event of the plan.
     """
 
     def __init__(self, context: QuestionContext, round_context: RoundContext) -> None:
@@ -36,14 +35,14 @@ class StreamedExecution(Execution):
         self._tasks: dict[int, asyncio.Task[Any]] = {}
         """The tasks of the steps that have started and not ended."""
         self._more_steps = asyncio.Event()
-        """Set when more steps of the workflow are known than before."""
+        """Set when further steps of the workflow become known."""
         self._is_complete = False
         self._is_abandoning = False
-        """Whether steps are being cancelled that the whole workflow does not need."""
+        """Whether unneeded steps are being cancelled now."""
         self._held_events: list[StepEvent] | None = []
-        """None once they are sent at once."""
+        """Events that are not sent yet. None once events are sent at once."""
         self.abandoned: tuple[Span, ...] = ()
-        """Steps that were started, and that the whole workflow has not, or has otherwise."""
+        """Steps that were started although the whole workflow does not need them, or changes them."""
 
     async def run(self) -> None:
         """Run the steps as they become known, and end once the whole workflow has run."""
@@ -56,9 +55,9 @@ class StreamedExecution(Execution):
             await self._follow(self._schedule.start_ready())
 
     def extend(self, steps: tuple[Step, ...]) -> None:
-        """Start the first steps of the workflow, which will have at least one more.
+        """Start the first steps of the workflow, which will have at least one more step.
 
-        Steps that do not continue those that are known are left for `complete`.
+        Steps that do not continue the known steps are left for `complete`.
         """
         known = len(self._schedule.workflow.steps)
         if not self._is_complete and len(steps) > known == self._schedule.common_with(steps):
@@ -72,14 +71,14 @@ class StreamedExecution(Execution):
         max_tokens: Sequence[int | None] = (),
         shown: tuple[EarlierStep, ...] = (),
     ) -> None:
-        """The plan is written. Steps that were started and that it does not have or need are cancelled.
+        """Set the whole workflow, once its plan is written, and cancel started steps that it does not have or need.
 
         Args:
-            workflow: None if there is none to run.
-            max_tokens, shown: as `Execution`; the limits do not hold for steps that were started before.
+            workflow: None if there is no workflow to run.
+            max_tokens, shown: as for `Execution`. The limits do not hold for steps that have started.
         """
         whole = workflow or Workflow(())
-        # The last step is asked in a way of its own, so it is not taken from what was started.
+        # The last step gets other options than a step in the middle, so it is never one of the started steps.
         same = self._schedule.common_with(whole.steps[:-1])
         needed = self._needed(whole)
         cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
@@ -90,20 +89,20 @@ class StreamedExecution(Execution):
             await _ended(cancelled)
         finally:
             self._is_abandoning = False
-            # A task that was cancelled before it began has not left by itself.
+            # A task that was cancelled before it began has not removed itself.
             self._tasks = {p: task for p, task in self._tasks.items() if task not in cancelled}
             self.abandon(same)
             self._set_workflow(whole, max_tokens, shown)
             self._more_steps.set()
 
     def abandon(self, position: int = 0) -> None:
-        """Count this step and later ones, which have ended, as abandoned."""
+        """Count this step and later steps as abandoned. All of them must have ended."""
         self.abandoned += tuple(
             span.model_copy(update={"error": _ABANDONED}) for span in self._schedule.forget_from(position)
         )
 
     def release_events(self) -> None:
-        """Send the events of the steps that have started, and later ones at once."""
+        """Send the events that were held back. Later events are sent at once."""
         held, self._held_events = self._held_events or (), None
         for event in held:
             self._observe(event)
@@ -115,7 +114,7 @@ class StreamedExecution(Execution):
             self._observer(event)
 
     def _make_listeners(self, position: int) -> MakeListeners | None:
-        # Until the workflow is complete, each known step has one behind it.
+        # Until the workflow is complete, no known step is the last, so no step's text is the answer.
         return super()._make_listeners(position) if self._is_complete else None
 
     def _start(self, position: int) -> asyncio.Task[None]:
@@ -125,7 +124,7 @@ class StreamedExecution(Execution):
     def _begin(self, position: int, request: Request) -> StepResult:
         task = asyncio.current_task()
         assert task is not None
-        self._tasks[position] = task  # A chain of steps stays in the task of its first.
+        self._tasks[position] = task  # A chain of steps runs in the task of its first step.
         return super()._begin(position, request)
 
     def _end(self, position: int, result: StepResult) -> None:
@@ -138,7 +137,7 @@ class StreamedExecution(Execution):
 
 
 async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    """Wait until cancelled tasks have ended, also where the caller is cancelled meanwhile, so that all is booked."""
+    """Wait until cancelled tasks have ended and recorded their spending, even if the caller is cancelled meanwhile."""
     stopped = None
     while running := [task for task in tasks if not task.done()]:
         try:

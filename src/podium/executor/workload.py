@@ -1,7 +1,7 @@
 """Estimates many plans from a sample of them: the calls, tokens, dollars and seconds of a training or a study.
 
-`estimate_plan` says what one plan would need. A sample stands for all plans of a run, so the estimate is that of its
-mean plan, as often as there will be plans.
+`estimate_plan` says what one plan would need. The estimate of a run is that of the sample's mean plan, times the number
+of plans.
 """
 
 from __future__ import annotations
@@ -15,31 +15,32 @@ from podium.workers.base import Worker
 from podium.workers.traits import costly_workers
 
 TOKENS_A_SECOND = 50
-"""The assumed tokens a second of a worker whose seconds are not known."""
+"""The assumed tokens per second of a worker whose speed is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What the mean plan of a sample needs. Steps of workers that cost nothing, such as recorded ones, take no time."""
+    """What the mean plan of a sample needs. Steps of workers that cost nothing, such as recorded workers, take no
+    time."""
 
     calls: float
     tokens: Range
     cost_usd: Range
     total_s: float
-    """Seconds of its steps, one after the other."""
+    """Seconds of the mean plan's steps, one after the other."""
     busiest_s: float
-    """Seconds of the busiest worker, over the calls that it takes at once."""
+    """Seconds of the busiest worker, divided by the number of calls that it takes at once."""
     slowest_s: float
     """Seconds of the steps of the slowest plan, one after the other."""
     is_timed: bool
-    """Whether the seconds of all its workers are known; else so many tokens a second are assumed."""
+    """Whether the speed of all workers is known. If not, `TOKENS_A_SECOND` is assumed."""
 
     @classmethod
     def of(cls, plans: Sequence[Sequence[StepEstimate]], workers: Iterable[Worker]) -> Workload:
         """The mean of plans over these workers.
 
         Args:
-            plans: the steps of each that count.
+            plans: for each plan, the steps that count.
         """
         real = {worker.profile.name: worker for worker in costly_workers(workers)}
         busy, taken, is_timed = dict.fromkeys(real, 0.0), [], True
@@ -60,10 +61,10 @@ class Workload:
         )
 
     def seconds(self, plans: float, *, concurrency: float | None = None) -> float:
-        """Seconds that so many plans take: the busiest worker's, and at least the slowest plan's.
+        """Seconds that so many plans take: those of the busiest worker, and at least those of the slowest plan.
 
         Args:
-            concurrency: how many steps run at once, or None for any number.
+            concurrency: how many steps run at once. None sets no limit.
         """
         together = 0.0 if concurrency is None else plans * self.total_s / concurrency
         return max(self.slowest_s, plans * self.busiest_s, together)

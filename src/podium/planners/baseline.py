@@ -52,9 +52,10 @@ class BaselineSpec:
     """A planner that users name as NAME or NAME:ARGUMENT, such as `BaselineSpec("single:WORKER", open_single)`."""
 
     syntax: str
-    """How users write it, such as "self-consistency:WORKER:SAMPLES"; without a colon it takes no argument."""
+    """How users write the name, such as "self-consistency:WORKER:SAMPLES". Without a colon, the planner takes no
+    argument."""
     open: Callable[[str, BaselineContext], Planner]
-    """Makes the planner from the argument; `ConfigError` if the argument cannot be used."""
+    """Makes the planner from the argument. Raises `ConfigError` if the argument cannot be used."""
     needs: Callable[[str], tuple[str, ...]] = _nothing
     """Returns, from the argument, the workers that the pool must have."""
     reads_files: bool = False
@@ -62,18 +63,18 @@ class BaselineSpec:
     team_only: bool = False
     """Whether only the team's own settings may name it, and no client of a server."""
     learns: bool = False
-    """Whether it needs `BaselineContext.scored`."""
+    """Whether the planner needs `BaselineContext.scored`."""
     check: Callable[[str], object] = _nothing
-    """Checks a planner that learns before its training questions are answered, which `open` needs: `ConfigError` if
-    the argument cannot be used, or a package is missing. What it returns is not used."""
+    """Checks the argument of a planner that learns, before its training questions are answered and `open` is called.
+    Raises `ConfigError` if the argument cannot be used, or a package is missing. Its result is not used."""
     rows: Callable[[Sequence[str]], Iterable[tuple[str, str]]] = _no_rows
-    """Returns its rows in every comparison, as (label, full name), from the names of the pool's workers."""
+    """Returns the planner's rows in every comparison, as (label, full name), from the names of the pool's workers."""
     examples: Callable[[Sequence[str]], Iterable[str]] = _no_examples
-    """Returns full names to try, from the names of a pool's workers, which are one or more. A test opens each and runs
-    it. A syntax without a colon needs none."""
+    """Returns full names of the planner, from the names of a pool's workers, of which there is at least one. A test
+    opens and runs each of these planners. A planner without an argument needs no examples."""
     on_recordings: bool = True
-    """Whether a recording of single answers can serve it: each of its steps gives the whole question to a worker that
-    sees no other answer, or votes."""
+    """Whether a recording of single answers can answer the planner's plans: each step gives the whole question to a
+    worker that sees no other answer, or votes."""
 
     @property
     def name(self) -> str:
@@ -82,7 +83,7 @@ class BaselineSpec:
 
     @property
     def replays_anywhere(self) -> bool:
-        """Whether any pool of recorded workers can serve it, with nothing else at hand."""
+        """Whether any pool of recorded workers can answer the planner's plans, without further files or answers."""
         return self.on_recordings and not (self.reads_files or self.learns)
 
     @property
@@ -92,7 +93,8 @@ class BaselineSpec:
 
 
 def read_worker(worker: str, context: BaselineContext, name: str) -> str:
-    """The worker that the argument of the baseline `name` names; `ConfigError` if it names none of the pool."""
+    """The worker that the argument of the baseline `name` names. Raises `ConfigError` if the pool has no such
+    worker."""
     if not worker:
         names = ", ".join(profile.name for profile in context.pool)
         raise ConfigError(f"The baseline {name!r} names no worker; write one after a colon: {names}.")

@@ -1,7 +1,7 @@
 """Figures of collapse: whether a policy still writes different plans, and whether they depend on the question.
 
-Reinforcement can raise accuracy and yet teach nothing but the form of a plan, one step, or one worker. Trainings and
-evaluations compute these figures alike, and compare them with the start's. Pure.
+Reinforcement can raise accuracy and yet teach only the form of a plan, or a single step or worker. Trainings and
+evaluations compute these figures in the same way, and compare them with those of the start. The functions are pure.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from podium.types import FrozenModel, Profile
 from podium.workflow import Workflow, edges, needed_steps
 
 _SHUFFLES = 20
-"""How often the questions' kinds are shuffled, to find how much information chance alone would show."""
+"""How often the questions' kinds are shuffled, to measure the information that chance alone shows."""
 _MOST_ROWS = 5
-"""Rows at each end of a training that are compared."""
+"""The most rows at each end of a training that are compared."""
 
 
 class PlanStructure(FrozenModel):
-    """A plan without its subtasks. Empty if it cannot be read, or accepts the answer that there is."""
+    """A plan without its subtasks. It is empty if the plan cannot be read, or accepts an earlier answer."""
 
     workers: tuple[str, ...] = ()
     """The name of the worker of each step."""
     topology: str = ""
     """Which earlier steps each step reads, such as "-;0;0,1"."""
     steps: int = 0
-    """Steps that the answer needs."""
+    """How many steps the answer needs."""
 
     @classmethod
     def of(cls, workflow: Workflow | None, pool: Sequence[Profile]) -> Self:
@@ -44,7 +44,7 @@ class PlanStructure(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class PlanFacts:
-    """What the figures need of one plan."""
+    """What the figures need to know about one plan."""
 
     kind: str
     """The kind of its question (`question_kind`)."""
@@ -55,8 +55,8 @@ class PlanFacts:
 
 
 def question_kind(task_id: str) -> str:
-    """The kind of a question by its id: the id without its last part and without the numbers before it, such as
-    "reasoning-gym/gcd" of "reasoning-gym/gcd/0/21"."""
+    """The kind of a question: its id without the last part and the numbers before it. The kind of
+    "reasoning-gym/gcd/0/21" is "reasoning-gym/gcd"."""
     *kind, _ = task_id.split("/")
     while kind and kind[-1].isdecimal():
         kind.pop()
@@ -64,7 +64,7 @@ def question_kind(task_id: str) -> str:
 
 
 def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
-    """The figures of these plans; a mean of nothing is 0.
+    """The figures of these plans. A mean of nothing is 0.
 
     - "valid": share of plans that can be read. "accuracy": share of right answers. "accuracy_readable": the same given
       a plan that can be read.
@@ -93,16 +93,16 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
 
 
 def entropy(values: Iterable[Hashable]) -> float:
-    """The entropy of the values' shares, in nats; 0 if all are equal, or there are none."""
+    """The entropy of the values' shares, in nats. It is 0 if all are equal, or if there are none."""
     counts = Counter(values)
     total = counts.total()
     return -sum(count / total * log(count / total) for count in counts.values()) if total else 0.0
 
 
 def _information(kinds: Sequence[Hashable], shapes: Sequence[Hashable]) -> float:
-    """The mutual information of pairs, in nats, less its mean over shuffled kinds; at least 0.
+    """The mutual information of pairs in nats, minus its mean over shuffled kinds. It is at least 0.
 
-    Shuffling leaves the entropies of kinds and of shapes as they are, so only the pairs' entropies are compared.
+    Shuffling does not change the entropies of kinds and of shapes, so only the pairs' entropies are compared.
     """
     random, shuffled = Random("collapse"), list(kinds)
     by_chance = []
@@ -121,7 +121,7 @@ _COMPARED_WITH_START = {"steps", "first_worker_entropy", "plan_information", "ac
 
 
 def first_and_last_means(rows: Sequence[Mapping[str, Any]]) -> tuple[dict[str, float], dict[str, float]]:
-    """The mean figures of the first and of the last rows of a training: a quarter of them, five at most."""
+    """The mean figures of the first and of the last rows of a training: a quarter of the rows, at most five."""
     count = max(1, min(_MOST_ROWS, len(rows) // 4))
     return _mean_row(rows[:count]), _mean_row(rows[-count:])
 
@@ -133,8 +133,8 @@ def collapse_warnings(
 
     Args:
         row: the figures now.
-        start: the same figures of the policy before training, or of another model that was not trained.
-        before: what the sentences call it.
+        start: the figures of the policy before training, or of another model that was not trained.
+        before: what the sentences call the policy or model of `start`.
     """
     sentences = [f"{row[key]:.0%} {words}." for key, limit, words in _ALARMS if row.get(key, 0.0) > limit]
     if not row.keys() >= _COMPARED_WITH_START or not start.keys() >= _COMPARED_WITH_START:
@@ -163,6 +163,6 @@ def _mean_row(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of values; 0 if there are none."""
+    """The mean of values. It is 0 if there are none."""
     listed = list(values)
     return fmean(listed) if listed else 0.0

@@ -1,7 +1,7 @@
-"""What a run was begun with beside its settings: its questions and its workers, as digests.
+"""A fingerprint of the questions and the workers with which a run began, as digests.
 
-A settings file names a table and a pool file, and both can be edited between two starts. `RunFolder.open` keeps this
-value, and refuses to go on with another one.
+A settings file names a table and a pool file, and both can be edited between two starts. `RunFolder.open` stores the
+fingerprint, and refuses to go on with other data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.tasks.task import IdentifiedGrader, Task
 from podium.types import FrozenModel, Profile
 from podium.workers.base import Worker
 
-_MOVES = ("url", "query", "headers")
+_ADDRESS_KEYS = ("url", "query", "headers")
 """Keys of a worker's identity that say where its model is served, which may change between two starts."""
 
 
@@ -26,17 +26,17 @@ class DataFingerprint(FrozenModel):
 
     questions: int
     texts: str
-    """Digest of what is asked, in any order."""
+    """Digest of the questions' texts, whatever their order."""
     order: str
     answers: str
     """Digest of the gold answers."""
     graders: str
     workers: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """The workers by name, in order: their profiles, without ratings, and a digest of their models and settings."""
+    """The workers by name, in order. Each has its profile without ratings, and digests of its model and settings."""
 
     @classmethod
     def of(cls, tasks: Iterable[Task], workers: Iterable[Worker] = ()) -> Self:
-        """Describe these questions, in their order, and these workers."""
+        """The fingerprint of these questions, in their order, and of these workers."""
         return cls._of(
             [
                 (task.question.model_dump(mode="json"), task.gold, grader_settings(task.grader))
@@ -47,7 +47,7 @@ class DataFingerprint(FrozenModel):
 
     @classmethod
     def of_examples(cls, examples: Iterable[tuple[Any, str]], profiles: Iterable[Profile]) -> Self:
-        """Describe pairs of a prompt and its completion, and workers that are not called."""
+        """The fingerprint of pairs of a prompt and its completion, and of workers that are not called."""
         return cls._of(
             [(prompt, completion, None) for prompt, completion in examples],
             {profile.name: _profile(profile) for profile in profiles},
@@ -67,7 +67,8 @@ class DataFingerprint(FrozenModel):
         )
 
     def changes(self, now: DataFingerprint) -> list[str]:
-        """What differs, in words; nothing of what differs only because something else does."""
+        """The differences in words. If one difference implies others, only the first is named: other questions also
+        have other answers."""
         changes = []
         if self.texts != now.texts:
             changes.append(f"the questions ({self.questions:,} then, {now.questions:,} now)")
@@ -92,11 +93,13 @@ def _profile(profile: Profile) -> dict[str, Any]:
 
 
 def _settings(worker: Worker) -> dict[str, str]:
-    return {key: value_digest(value) for key, value in (worker.identity or {}).items() if key not in _MOVES}
+    return {
+        key: value_digest(value) for key, value in (worker.identity or {}).items() if key not in _ADDRESS_KEYS
+    }
 
 
 def grader_settings(grader: object) -> Any:
-    """A grader as JSON: its kind, and its settings or its identity, if it has one of these."""
+    """A grader as JSON: its kind, with its settings or its identity if it has any."""
     name = type(grader).__qualname__
     if isinstance(grader, BaseModel):
         return [name, grader.model_dump(mode="json")]

@@ -1,6 +1,6 @@
-"""Grades answers. A judge's calls have the response cache and the spend limits of the workers' calls.
+"""Grades answers. A judge's calls use the response cache and the spend limits of the workers' calls.
 
-A judge belongs to its task and to no pool. Of the dispatcher's limits, only the budgets in dollars apply to it.
+A judge belongs to its task and not to a pool. Of the dispatcher's limits, only the budgets in dollars apply to a judge.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from podium.types import Budget, Spent
 
 
 async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -> Grade:
-    """Grade the answer. Each call of a judge is paid by the dispatcher's spend limits. No answer has score 0.
+    """Grade the answer. The dispatcher's spend limits pay for each call of a judge. If there is no answer, the score is
+    0.
 
     Only here does a grader's failure become data.
 
@@ -42,7 +43,7 @@ async def grade_answer(task: Task, answer: str | None, dispatcher: Dispatcher) -
         if dispatcher.refusal is not None:  # A judge's call was not tried again.
             raise BudgetError(f"The answer is not judged. {dispatcher.refusal}") from None
         grade = Grade(score=0.0, cost_usd=error.cost_usd, failure=str(error))
-    # A grader of another package may call a model by itself; then its cost is known only now.
+    # A grader of another package may call a model by itself. Then its cost is known only now.
     if (uncharged_usd := grade.cost_usd - ledger.usd) > 0:
         ledger.charge(Spent(cost_usd=uncharged_usd))
     return grade

@@ -1,7 +1,7 @@
-"""Chooses the pool of each question: always the whole pool, or a random part of it in a random order.
+"""Chooses the pool of each question: the whole pool, or a random part of it in a random order.
 
-A policy that is trained on a single pool memorises which number is which worker. A policy that is trained on many pools
-has to read the profiles. A policy whose workers fail now and then learns not to depend on a single one.
+A policy that is trained on a single pool memorises the numbers of workers. A policy that is trained on many pools has
+to read the profiles. A policy whose workers sometimes fail learns not to depend on a single worker.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class PoolSampling(Settings):
     """How the pool of a question is drawn from the workers of the pool file."""
 
     random: bool = False
-    """Whether each question gets a random pool. If not, it gets all workers in the order of the file."""
+    """Whether each question gets a random pool. If not, each question gets all workers in the order of the file."""
     min_workers: int = Field(default=4, ge=1)
     """The fewest workers of a random pool."""
     max_workers: int = Field(default=7, ge=1)
@@ -39,23 +39,22 @@ class PoolSampling(Settings):
     without: tuple[str, ...] = ()
     """Names of workers that are never drawn, so that a test can offer workers that the policy has never seen."""
     subsets: Literal["all", "train", "test"] = "all"
-    """Which sets of workers are drawn. "train" leaves out a quarter of all sets, whatever their order; "test" draws
+    """Which sets of workers are drawn. "train" leaves out a quarter of all sets, whatever their order. "test" draws
     only from that quarter, so that a test can offer sets that a training with "train" has never seen."""
     renamed: bool = False
-    """Whether the workers of each question, but not tools, have other names, drawn at random, for the planner. Then a
-    policy goes by what is said of a worker: one that knows the names does not need it, and is lost with a new worker.
-    """
+    """Whether the planner sees random names of the workers in each question, except for tools. Then a policy has to
+    read the descriptions. A policy that learned the names could not use a new worker."""
     failure_probability: float = Field(default=0.0, ge=0, lt=1)
-    """The probability that a drawn worker fails all calls of a question. It then fails in all rollouts of the question.
-    Votes, calculators and code tools never fail in this way."""
+    """The probability that a drawn worker fails all calls of a question, in all rollouts of that question. Votes,
+    calculators and code tools never fail in this way."""
 
 
 class PoolSampler:
     """Draws the pool of each question.
 
     Raises:
-        ConfigError: a name in `without` is no worker's, or there are too few workers for `min_workers`,
-            `max_workers` or `subsets`.
+        ConfigError: no worker has a name in `without`, or there are too few workers for `min_workers`, `max_workers` or
+            `subsets`.
     """
 
     def __init__(self, pool: Pool, settings: PoolSampling) -> None:
@@ -80,7 +79,7 @@ class PoolSampler:
                 'pool_sampling.subsets is for random pools; set random = true, or subsets = "all".'
             )
         self._pool, self._settings, self._kept = pool, settings, offered
-        self._drawn("")  # Fails here and not in the middle of a run.
+        self._drawn("")  # This raises now and not in the middle of a run.
 
     def draw(self, name: str) -> Pool:
         """The pool of the question with this name. The same name always gives the same pool, with the same workers
@@ -121,9 +120,9 @@ class PoolSampler:
 
 _TRIES = 10_000
 _TEST_SHARE = 0.25
-"""Share of the sets of workers that are for tests."""
+"""The share of the sets of workers that are for tests."""
 
 
 def _part(names: Iterable[str]) -> str:
-    """Say to which part a set of workers belongs, by the names alone."""
+    """The part to which a set of workers belongs, which depends only on the names."""
     return "test" if Random(f"subset/{sorted(names)}").random() < _TEST_SHARE else "train"

@@ -1,6 +1,6 @@
 """What training maximises: the reward of a rollout with its components, and of each of its rounds (the paper, 3.2).
 
-All of it is pure. `rollout` runs and grades; `podium.train.objective` compares the rewards of a group.
+All functions are pure. `rollout` runs and grades, and `podium.train.objective` compares the rewards of a group.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ WRONG_ANSWER_REWARD = 0.5
 """The reward for valid plans, and the reward that a right answer adds."""
 
 PENALTY_CAP = 0.49
-"""Less than `WRONG_ANSWER_REWARD`. So, with any weights, a right answer earns more than a wrong one, and a wrong one
-more than 0."""
+"""The largest penalty. It is below `WRONG_ANSWER_REWARD`, so with any weights a right answer earns more than a wrong
+answer, and a wrong answer more than 0."""
 
 
 class RewardSettings(Settings):
     """Weights of the penalties for what a rollout spent. 0 sets no penalty.
 
-    Choose weights with which the penalties of ordinary plans stay far below `PENALTY_CAP`: above it, spending more
-    costs nothing.
+    Choose weights with which the penalties of ordinary plans stay far below `PENALTY_CAP`, since beyond it more
+    spending costs no reward.
     """
 
     cost: float = Field(default=0.0, ge=0)
@@ -39,12 +39,12 @@ class RewardSettings(Settings):
 
 
 class Reward(FrozenModel):
-    """One rollout's reward. `cost`, `calls` and `latency` are penalties: positive, and not yet capped."""
+    """One rollout's reward. `cost`, `calls` and `latency` are penalties. They are positive and not yet capped."""
 
     format: float
-    """0.5 times the share of rounds with a valid plan; 0 if the first plan is not valid."""
+    """0.5 times the share of rounds with a valid plan. 0 if the first plan is not valid."""
     correct: float = 0.0
-    """0.5 if the answer is right."""
+    """0.5 if the answer is right, else 0."""
     cost: float = 0.0
     calls: float = 0.0
     latency: float = 0.0
@@ -61,10 +61,10 @@ class Reward(FrozenModel):
 
 
 def reward(rollout: Rollout, settings: RewardSettings) -> Reward | None:
-    """The reward of a rollout. None if workers or the grader failed: then it is left out of its group.
+    """The reward of a rollout. None if workers or the grader failed, so that the rollout is left out of its group.
 
-    After an invalid plan in the first round there is no answer. After one in a later round the answer of the round
-    before stays, as after an acceptance, but the round earns nothing.
+    After an invalid plan in the first round there is no answer. After an invalid plan in a later round the answer of
+    the round before stays, as after an acceptance, but the round earns nothing.
     """
     if rollout.infrastructure_failed:
         return None
@@ -82,9 +82,9 @@ def reward(rollout: Rollout, settings: RewardSettings) -> Reward | None:
 
 
 def round_reward(rollout: Rollout, settings: RewardSettings) -> Reward | None:
-    """The reward of the last round alone: 0 if its plan is unreadable, whatever the rounds before earned.
+    """The reward of only the last round. It is 0 if its plan is unreadable, whatever earlier rounds earned.
 
-    Only what this round spent counts, so that each round pays for its own calls. None as for `reward`.
+    Only this round's spending counts, so that each round pays for its own calls. It is None when `reward` is None.
     """
     if rollout.infrastructure_failed:
         return None
@@ -99,12 +99,12 @@ def discounted_rewards(
 ) -> list[float | None]:
     """The reward that each plan of a rollout earns: (1 - d) times its own, and d times that of the round after it.
 
-    The last round has its own reward alone. So has one whose later round was left out: that workers failed there says
-    nothing of the earlier plan. (The paper, section 3.2; its code.)
+    The last round has only its own reward. So has a round whose later round was left out, since failed workers there
+    say nothing about the earlier plan. (The paper, section 3.2, and its code.)
 
     Args:
-        rewards: of each round by itself, in order; None for one that was left out.
-        whole: of all rounds together, which each has without a discount. None if a round was left out.
+        rewards: the reward of each round by itself, in order. None for a round that was left out.
+        whole: the reward of all rounds together, which each plan has without a discount. None if a round was left out.
     """
     if discount == "none":
         return [whole] * len(rewards)
@@ -117,5 +117,5 @@ def discounted_rewards(
 
 
 def _readable(round_: RoundTrace) -> bool:
-    """Whether the round counts as valid. It does, too, if the time was up before the planner wrote the plan."""
+    """Whether the round counts as valid. It also does if the time was up before the planner wrote the plan."""
     return round_.workflow is not None or round_.accepted or round_.error_kind == "time_is_up"

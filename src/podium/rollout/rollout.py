@@ -1,7 +1,7 @@
 """A rollout: one task, answered by a planner over a pool, and graded.
 
-It is the one record of an answer: a line of a file of an evaluation, and what a trainer learns from. Evaluation and
-every trainer call `run_rollout`, so they run, charge and grade in the same way.
+A rollout is a line in an evaluation's file, and what a trainer learns from. Evaluations and all trainers call
+`run_rollout`, so they run, charge and grade in the same way.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from podium.workers.failing import ENVIRONMENT
 from podium.workflow import needed_steps
 
 _LONGEST = 2000
-"""The most characters of a gold answer that are kept: tests of programs may have megabytes."""
+"""The most characters of a gold answer that are kept, since tests of programs may have megabytes."""
 
 
 class Rollout(FrozenModel):
-    """A trace that has been graded, with what it was graded by."""
+    """A trace with its grade, and with the task and the grader that led to the grade."""
 
     task: str
     """The task's id."""
     repeat: int
-    """The number of this answer among those to the same question, from 0."""
+    """The number, from 0, of this answer among the answers to the same question."""
     grade: Grade
     gold: str = ""
     """The beginning of the right answer."""
     grader: str = ""
-    """Digest of what judged it."""
+    """Digest of the grader."""
     facts: dict[str, str | int | tuple[str, ...]] = Field(default_factory=dict)
-    """What is known of the question."""
+    """Known facts about the question."""
     trace: Trace
 
     @classmethod
@@ -61,8 +61,8 @@ class Rollout(FrozenModel):
         )
 
     def to_json_line(self) -> str:
-        """One line of JSON, without what no report needs, such as the messages that workers were sent. Half a surrogate
-        pair, which UTF-8 cannot hold, becomes "?"."""
+        """One line of JSON, without what no report needs, such as workers' messages. Half a surrogate pair, which UTF-8
+        cannot hold, becomes "?"."""
         short = self.model_copy(update={"trace": _short(self.trace)})
         try:
             return short.model_dump_json(exclude_defaults=True)
@@ -70,12 +70,12 @@ class Rollout(FrozenModel):
             return clean(json.dumps(short.model_dump(exclude_defaults=True), ensure_ascii=False))
 
     def matches(self, task: Task) -> bool:
-        """Whether the task has the same question, right answer and grader as when it was answered."""
+        """Whether the task still has the question, the right answer and the grader of this rollout."""
         return (self.trace.question, self.gold, self.grader) == (task.question, *_judging(task))
 
     @property
     def plan_text(self) -> str:
-        """The planner's exact text in the first round; empty if it wrote nothing."""
+        """The planner's exact text in the first round. It is empty if the planner wrote nothing."""
         return self.trace.rounds[0].plan.text if self.trace.rounds else ""
 
     @property
@@ -101,10 +101,10 @@ class Rollout(FrozenModel):
 
     @property
     def worker_failed(self) -> bool:
-        """Whether a step that the answer needs failed, or the planner's own model did.
+        """Whether the planner's own model failed, or a step that the answer needs.
 
-        A step that the budget refused does not count: the plan spent too much. A step whose worker was made to fail
-        (`PoolSampling.failure_probability`) does not count either: plans must learn to cope with that.
+        A step that the budget refused does not count, since the plan spent too much. A step whose worker was made to
+        fail (`PoolSampling.failure_probability`) does not count either, since plans must learn to cope with that.
         """
         return any(_failed(round_) for round_ in self.trace.rounds)
 
@@ -115,7 +115,7 @@ def _judging(task: Task) -> tuple[str, str]:
 
 
 def _short(trace: Trace) -> Trace:
-    """The trace with the workers' names alone, and without messages and parameters."""
+    """The trace with only the names of the workers, and without messages and parameters."""
     rounds = tuple(
         round_.model_copy(
             update={
@@ -150,7 +150,7 @@ def _failed(round_: RoundTrace) -> bool:
 def _was_drawn(span: Span) -> bool:
     """Whether a step failed only because its worker, or the workers of the steps that it reads, were made to fail.
 
-    A vote fails if all steps that it reads failed. If these failures were real, `_failed` counts those steps instead.
+    A vote fails if all steps that it reads failed. If these failures were real, `_failed` counts these steps instead.
     """
     kinds = {attempt.error_kind for attempt in span.attempts}
     return bool(kinds) and kinds <= {ENVIRONMENT, "missing"}
@@ -167,8 +167,8 @@ async def run_rollout(
     """Answer `task` and grade the answer. A question without an answer has score 0.
 
     Args:
-        seed: seeds the randomness of planner and workers: the same arguments give the same rollout.
-        sample: number of this independent answer to the question; equal numbers share cached responses.
+        seed: seeds the randomness of planner and workers. The same arguments give the same rollout.
+        sample: the number of this answer among independent answers. Equal numbers share cached responses.
         trace_id: as for `Runner.answer`.
 
     Raises:
@@ -181,7 +181,7 @@ async def run_rollout(
 
 @dataclass(frozen=True, slots=True)
 class RolloutJob:
-    """A rollout that is to be made: the arguments of `run_rollout`, and who gets it."""
+    """A rollout to make: the arguments of `run_rollout`, and the function that gets the rollout."""
 
     runner: Runner
     task: Task
@@ -194,7 +194,8 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     """Make rollouts, at most `concurrency` at once. The next job is taken when there is room for it.
 
     Raises:
-        BudgetError: a spend limit refused a call. The others in flight have ended: they are paid for, and kept.
+        BudgetError: a spend limit refused a call. Other rollouts in flight have ended and are kept, since they are paid
+            for.
     """
     waiting, refusals = iter(jobs), list[BudgetError]()
 
@@ -206,7 +207,7 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
                 refusals.append(error)
                 return
             job.on_rollout(rollout)
-            await asyncio.sleep(0)  # Questions that wait for dollars come before the next one.
+            await asyncio.sleep(0)  # Questions that wait for dollars come before the next question.
 
     async with asyncio.TaskGroup() as group:
         for _ in range(concurrency):
@@ -216,7 +217,7 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
 
 
 def _check_spend_limits(runner: Runner, trace: Trace) -> None:
-    """Raise if a spend limit refused a call that this question needed. If every step was answered, none was refused."""
+    """Raise a BudgetError if a spend limit refused a call that this question needed."""
     refusal = runner.dispatcher.refusal
     unanswered = (span for span in trace.spans if span.error is not None and span.status != "skipped")
     if refusal is not None and any(unanswered):

@@ -1,6 +1,6 @@
-"""A run's folder: its resolved configuration, its rows of metrics, and any other files of its caller.
+"""A run's folder: the run's configuration, its rows of metrics, and any other files of its caller.
 
-Evaluation and training both write one. It refuses to resume a run with another configuration. It does not know about
+Evaluations and trainings write one. A folder refuses to resume a run with another configuration. It knows nothing about
 checkpoints: the caller that resumes a run says how many rows to keep.
 """
 
@@ -33,7 +33,7 @@ class JsonLines:
         self.path = path
 
     def read(self) -> list[dict[str, Any]]:
-        """All complete rows, in order; none if the file does not exist."""
+        """All complete rows, in order. There are none if the file does not exist."""
         rows = []
         for number, line in enumerate(self._lines(), 1):
             try:
@@ -88,9 +88,9 @@ class RunFolder:
         """Begin the run, or resume it if the folder holds a run of the same configuration and data.
 
         Args:
-            configuration: all settings, resolved: a model, or any JSON value.
-            changeable: dotted keys that may differ from those with which the run began, such as a time limit.
-            data: the questions and workers of the run. Without it, they are not compared.
+            configuration: all settings of the run, as a model or a JSON value.
+            changeable: dotted keys whose values may differ from those with which the run began, such as a time limit.
+            data: the questions and workers of the run. If it is None, they are not compared.
 
         Raises:
             RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.
@@ -121,7 +121,7 @@ class RunFolder:
             else json.loads(json.dumps(configuration))
         )
         file = path / CONFIG
-        # Before the file is looked for, since another process may write it meanwhile.
+        # Look at the folder before the file, since another process may write the file meanwhile.
         holds_something = path.exists() and (
             not path.is_dir() or any(not is_unfinished(entry, file) for entry in path.iterdir())
         )
@@ -134,13 +134,13 @@ class RunFolder:
         return wanted
 
     def require(self, data: DataFingerprint, *, begun: bool = True) -> None:
-        """Keep the run's questions and workers, or check that they equal the kept ones.
+        """Store the fingerprint of the run's questions and workers, or compare it with the stored fingerprint.
 
         Args:
-            begun: False: nothing depends on those that are kept yet, so others take their place.
+            begun: whether the run already has results. If not, the new fingerprint replaces a stored one.
 
         Raises:
-            RunMismatchError: they are not; the message names what changed.
+            RunMismatchError: the two differ. The message names what changed.
         """
         file = self.path / _DATA
         if not begun or not file.exists():
@@ -203,7 +203,7 @@ def _show(values: Mapping[str, Any], key: str) -> str:
 
 
 def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted keys and their values. Tables are flattened; lists and empty tables are values."""
+    """Dotted keys and their values. Tables are flattened, but lists and empty tables are values."""
     for key, item in value.items():
         if isinstance(item, dict) and item:
             yield from _flat(item, f"{prefix}{key}.")
@@ -212,7 +212,7 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def cut_torn_line(path: Path) -> None:
-    """Remove the incomplete last line that a killed writer left."""
+    """Remove an incomplete last line, which a killed writer leaves."""
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
     if whole < len(content):

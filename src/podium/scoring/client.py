@@ -1,7 +1,7 @@
 """Sends requests to a scoring service over HTTP, and has a synchronous version for notebooks.
 
-A client sends any number of requests at once; the service limits the calls of its workers. If the service restarts, the
-client repeats its requests. The answers that the service had paid for are in its run's folder.
+A client sends any number of requests at once, and the service limits the calls of its workers. If the service restarts,
+the client repeats its requests. The service keeps the answers that it has paid for in its run's folder.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Client:
 
     Args:
         url: the service's address, as `podium score-server` prints it.
-        key: the service's key, if it has one.
-        settings: what this run scores by. A service with others refuses every request; without, any will do.
+        key: the service's key. None if the service has no key.
+        settings: the settings by which this run scores. A service with other settings refuses every request. If it is
+            None, any settings will do.
         patience_s: seconds for which requests are repeated after a connection error or a status from 500 on.
 
     Raises:
@@ -81,7 +82,7 @@ class Client:
         Raises:
             ServiceError: the service cannot be reached, or failed, for longer than `patience_s`.
             ConfigError: the service scores by other settings.
-            UsageError: it refuses the key.
+            UsageError: the service refuses the key.
         """
         return await self._ask("POST", "prompt", _PROMPT, request)
 
@@ -103,7 +104,7 @@ class Client:
         return await self._ask("GET", "tasks", _IDS)
 
     async def close(self) -> None:
-        """Close the running loop's connections. Calling twice is fine, and a later request opens new ones."""
+        """Close the running loop's connections. Calling this twice is fine. A later request opens new connections."""
         await self._connections.close()
 
     async def _ask(
@@ -165,10 +166,10 @@ class Client:
 
 
 class SyncClient:
-    """`Client` for code that is not async, such as a notebook; its event loop runs in a thread of its own.
+    """A `Client` for code that is not async, such as a notebook. Its event loop runs in a separate thread.
 
     Args:
-        options: passed to `Client`.
+        options: the arguments of `Client`.
     """
 
     def __init__(self, url: str, **options: Any) -> None:
@@ -184,7 +185,7 @@ class SyncClient:
         self.close()
 
     def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
-        """The messages of the prompt for a rollout's next plan; None if no further round follows."""
+        """The messages of the prompt for a rollout's next plan. None if no further round follows."""
         return self._loop.call(self._client.prompt(request))
 
     def score(self, request: RolloutRequest) -> Score:
@@ -233,7 +234,7 @@ def _address(url: str) -> URL:
 
 
 def _waits(body: bytes) -> Iterator[float]:
-    """Seconds to wait before each retry: they grow, and differ between requests, so that not all retry at once."""
+    """Seconds to wait before each retry. They grow, and they differ between requests, so that not all retry at once."""
     jitter = Random(body)
     longest = _FIRST_WAIT_S
     while True:

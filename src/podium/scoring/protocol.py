@@ -1,7 +1,7 @@
-"""The requests of a trainer to the scoring service, and the replies: values that cross a process boundary as JSON.
+"""The requests of a trainer to the scoring service, and the replies, as values that are sent as JSON.
 
-`ScoringSession` answers in this process, `Client` sends requests to a service over HTTP. Both are a `ScoringBackend`,
-so a trainer, an environment or a notebook does not know which of them it has.
+`ScoringSession` answers in this process, and `Client` sends requests to a service over HTTP. Both are a
+`ScoringBackend`, so a trainer, an environment or a notebook need not know which of them it uses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SETTINGS_HEADER = "X-Podium-Settings"
 
 
 class RolloutRequest(FrozenModel):
-    """One rollout as far as the policy has written it."""
+    """One rollout, with the plans that the policy has written so far."""
 
     task: str
     """The id of a task of the session."""
@@ -29,18 +29,19 @@ class RolloutRequest(FrozenModel):
     rollout: int = Field(default=0, ge=0)
     """The number of the rollout in its group. With `seed` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
-    """What the policy wrote in each round, word for word, the earliest first."""
+    """The policy's text in each round, word for word. The earliest round comes first."""
     cut: bool = False
-    """Whether the latest plan was cut off at a limit of tokens. A draft in an unfinished thought is then no plan."""
+    """Whether a token limit cut off the latest plan. Then a draft inside an unfinished thought does not count as a
+    plan."""
 
 
 class Score(PlanStructure):
     """The reward of a rollout's latest plan, and what happened when it ran."""
 
     reward: float | None
-    """The reward in [0, 1]. None if workers or the grader failed: the rollout has to be left out."""
+    """The reward in [0, 1]. None if workers or the grader failed, so that the rollout has to be left out."""
     rollout_reward: float | None = None
-    """The reward of all rounds so far together."""
+    """The reward of all rounds so far. None if workers or the grader failed."""
     parts: Reward | None = None
     valid: bool = False
     """Whether the latest plan could be read."""
@@ -49,11 +50,11 @@ class Score(PlanStructure):
     accepted: bool = False
     """Whether the latest plan accepts the answer of the round before."""
     finished: bool = True
-    """Whether no further round follows: the rounds are used up, or the plan was unreadable or an acceptance."""
+    """Whether no further round follows, since the rounds are used up, or the plan was unreadable or an acceptance."""
     error: str | None = None
-    """Why the plan could not be read, or what failed."""
+    """Why the plan could not be read, or what failed. None if all went well."""
     plan: str | None = None
-    """The workflow in canonical text: equal plans have equal texts."""
+    """The workflow in canonical text, in which equal plans have equal texts. None if there is none."""
     calls: int = 0
     cost_usd: float = 0.0
     """Dollars of all rounds so far, as if nothing came from the response cache."""
@@ -62,7 +63,7 @@ class Score(PlanStructure):
 
 
 class SessionInfo(FrozenModel):
-    """What a session is: enough to see whether it is the one that a run needs."""
+    """A description of a session, by which a run can check that the session fits."""
 
     tasks: int
     """How many tasks the session has."""
@@ -77,7 +78,7 @@ class SessionInfo(FrozenModel):
 
 
 class ErrorReply(FrozenModel):
-    """An error of the service as JSON; the client raises the same error."""
+    """An error of the service as JSON. The client raises the same error."""
 
     kind: str
     """The name of the error's class, or of its nearest base class in `_KINDS`."""
@@ -97,7 +98,7 @@ class ErrorReply(FrozenModel):
 
 
 _KINDS: tuple[type[PodiumError], ...] = (BudgetError, ConfigError, UsageError, StoreError, ServiceError)
-"""The kinds of errors; each class stands before its base classes."""
+"""The kinds of errors. Each class comes before its base classes."""
 
 
 class ScoringBackend(Protocol):
@@ -115,7 +116,7 @@ class ScoringBackend(Protocol):
     async def score(self, request: RolloutRequest) -> Score:
         """Run the plans of a rollout, grade the answer and reward the latest plan.
 
-        The rounds before the latest are run again; the response cache answers their calls, and scripted workers give
+        The rounds before the latest are run again. The response cache answers their calls, and scripted workers give
         the same answers again.
 
         Raises:

@@ -5,9 +5,9 @@
     GET /health     returns a `SessionInfo`
     GET /tasks      returns the ids of the tasks
 
-Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its end, because
-its calls are paid for; a client that repeats the request gets the result. The session has all state; the service knows
-only the running requests.
+Everything is JSON, and an error is an `ErrorReply`. If a client disconnects, its rollout still runs to its
+end, because its calls are paid for. A client that repeats the request gets the result. The session has all
+state, and the service knows only the running requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LAST_ANSWERS_S = 5.0
 """Seconds that the last scores get to be sent."""
 _LARGEST_REQUEST = 16 * 2**20
 _BACKLOG = 2048
-"""Connections that may wait to be accepted: a whole batch may come at once."""
+"""How many connections may wait to be accepted, since a whole batch may come at once."""
 _LOCAL = ("127.0.0.1", "::1", "localhost")
 """The names under which this machine reaches itself."""
 _STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
@@ -41,7 +41,7 @@ _STATUSES: tuple[tuple[type[PodiumError], int], ...] = (
     (UsageError, 400),
     (PodiumError, 503),
 )
-"""HTTP status of an error of the session; the client repeats a request that gets 500 or above."""
+"""The HTTP status of each error of the session. The client repeats a request that gets 500 or above."""
 _PROMPT = TypeAdapter(tuple[Message, ...] | None)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -51,8 +51,8 @@ class ScoringService:
     """The routes over one session.
 
     Args:
-        key: the bearer token that requests must have. Without one, requests must come from this machine.
-        flush: returns once the session's traces are on disk; called in a thread before a score is sent.
+        key: the bearer token that requests must have. If it is None, requests must come from this machine.
+        flush: returns once the session's traces are on disk. It is called in a thread before a score is sent.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class ScoringService:
         self._draining = False
 
     def application(self) -> web.Application:
-        """The routes, for aiohttp to serve."""
+        """The aiohttp application with the routes."""
         app = web.Application(client_max_size=_LARGEST_REQUEST, middlewares=[self._guarded])
         app.router.add_post("/prompt", self._prompt)
         app.router.add_post("/score", self._score)
@@ -88,11 +88,11 @@ class ScoringService:
 
     @web.middleware
     async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Check key and settings, and answer every error with an `ErrorReply`."""
+        """Check the key and the settings, and answer every error with an `ErrorReply`."""
         try:
             self._check(request)
             return await handler(request)
-        except web.HTTPException as error:  # An unknown path, or a body that is too large.
+        except web.HTTPException as error:  # The path is unknown, or the body is too large.
             return _refuse(UsageError(f"{request.method} {request.path}: {error.reason}."), error.status)
         except _RefusedError as refused:
             return _refuse(refused.error, refused.status)
@@ -104,7 +104,7 @@ class ScoringService:
 
     def _check(self, request: web.Request) -> None:
         if self._key is None:
-            # A page that a browser has open must not spend money: it cannot name this machine in its Host header.
+            # A web page in a browser must not spend money. It cannot name this machine in its Host header.
             if URL(f"http://{request.host}").host not in _LOCAL:
                 raise _RefusedError(UsageError(f"The scoring service is not at {request.host}."), 421)
         elif not hmac.compare_digest(
@@ -184,13 +184,13 @@ async def serve_session(
     When the block ends, wait `drain_s` seconds for the running rollouts; after an error, cancel them at once.
 
     Args:
-        host: the address to listen on; any but this machine's own needs a key.
-        port: the port to listen on; 0 takes a free one.
-        key, flush: passed to `ScoringService`.
+        host: the address to listen on. Any address but this machine's own needs a key.
+        port: the port to listen on. 0 takes a free port.
+        key, flush: as for `ScoringService`.
         on_cut: called when rollouts had to be cancelled.
 
     Raises:
-        UsageError: the address cannot be listened on, or needs a key.
+        UsageError: the service cannot listen on the address, or the address needs a key.
     """
     if key is None and host not in _LOCAL:
         raise UsageError(
@@ -218,7 +218,7 @@ async def serve_session(
 
 
 class _RefusedError(Exception):
-    """A request that is refused before it is worked on.
+    """A request is refused before any work on it.
 
     Args:
         error: the error that the client raises.
@@ -231,7 +231,7 @@ class _RefusedError(Exception):
 
 
 async def _read(request: web.Request) -> RolloutRequest:
-    # Another type of content could be sent by any page that a browser has open.
+    # Any web page in a browser could send another type of content.
     if request.content_type != "application/json":
         raise UsageError(f"{request.path} takes JSON; send it with Content-Type: application/json.")
     try:

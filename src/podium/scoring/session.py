@@ -1,8 +1,8 @@
 """Scores plans in this process, with one dispatcher whose limits, cache and budget hold for all plans.
 
-Trainers, ranks and environments share a session, directly or through the service. It keeps a trace of each rollout. The
-id of the trace is a hash of the rollout's task, group, number and plans, so a rollout that is scored twice has one
-trace.
+Trainers, ranks and environments share a session, directly or through the service. The session keeps a trace of each
+rollout. The id of the trace is a hash of the rollout's task, group, number and plans, so a rollout that is scored twice
+has one trace.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
 Dispatch = Callable[[Pool], AbstractContextManager[Dispatcher]]
-"""Opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
+"""A function that opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
 
 
 class RolloutSeeds:
-    """The seeds of what a rollout draws beside its plans, made from the seed of its group and its task."""
+    """The seeds of everything that a rollout draws besides its plans, made from the seed of its group and its task."""
 
     def pool(self, request: RolloutRequest) -> str:
         """The seed of the pool, which the rollouts of a group share."""
@@ -56,7 +56,7 @@ class RolloutSeeds:
         return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels)
 
     def calls(self, request: RolloutRequest) -> str:
-        """The seed of the workers' calls; each rollout has its own."""
+        """The seed of the workers' calls. Each rollout has its own."""
         return f"{request.seed}/{request.task}/{request.rollout}"
 
 
@@ -65,8 +65,8 @@ class ScoringSession:
 
     Args:
         tasks: the questions, in order.
-        evaluated: further questions, on which the policy is evaluated; no worker is made to fail in them.
-        pool: the workers; the caller closes it.
+        evaluated: further questions, on which the policy is evaluated. No worker is made to fail in them.
+        pool: the workers. The caller closes the pool.
         dispatcher: holds the limits, the response cache and the budget of everything that is scored.
         seeds: the seeds of what a rollout draws.
         keep: called with the trace of each rollout.
@@ -158,8 +158,7 @@ class ScoringSession:
         """The task with this id.
 
         Raises:
-            ConfigError: there is none.
-        """
+            ConfigError: the session has no such task."""
         task = self.tasks.get(task_id) or self._evaluated.get(task_id)
         if task is None:
             near = closest_name(task_id, self.tasks)
@@ -200,8 +199,8 @@ class ScoringSession:
         try:
             rollout = await run_rollout(runner, task, seed=self._seeds.calls(request), trace_id=rolled)
         except BudgetError:
-            # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first: they are
-            # paid for, and so their responses are kept.
+            # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first, so that
+            # their responses, which are paid for, are kept.
             for spend_limit in self.dispatcher.spend_limits:
                 await spend_limit.wait_until_unreserved()
             raise
@@ -250,7 +249,7 @@ async def open_run_session(
     """The session of a run, and the store in the run's folder that keeps its traces.
 
     Args:
-        tasks, pool, evaluated, seeds: passed to `ScoringSession`.
+        tasks, pool, evaluated, seeds: as for `ScoringSession`.
     """
     with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
         session = ScoringSession(
@@ -266,7 +265,8 @@ def is_finished(trace: Trace, rounds: int) -> bool:
 
 
 def trace_id(request: RolloutRequest) -> str:
-    """The id of a rollout's trace: 32 hexadecimal digits, of the task, the group, the number and the plans."""
+    """The id of a rollout's trace: 32 hexadecimal digits that depend on the task, the group, the number and the
+    plans."""
     return hashlib.sha256(request.model_dump_json(exclude={"cut"}).encode()).hexdigest()[:32]
 
 

@@ -1,6 +1,6 @@
-"""What a scoring session needs to know: questions, pool, prompt, limits and reward.
+"""The settings of a scoring session: questions, pool, prompt, limits and reward.
 
-A training run's configuration holds the same keys, so the service can be started from the run's own file.
+A training run's configuration has the same keys, so the service can be started from the run's own file.
 """
 
 from __future__ import annotations
@@ -21,40 +21,41 @@ class ScoringSettings(Settings):
     """How plans are prompted for, run and rewarded."""
 
     tasks: str = ""
-    """Whatever `podium tasks` knows: a task set's name, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a
-    recording (NAME.parquet). Its train split alone is used."""
+    """The questions, as `podium tasks` knows them: a task set's name, a task file (NAME.toml), a table (NAME.csv,
+    NAME.jsonl) or a recording (NAME.parquet). Only the train split is used."""
     task_limit: int | None = Field(default=None, ge=1)
-    """The most tasks of the split that are used. Without a limit all are."""
+    """The most tasks of the split that are used. Default: all."""
     held_out: tuple[str, ...] = ()
-    """Task sets that the policy will be evaluated on, or splits of them, as "mine.csv:test". A training question that
-    is in one of them, whole or with most of its words, is an overlap (`on_overlap`). The other splits of
-    `tasks` are always held out."""
+    """Task sets that the policy will be evaluated on, or splits of them, such as "mine.csv:test". A training question
+    that is in one of them, exactly or with most of its words, is an overlap (`on_overlap`). The other splits of `tasks`
+    are always held out."""
     on_overlap: Literal["refuse", "leave_out"] = "refuse"
-    """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn how many there were."""
+    """What to do with overlaps: "refuse" the run, or "leave_out" the questions and warn of their number."""
     pool: str = ""
     """The name of a shipped pool, or a pool file."""
     pool_sampling: PoolSampling = PoolSampling()
     """Which workers of the pool a question may use."""
     prompt: PromptSettings = PromptSettings()
-    """The prompt for a plan; the trained checkpoint keeps these settings."""
+    """The prompt for a plan. The trained checkpoint keeps these settings."""
     max_steps: int = Field(default=5, ge=1)
     """The most steps of a plan."""
     rounds: int = Field(default=1, ge=1)
-    """The most plans of a rollout. With several the policy sees the result of its plan, and accepts or plans again."""
+    """The most plans of a rollout. With several, the policy sees the result of its plan, and accepts it or plans
+    again."""
     early_stop: bool = False
     """Whether a vote calls no more workers once its result is certain."""
     reward: RewardSettings = RewardSettings()
     cost_weights: tuple[float, ...] = ()
-    """Reward lost for each dollar at each level of cost sensitivity of the prompt, in place of `reward.cost`."""
+    """For each level of cost sensitivity of the prompt, the reward lost for each dollar, in place of `reward.cost`."""
     seed: int = 42
     """Seeds the order of the questions, the pools and the workers' randomness."""
 
     @property
     def scoring(self) -> dict[str, Any]:
-        """The settings of this class alone, as JSON has them: without those that a training run adds."""
+        """The settings of this class as JSON, without those that a training run adds."""
         return self.model_dump(mode="json", include=set(ScoringSettings.model_fields))
 
     @property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of `scoring`: equal for settings that score alike."""
+        """The first 16 hexadecimal digits of the SHA-256 of `scoring`. Settings with equal digests score alike."""
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,7 +1,7 @@
-"""The questions of a training run: the train split of a task set, without what the policy is measured on.
+"""The questions of a training run: the train split of a task set, without questions that the policy is measured on.
 
 A task set never has the same question in two splits. This file also finds training questions that share most of their
-words with a held-out question, and those that are in a set that the run names as held out.
+words with a held-out question, or are in a set that the run names as held out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
 
 _GENERATED_TASKS = 1000
-"""How many generated tasks to use by default: the set is infinite."""
+"""How many generated tasks to use by default, since a generated set is infinite."""
 _MAX_SHARED_NGRAMS = 0.5
 """A question counts as held out if held-out texts contain more than this share of its n-grams."""
 _SHOWN_CHARS = 60
@@ -69,8 +69,8 @@ def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], siz
 def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
     """The questions that the policy is measured on: (task id, text).
 
-    The splits of generated tasks are not compared with each other: they have no question in common, but share short
-    wordings.
+    The splits of generated tasks are not compared with each other, since they have no question in common but share
+    short wordings.
     """
     if settings.tasks not in generated_names():
         for split in splits_of(settings.tasks):

@@ -1,7 +1,7 @@
 """Errors as OpenAI's clients expect them: one form for every route.
 
-Any code raises `APIError`; `add_error_handlers` makes responses of them, and of errors of Podium and of the web
-framework.
+Any code may raise an `APIError`. `add_error_handlers` turns it into a response, and also errors of Podium and of the
+web framework.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ _SCHEMA = {
 def invalid(
     message: str, param: str | None = None, *, code: str | None = None, status: int = 400
 ) -> APIError:
-    """The error for a request that cannot be honoured; `param` is the field at fault."""
+    """The error for a request that cannot be honoured. `param` is the field at fault."""
     return APIError(status, "invalid_request_error", message, param=param, code=code)
 
 
 def forbidden(message: str, param: str | None = None) -> APIError:
-    """The error for what this caller may not have or do."""
+    """The error for a request that the caller is not allowed to make."""
     return APIError(403, "permission_error", message, param=param)
 
 
@@ -121,7 +121,7 @@ def answer_changed(trace_id: str) -> APIError:
 
 
 def to_body(error: APIError) -> dict[str, Any]:
-    """An error as OpenAI's JSON has it."""
+    """An error in OpenAI's JSON form."""
     return {
         "error": {
             "message": error.message,
@@ -147,7 +147,7 @@ _ANTHROPIC = {
 
 
 def to_anthropic_body(error: APIError) -> dict[str, Any]:
-    """An error as Anthropic's JSON has it."""
+    """An error in Anthropic's JSON form."""
     kind = _ANTHROPIC.get(error.status, "api_error" if error.status >= 500 else "invalid_request_error")
     return {"type": "error", "error": {**to_body(error)["error"], "type": kind}}
 
@@ -169,13 +169,13 @@ async def send_error(error: APIError, scope: Scope, receive: Receive, send: Send
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route, described for the OpenAPI schema: its `responses=`."""
+    """The errors of a route for the OpenAPI schema, as the argument `responses=`."""
     content = {"application/json": {"schema": _SCHEMA}}
     return {status: {"description": _DESCRIPTIONS[status], "content": content} for status in statuses}
 
 
 ANY_ROUTE = (408, 413, 415, 421, 422, 429, 431, 503, 504)
-"""Errors of the middleware, which any route may answer with."""
+"""The statuses of errors from the middleware, which any route may return."""
 
 
 def add_error_handlers(app: FastAPI) -> None:

@@ -1,6 +1,6 @@
 """The application: one service, the routes of every part, and the middleware around them.
 
-Each module of routes has `routes(service)`. How the application runs (sockets, signals, draining) is `serving`.
+Each module of routes has a function `routes(service)`. `serving` runs the application: sockets, signals, draining.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def create_app(service: Service) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
-        redirect_slashes=False,  # `PathNormalizer` drops the slash again: a client would be led in a circle.
+        redirect_slashes=False,  # `PathNormalizer` drops the slash again, so a redirect would never end.
         responses=api_errors.error_responses(*api_errors.ANY_ROUTE),
     )
     app.state.service = service
@@ -82,7 +82,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(operations.routes(service, in_flight, metrics))
     app.add_middleware(DirectRoutes, routes=direct_routes(routers))
     _add_middleware(app, service, in_flight)
-    # Outermost, so that requests that other middleware refuses are counted too.
+    # This is the outermost middleware, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)
     app.add_middleware(PathNormalizer)
     return app
@@ -98,7 +98,7 @@ def _add_middleware(app: FastAPI, service: Service, in_flight: InFlightRequests)
     )
     app.add_middleware(RequestTimeLimit, in_flight=in_flight, seconds=settings.timeout)
     if settings.cors:
-        # Inside the host check: a page that the check refuses may not read the refusal anyway.
+        # This is inside the host check, since a page that the check refuses may not read the refusal anyway.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors,

@@ -1,8 +1,8 @@
-"""Plans that wait for approval: a dry run keeps one, and its caller runs it, edited or as it is, or rejects it.
+"""Plans that wait for approval: a dry run keeps its plan, and the caller runs it, edited or unchanged, or rejects it.
 
-A waiting plan is a trace with the status "planned", whose id is the plan's. It waits in the store of traces, so that
-every replica over the same database can run it. Running takes it out; the trace of the run has the same id and includes
-what planning cost. One that shall leave no trace waits in this process.
+A waiting plan is a trace with the status "planned", whose id is the plan's id. It waits in the store of traces, so that
+every replica over the same database can run it. Running removes the waiting plan. The trace of the run has the same id
+and includes the cost of planning. A plan that must leave no trace waits in this process.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from podium.workflow import PlanError, Workflow, parse
 LIFE_S = 3600.0
 """Seconds for which a plan waits."""
 MOST_HERE = 100
-"""Plans of one caller that wait in this process at most; the caller's oldest make room."""
+"""The most plans of one caller that wait in this process. A further plan replaces the caller's oldest."""
 _LOG = logging.getLogger("podium.server")
 
 
@@ -34,7 +34,7 @@ class WaitingPlans:
     """The plans that wait, each for its own caller.
 
     Args:
-        store: where they wait.
+        store: the store in which plans wait.
     """
 
     def __init__(self, store: AsyncTraceStore) -> None:
@@ -42,10 +42,10 @@ class WaitingPlans:
         self._here: dict[str, Trace] = {}
 
     def add(self, planned: Trace, *, keep: bool) -> None:
-        """Let a plan wait. The trace of a planning that failed is stored, and does not wait.
+        """Let a plan wait. If planning failed, the trace is stored and does not wait.
 
         Args:
-            keep: whether it leaves a trace. If not, it waits in this process alone.
+            keep: whether the plan leaves a trace. If not, it waits only in this process.
         """
         if keep:
             try:
@@ -69,7 +69,7 @@ class WaitingPlans:
         """The plan with this id.
 
         Raises:
-            APIError: 404, it does not wait, or not for this caller.
+            APIError: 404, the plan does not wait, or waits for another caller.
         """
         planned = self._here.get(id_) or await self._store.find(id_, caller.visible_owner)
         if (
@@ -83,14 +83,14 @@ class WaitingPlans:
         return planned
 
     async def take(self, planned: Trace) -> None:
-        """End the wait of a plan. Of several calls, on any replica, one alone succeeds.
+        """End the wait of a plan. If several calls on any replicas take one plan, only one succeeds.
 
         Args:
-            planned: from `find`.
+            planned: the plan, from `find`.
 
         Raises:
             APIError: 404, the plan does not wait any more.
-            asyncio.CancelledError: the call was cancelled; the plan waits on.
+            asyncio.CancelledError: the call was cancelled. The plan keeps waiting.
         """
         if self._here.pop(planned.id, None) is not None:
             return
@@ -110,7 +110,7 @@ class WaitingPlans:
             self.add(planned, keep=True)
 
     async def reject(self, id_: str, caller: Caller) -> None:
-        """Take the plan, and keep its trace as a cancelled question's.
+        """Take the plan, and store its trace as that of a cancelled question.
 
         Raises:
             APIError: see `find`.
@@ -139,11 +139,11 @@ def _gone(id_: str) -> APIError:
 
 @dataclass(frozen=True, slots=True)
 class ApprovedPlan:
-    """A plan that waited, as its caller approves it."""
+    """A plan that waited and that its caller approved."""
 
     planned: Trace
     workflow: Workflow
-    """The plan, edited or as it was, with the worker numbers of `planned.pool`."""
+    """The plan, edited or unchanged, with the worker numbers of `planned.pool`."""
 
     @classmethod
     def of(cls, planned: Trace, request: ChatRequest) -> ApprovedPlan:
@@ -180,7 +180,7 @@ class ApprovedPlan:
         """The workflow with the numbers of `pool`.
 
         Raises:
-            APIError: 400, a step's worker is not in it.
+            APIError: 400, the pool lacks a step's worker.
         """
         steps = []
         for position, step in enumerate(self.workflow.steps):
@@ -196,7 +196,7 @@ class ApprovedPlan:
         return Workflow(tuple(steps))
 
     def planner(self, pool: Pool) -> PrewrittenPlans:
-        """The planner that gives it to a question over `pool`, under the name of the planner that wrote it.
+        """A planner that returns this plan for `pool`, under the name of the planner that wrote it.
 
         Raises:
             APIError: see `workflow_for`.

@@ -1,8 +1,8 @@
-"""Answers questions without a waiting request: a queue of this process, with tasks that make the answers.
+"""Answers questions without a waiting request: a queue of this process, and tasks that make the answers.
 
 Any process on the same store can read, cancel and delete a question, since its state is in the store's
-`background_table`. Its events are in logs of its own process, which the other processes of the same server read there.
-One that has ended is a trace, like any other. Knows no API: the routes open the questions.
+`background_table`. Its events are in logs of the process that answers it, where the other processes of the same server
+read them. A question that has ended is an ordinary trace. The routes of each API open the questions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from podium.trace.store.background_table import SERVER_ENDED, BackgroundTable
 
 _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64
-"""Questions that one process answers in the background at a time; further ones are queued."""
+"""The most questions that one process answers in the background at once. Further questions wait in a queue."""
 _MAX_QUEUED = 1000
 _BEAT_S = 2.0
-"""Seconds between two signs of life, and looks for wishes to cancel."""
+"""Seconds between two signs of life, which also look for cancelled questions."""
 _SWEEP_S = 300.0
-"""Seconds between two looks for questions whose server ended."""
+"""Seconds between two searches for questions whose server has ended."""
 _CANCEL_S = 10.0
 """Seconds to wait until a question is recorded as cancelled. Another server may answer it."""
 _POLL_S = 0.1
@@ -53,7 +53,7 @@ class BackgroundQuestions:
 
     def __init__(self, service: Service) -> None:
         self.logs = EventLogs(service.peers, "background", kept_s=_KEPT_S)
-        """The logs that were given to `start`."""
+        """The logs that `start` received."""
         self._service = service
         self._running: dict[str, _BackgroundQuestion] = {}
         self._table = BackgroundTable(service.store)
@@ -61,11 +61,11 @@ class BackgroundQuestions:
         self._turns = asyncio.Semaphore(MAX_RUNNING)
         self._beating: asyncio.Task[None] | None = None
         self._trouble = False
-        """Whether the store failed, so that it may have rows of questions that nothing here answers."""
+        """Whether the store has failed, so that it may have rows of questions that no task here answers."""
         self._swept_s = float("-inf")
 
     def open(self) -> None:
-        """Begin to give signs of life."""
+        """Start giving signs of life."""
         self._beating = asyncio.create_task(self._beat(), name="background questions")
 
     async def close(self) -> None:
@@ -79,7 +79,9 @@ class BackgroundQuestions:
             _, tasks = await asyncio.wait(tasks, timeout=_CLEAN_UP_S)
         if self._beating is not None:
             tasks.add(self._beating)
-        for task in tasks:  # Their traces wait for the store, which the code that opened it closes last.
+        for (
+            task
+        ) in tasks:  # Their traces wait for the store, which is closed last by the code that opened it.
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self.logs.close()
@@ -87,15 +89,15 @@ class BackgroundQuestions:
     async def start(
         self, question: PreparedQuestion, log: EventLog | None = None, *, streams: bool = False
     ) -> None:
-        """Keep a question and begin its answer. Returns once it is kept.
+        """Store a question and begin its answer. Returns once the question is stored.
 
         Args:
-            log: a further log of its events, in the form of its API; kept for an hour after its end.
+            log: a further log of the question's events, in the form of its API. It is kept for an hour after its end.
             streams: as in `Runner.answer`.
 
         Raises:
-            APIError: 429, too many questions wait already; 404, the plan that it runs was run meanwhile.
-            StoreError: it cannot be kept, and is not answered.
+            APIError: 429, too many questions wait already; or 404, the plan that the question runs was run meanwhile.
+            StoreError: the question cannot be stored, and is not answered.
         """
         if len(self._running) >= MAX_RUNNING + _MAX_QUEUED:
             problem = "Too many questions wait in the background; ask again when some of them have ended."
@@ -103,7 +105,7 @@ class BackgroundQuestions:
         lost, plans, approved = _lost_trace(question), self._service.plans, question.approved
         if approved is not None:
             await plans.take(approved.planned)
-        # `_keep` keeps the trace, if the question was not deleted meanwhile.
+        # `_keep` stores the trace, unless the question was deleted meanwhile.
         question = replace(question, request=replace(question.request, keep=False), approved=None)
         logs: list[EventLog] = [question.begin_log()]
         if log is not None:
@@ -127,7 +129,7 @@ class BackgroundQuestions:
         return bool(_FULL_ID.fullmatch(id)) and await self._table.find(id, caller.visible_owner) is not None
 
     async def cancel(self, id: str) -> None:
-        """Cancel a question, at whichever server, and wait until that is recorded."""
+        """Cancel a question of any server, and wait until that is recorded."""
         if (running := self._running.get(id)) is not None and running.task is not None:
             running.stop("cancel")
             await asyncio.wait({running.task}, timeout=_CANCEL_S)
@@ -140,13 +142,13 @@ class BackgroundQuestions:
             await asyncio.sleep(_POLL_S)
 
     async def delete(self, id: str) -> None:
-        """Delete a question; the server that answers it stops."""
+        """Delete a question. The server that answers it stops."""
         await self._table.delete(id)
         if id in self._running:
             self._running[id].stop("drop")
 
     async def _make(self, running: _BackgroundQuestion) -> None:
-        """Answer one question, and keep what became of it."""
+        """Answer one question, and store its trace."""
         try:
             trace = await self._answer(running)
             running.finishing = True
@@ -161,10 +163,10 @@ class BackgroundQuestions:
         self.logs.end(id)
 
     async def _answer(self, running: _BackgroundQuestion) -> Trace:
-        """The trace of a question, also of one that failed or was cancelled.
+        """The trace of a question, even if it failed or was cancelled.
 
         Raises:
-            asyncio.CancelledError: it was deleted.
+            asyncio.CancelledError: the question was deleted.
         """
         ended: list[Trace] = []
 
@@ -193,9 +195,10 @@ class BackgroundQuestions:
         return ended[-1] if ended else running.lost.model_copy(update={"status": status, "error": why})
 
     async def _keep(self, trace: Trace, caller: Caller) -> bool:
-        """Keep the trace of a question, then take the question out. False: it was deleted, or taken for dead.
+        """Store the trace of a question, then remove the question. Returns False if it was deleted, or given up for
+        dead.
 
-        A kill between the two costs nothing.
+        If the process is killed between the two, nothing is lost.
         """
         store = self._service.store
         try:
@@ -204,17 +207,18 @@ class BackgroundQuestions:
             self._service.keep(trace, caller)
             await store.wait_until_flushed()
             if not await self._table.end(trace.id, self._holder):
-                await store.delete(trace.id)  # It was deleted a moment ago.
+                await store.delete(trace.id)  # The question was deleted a moment ago.
                 return False
         except StoreError as error:
-            # Its answer is paid for, and waits until the store works again.
+            # The answer is paid for, so its trace waits until the store works again.
             self._service.keep(trace, caller)
             self._trouble = True
             _LOG.error("The background question %s has ended, which is not recorded yet: %s", trace.id, error)
         return True
 
     async def _beat(self) -> None:
-        """Give signs of life, stop what other servers cancelled or deleted, and end what servers left that ended."""
+        """Give signs of life, stop questions that other servers cancelled or deleted, and end questions of servers that
+        ended."""
         failing = False
         while True:
             try:
@@ -253,23 +257,23 @@ class _BackgroundQuestion:
 
     question: PreparedQuestion
     lost: Trace
-    """Its trace if this server is killed."""
+    """The question's trace if this server is killed."""
     logs: tuple[EventLog, ...]
     streams: bool
     task: asyncio.Task[None] | None = None
-    """Answers it. None if the question is not kept yet."""
+    """The task that answers the question. None if the question is not stored yet."""
     wish: Literal["cancel", "drop"] | None = None
-    """Why the task was cancelled. "drop": the question was deleted."""
+    """Why the task was cancelled. "drop" means that the question was deleted. None if it was not cancelled."""
     finishing: bool = False
-    """Whether its trace is being kept, so that it is too late to cancel it."""
+    """Whether the trace is being stored, so that it is too late to cancel the question."""
 
     def append(self, event: Event) -> None:
-        """Add an event to its logs."""
+        """Add an event to the question's logs."""
         for log in self.logs:
             log.append(event)
 
     def stop(self, wish: Literal["cancel", "drop"]) -> None:
-        """Cancel the task, only once: a second cancellation would interrupt the clean-up of the first."""
+        """Cancel the task only once, since a second cancellation would interrupt the clean-up of the first."""
         task = self.task
         if self.wish is not None or task is None:
             return
@@ -279,7 +283,7 @@ class _BackgroundQuestion:
             if not self.finishing:
                 task.cancel()
 
-        # The loop runs this after the task's first step: one that never began would keep no trace.
+        # The loop runs this after the task's first step, since a task that never began would store no trace.
         asyncio.get_running_loop().call_soon(cancel)
 
 

@@ -1,8 +1,8 @@
 """Middleware that limits request bodies: bytes, seconds, nesting and number of values, measured while the body arrives.
 
-What a client compressed is decoded here, and measured as it is then. A route reads the body after it knows the caller,
-and gets it in one piece or an `APIError`. The server discards the rest of a refused body, so that the client gets to
-read why.
+A compressed body is decoded here, and its decoded form is measured. A route reads the body after it knows the caller,
+and gets the body in one piece or an `APIError`. The server discards the rest of a refused body, so that the client
+reads the error.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import client_disconnected
 
 _MAX_DIGITS = 19
-"""Digits of a Content-Length that are read at all."""
+"""The most digits of a Content-Length that is read."""
 _MAX_DEPTH = 32
-"""Nesting of lists and objects."""
+"""How deep lists and objects may be nested."""
 _MAX_VALUES = 30_000
-"""Values in all lists and objects together: as many as are checked in about 20 ms, while no other request is answered.
-The longest conversation with the most tools has fewer."""
+"""The most values in all lists and objects together. Checking them takes about 20 ms, in which no other request is
+answered. The longest conversation with the most tools has fewer values."""
 _NOT_STRUCTURE = bytes(set(range(256)) - set(b"[]{},"))
 _DEPTH_CHANGE = tuple(1 if byte in b"[{" else -1 if byte in b"]}" else 0 for byte in range(256))
 
 
 class BodyLimits:
-    """Hands each body to the application in one piece, if it is within the limits.
+    """Gives each body to the application in one piece, if it is within the limits.
 
     Args:
-        max_bytes: size of a body, as it is sent and as it is decoded.
-        max_seconds: from the application's first read until the body is complete.
+        max_bytes: the most bytes of a body, both as it is sent and decoded.
+        max_seconds: the most seconds from the application's first read until the body is complete.
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, max_seconds: float) -> None:
@@ -121,19 +121,19 @@ class BodyLimits:
 class JsonShape:
     """The depth and the number of values of a JSON text, measured piece by piece.
 
-    It costs a few milliseconds a megabyte and keeps nothing of the text, so that a text that is expensive to parse is
-    refused before it is parsed. It does not check that the text is JSON: the parser does, and stops at the first fault.
+    Measuring takes a few milliseconds per megabyte and stores nothing of the text, so that a text that is expensive to
+    parse is refused before it is parsed. The parser checks that the text is JSON, and stops at the first fault.
     """
 
     __slots__ = ("_inside", "_open", "_unread", "deepest", "may_be_json", "values")
 
     def __init__(self) -> None:
         self.deepest = 0
-        """Nesting of lists and objects at the deepest place."""
+        """The deepest nesting of lists and objects so far."""
         self.values = 0
-        """Members of all lists and objects together; an empty one counts as one."""
+        """The number of members of all lists and objects together. An empty list or object counts as one."""
         self.may_be_json = True
-        """False once more brackets were closed than opened; nothing after that is measured."""
+        """Whether no bracket was closed that had not been opened. Once it is False, nothing more is measured."""
         self._open = 0
         self._inside = 0
         self._unread = b""
@@ -160,7 +160,7 @@ class JsonShape:
         self.deepest = max(self.deepest, deepest)
 
     def check(self) -> None:
-        """Refuse what is too deep or has too many values.
+        """Refuse a text that is too deep or has too many values.
 
         Raises:
             APIError: 400.

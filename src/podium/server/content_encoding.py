@@ -1,7 +1,7 @@
 """Request bodies that a client compressed with gzip, deflate or zstd.
 
-A body is decoded in small steps while it arrives, so that what counts its bytes can refuse a body that grows without
-end before it is in memory. It does not decide how large a body may be: `body_limits` does.
+A body is decoded in small steps while it arrives, so that `body_limits` can refuse a body that grows without end before
+it is in memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
 _STEP_BYTES = 256 * 2**10
 """The most bytes that one step decodes."""
 _WINDOW_LOG = 23
-"""The largest window of zstd that is decoded: 8 MiB, which every decoder has to offer (RFC 9659)."""
+"""The largest window of zstd that is decoded: 8 MiB, which every decoder must support (RFC 9659)."""
 
 
 class _Stream(Protocol):
@@ -63,7 +63,7 @@ def _gzip(_: bytes) -> _Stream:
 
 
 def _deflate(beginning: bytes) -> _Stream:
-    """The name means zlib's format, and some clients send the bare data inside it."""
+    """A decoder for "deflate". The name means zlib's format, but some clients send the bare data without its frame."""
     return _Zlib(zlib.MAX_WBITS if beginning[0] & 0x0F == 8 else -zlib.MAX_WBITS)
 
 
@@ -87,7 +87,7 @@ class BodyDecoder:
         headers: the values of its Content-Encoding headers, in their order.
 
     Raises:
-        APIError: 415, for an encoding that is not known here, or for several in a row.
+        APIError: 415, the encoding is unknown, or there are several in a row.
     """
 
     def __init__(self, headers: Iterable[bytes]) -> None:
@@ -128,7 +128,7 @@ class BodyDecoder:
         """Check that the body is complete.
 
         Raises:
-            APIError: 400, it breaks off.
+            APIError: 400, the body breaks off.
         """
         if self._stream is not None and not self._stream.eof:
             raise self._wrong("breaks off before its end")

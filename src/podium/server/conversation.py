@@ -54,7 +54,7 @@ class CallId(NamedTuple):
 
 
 def _letters(worker: str) -> str:
-    """Two letters that stand for a worker; none is a hexadecimal digit."""
+    """Two letters that stand for a worker. Neither is a hexadecimal digit."""
     first, second = sha256(worker.encode()).digest()[:2]
     return _LETTERS[first % len(_LETTERS)] + _LETTERS[second % len(_LETTERS)]
 
@@ -70,12 +70,12 @@ def requested_calls(answer: ServedAnswer) -> tuple[ToolCall, ...]:
 
 
 def returned_state(answer: ServedAnswer) -> str | None:
-    """The state of an answer, for the client to send back, or None if there is none."""
+    """The state of an answer, for the client to send back. None if there is none."""
     return write_state(answer.state, requested_calls(answer), reasoned=bool(answer.reasoning))
 
 
 def images_as_text(text: str, images: Sequence[str]) -> str:
-    """The text of a message; where it has images alone, a sentence that says so to planners and workers."""
+    """The text of a message. If it has only images, a sentence that says so to planners and workers."""
     if text.strip() or not images:
         return text
     if len(images) == 1:
@@ -91,7 +91,7 @@ def to_question(
     If the last message is a tool result, the history has the whole conversation and still ends with this result.
 
     Args:
-        direct: whether one worker gets the conversation as it is. Then the question is only for the trace.
+        direct: whether one worker gets the conversation unchanged. Then the question is only for the trace.
 
     Raises:
         APIError: the conversation has no question.
@@ -210,7 +210,7 @@ def _worker_messages(span: Span, trace: Trace, answers: tuple[Message, ...]) -> 
 
 
 async def _with_states(request: ChatRequest, service: Service, caller: Caller) -> ChatRequest:
-    """The request with the provider state of all tool calls whose ids Podium wrote, where the client dropped it."""
+    """The request with the provider state of tool calls whose ids Podium wrote, if the client dropped that state."""
 
     async def restored(message: Message) -> Message:
         ids = [CallId.parse(call.id) for call in message.tool_calls]

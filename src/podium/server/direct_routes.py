@@ -1,7 +1,7 @@
-"""Middleware that finds what a path means: it reads careless paths, and calls the question routes' endpoints itself.
+"""Middleware that resolves paths: it normalizes careless paths, and calls the endpoints of question routes itself.
 
-These endpoints read and check their own bodies, so FastAPI has nothing to do for them but to describe them; its way to
-an endpoint takes a tenth of a question's CPU time. All other requests go on to FastAPI.
+These endpoints read and check their own bodies, so FastAPI need only describe them. Its way to an endpoint would take a
+tenth of a question's CPU time. All other requests go to FastAPI.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class PathNormalizer:
     """Normalizes the path of a request: no double slash, no slash at its end, no second `/v1`.
 
-    Clients put an address and a path together. A redirect would not help: many lose the body of a POST on the way.
+    Clients join an address and a path carelessly. A redirect would not help, since many clients lose the body of a POST
+    on the way.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -57,7 +58,7 @@ class DirectRoutes:
     """Calls the endpoint of a request's route, if `routes` has it.
 
     Args:
-        routes: from `direct_routes`.
+        routes: the result of `direct_routes`.
     """
 
     def __init__(self, app: ASGIApp, routes: Mapping[str, APIRoute]) -> None:

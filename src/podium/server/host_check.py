@@ -1,7 +1,7 @@
 """Middleware against misuse by browsers: checks Host and Origin, and sets security headers on every response.
 
-Without keys, any page in this machine's browser could call the server. A page that points its own host name here (DNS
-rebinding) is caught by the Host header, a page of another origin by its Origin header. With keys, any host name is
+Without keys, any page in this machine's browser could call the server. The Host header reveals a page that points its
+own host name here (DNS rebinding), and the Origin header reveals a page of another origin. With keys, any host name is
 accepted, since the name proves nothing.
 """
 
@@ -24,7 +24,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _HOST = re.compile(
     r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[^][:/@?#\\\s]+?)\.?)(?::(?P<port>[0-9]{0,5}))?"
 )
-"""A host of RFC 9110: a name, which may end with a dot, or an IPv6 address, and a port; no user before an @."""
+"""Matches a host of RFC 9110: a name, which may end with a dot, or an IPv6 address, and a port, without a user."""
 _HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -43,8 +43,8 @@ class HostCheck:
     """Refuses requests with too large headers, a foreign Host header, or a foreign Origin header.
 
     Args:
-        service: its settings name the allowed origins. Their host names are also accepted as Host, because a proxy may
-            pass its own name on.
+        service: the service, whose settings name the allowed origins. Their host names are also accepted as Host,
+            because a proxy may send its own name.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -94,7 +94,7 @@ class HostCheck:
         return None
 
     def _known(self, host: bytes) -> bool:
-        """Whether the header is a name or address of this server, with a port or without, and nothing else."""
+        """Whether the header is exactly a name or address of this server, with or without a port."""
         match = _HOST.fullmatch(host.decode("latin-1").lower())
         if match is None or int(match["port"] or 0) >= 2**16:
             return False
@@ -110,7 +110,7 @@ class HostCheck:
 class SecurityHeaders:
     """Adds these headers and an `x-request-id` to each response, except those that the route set itself.
 
-    An id is the process, which draws its part at random, and the number of the request in it.
+    An id has a random part of the process, and the number of the request in this process.
     """
 
     def __init__(self, app: ASGIApp) -> None:

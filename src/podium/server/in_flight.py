@@ -20,7 +20,8 @@ _RETRY_AFTER_S = 5
 
 
 class InFlightRequests:
-    """The running requests, by whether they ask a question or only read. For one event loop."""
+    """The running requests, in two groups: those that ask a question and those that only read. It belongs to one event
+    loop."""
 
     def __init__(self) -> None:
         self.draining = False
@@ -52,7 +53,7 @@ class InFlightRequests:
         return task in self._cancelled
 
     def cancel(self, tasks: set[asyncio.Task[object]]) -> None:
-        """Cancel these tasks, each only once: a second cancellation would interrupt the clean-up of the first."""
+        """Cancel each task only once, since a second cancellation would interrupt the clean-up of the first."""
         for task in tasks - self._cancelled:
             self._cancelled.add(task)
             task.cancel()
@@ -64,7 +65,7 @@ class InFlightRequests:
 
 
 class TrackedSend:
-    """Passes a response on, knows whether it has begun and ended, and can end it with an error."""
+    """Forwards a response, tracks whether it has begun and ended, and can end it with an error."""
 
     __slots__ = ("_ended", "_events", "_send", "begun")
 
@@ -86,9 +87,10 @@ class TrackedSend:
         await self._send(message)
 
     async def end_with(self, error: APIError, scope: Scope, receive: Receive) -> None:
-        """End the response with `error`: as the whole response if none has begun, or as a stream's last event.
+        """End the response with `error`. If no response has begun, the error is the whole response. In a stream, it is
+        the last event.
 
-        Any other response stays unfinished, which tells its reader that it is incomplete.
+        Any other response stays unfinished, which shows its reader that it is incomplete.
         """
         if not self.begun:
             await send_error(error, scope, receive, self._send)

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from podium.server.process_peers import ProcessPeers
 
 KEPT_S = 5.0
-"""Seconds for which an ended question stays here; by then the store has its trace."""
+"""Seconds for which an ended question stays here. After that the store has its trace."""
 MAX_KEPT = 500
-"""Ended questions that stay here at most."""
+"""The most ended questions that stay here."""
 
 
 class EventLog(ABC):
@@ -43,7 +43,7 @@ class EventLog(ABC):
         self._readers: set[asyncio.Event] = set()
 
     def begin(self) -> None:  # noqa: B027 - most logs have no event for it
-        """The question's turn has come."""
+        """Record that the question's turn has come."""
 
     @abstractmethod
     def append(self, event: Event) -> None:
@@ -51,11 +51,11 @@ class EventLog(ABC):
 
     @abstractmethod
     def place_after(self, after: str | None) -> tuple[int, int]:
-        """The place where a reader goes on whose last event is `after`, which is None if it has read none."""
+        """The place after the event `after`, the last that a reader has read. `after` is None if it has read none."""
 
     @abstractmethod
     def read(self, place: tuple[int, int]) -> tuple[bytes, tuple[int, int]] | None:
-        """The event at a place, in the form of a stream, and the next place; or None if there is none yet."""
+        """The event at a place, in the form of a stream, and the next place. None if there is no event yet."""
 
     def end(self) -> None:
         """Close the log."""
@@ -71,14 +71,15 @@ class EventLog(ABC):
         """The question's events from the beginning to its end, as they happen.
 
         Args:
-            after: the last event that the reader has, as the log names it; an unknown one means none.
+            after: the name of the last event that the reader has. An unknown name means that it has none.
         """
         wake = asyncio.Event()
         self._readers.add(wake)
         try:
             place = self.place_after(after)
             while True:
-                # Cleared before the log is read, so that an event that comes while the reader is busy wakes it.
+                # Clear it before reading the log, so that an event that comes while the reader is busy wakes the
+                # reader.
                 wake.clear()
                 while (entry := self.read(place)) is not None:
                     event, place = entry
@@ -136,21 +137,21 @@ class EventLogs:
             self.forget(next(iter(self._ended)))
 
     def forget(self, trace_id: str) -> None:
-        """Drop a question. Current readers still read to its end; there are no new ones."""
+        """Drop a question. Current readers still read to its end, but new readers do not find it."""
         self._logs.pop(trace_id, None)
         self.running.discard(trace_id)
         if timer := self._ended.pop(trace_id, None):
             timer.cancel()
 
     def find(self, trace_id: str, owner: str | None) -> EventLog | None:
-        """The question's log, if it is here and `owner` may read it, which is None for an admin."""
+        """The question's log. None if it is not here, or `owner` may not read it. The owner of an admin is None."""
         log = self._logs.get(trace_id)
         return log if log is not None and owner in (None, log.owner) else None
 
     async def send(self, write: Write, trace_id: str, owner: str | None, after: str | None) -> bool:
-        """Write a sign of life and the events of a question of any process of this server, as `EventLog.events`.
+        """Write a sign of life, and the events of a question of any process of this server, as `EventLog.events`.
 
-        False: none of them has its log.
+        Returns False if no process has the question's log.
         """
         log = self.find(trace_id, owner)
         if log is not None:
@@ -168,7 +169,7 @@ class EventLogs:
         return has_log
 
     def close(self) -> None:
-        """Close and drop every log; readers finish."""
+        """Close and drop every log. Readers finish."""
         for trace_id in tuple(self._logs):
             self._logs[trace_id].end()
             self.forget(trace_id)
@@ -181,11 +182,11 @@ class EventLogs:
 
 
 class QuestionLog(EventLog):
-    """The stream events of `/api/traces/{id}/events`. Text that has piled up is read as one piece. It takes as much
-    memory as the trace will.
+    """The stream events of `/api/traces/{id}/events`. Text that has piled up is read as one piece. A log takes as much
+    memory as the trace will take.
 
     Args:
-        question, planner, workers: for the first event; `workers` in the order of the pool.
+        question, planner, workers: the values of the first event. `workers` are in the order of the pool.
     """
 
     def __init__(
@@ -207,7 +208,7 @@ class QuestionLog(EventLog):
 
     def append(self, event: Event) -> None:
         if isinstance(event, StepText) and event.reasoning:
-            return  # The trace has it in the end.
+            return  # The trace will have this event.
         last = self._log[-1] if self._log else None
         if not isinstance(event, StepText):
             self._log.append(event)
@@ -218,7 +219,7 @@ class QuestionLog(EventLog):
         self.wake()
 
     def place_after(self, after: str | None) -> tuple[int, int]:
-        """An index in the log, or -1 before the first, and the bytes of a text there that the reader has."""
+        """An index in the log, or -1 before the first event, and how many bytes of a text there the reader has."""
         if after == ENDED:
             return len(self._log), 0
         number, dot, read = (after or "").partition(".")

@@ -39,7 +39,7 @@ _PLANNER_DOWN = "The Conductor does not answer; the server's log says why."
 _SECONDS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 _STATES = {"closed": 0, "half-open": 1, "open": 2}
 _MAX_PLANNERS = 200
-"""Planner names that get a label of their own; callers can make up names, as self-consistency:WORKER:7."""
+"""The most planner names with their own label, since callers can make up names, such as self-consistency:WORKER:7."""
 _OTHER = "other"
 
 
@@ -110,7 +110,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
 
 
 def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
-    """Why a load balancer should send questions elsewhere for now, in one sentence, or None if it need not."""
+    """Why a load balancer should send questions elsewhere for now, in one sentence. None if it need not."""
     if in_flight.draining:
         return "The server is shutting down."
     if service.store.write_problem is not None:
@@ -165,7 +165,8 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
     def _counter(self, name: str, help_: str, *labels: str) -> Callable[..., Counter]:
-        """The counters of one name, by their labels. They are cached: finding one takes longer than counting."""
+        """The counters of one name, by their labels. They are cached, since finding a counter takes longer than
+        counting."""
         return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
     def observer(self, *question: object) -> Callable[[Event], None]:
@@ -280,11 +281,11 @@ def _to_json(metrics: Iterable[Metric]) -> bytes:
 
 
 class _ProcessMetrics(Collector):
-    """The metrics of several processes, with the label `process`. They are not summed, because a process that is
-    replaced begins at 0, and Prometheus notices that only in its own series.
+    """The metrics of several processes, with the label `process`. They are not summed, because a replaced process
+    begins at 0, and Prometheus notices that only in the process's own series.
 
     Args:
-        texts: from `_to_json`, by the number of the process.
+        texts: the results of `_to_json`, by the number of the process.
     """
 
     def __init__(self, texts: Mapping[int, bytes]) -> None:

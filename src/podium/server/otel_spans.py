@@ -6,8 +6,8 @@
     │   └── attempt WORKER             each attempt, where there were several or one failed
     └── ...
 
-The conventions (2026, status: development) have no attributes for workers and plans; ours begin with `podium.`. Times
-are the trace's. Texts of messages and errors are included only on request.
+The conventions (2026, status: development) have no attributes for workers and plans, so Podium's own begin
+with `podium.`. Times are those of the trace. Texts of messages and errors are included only on request.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ _PROVIDERS = {
     "api.perplexity.ai": "perplexity",
     "api.cohere.com": "cohere",
 }
-"""Provider names of the conventions by the end of the host name; other providers are named by their host."""
+"""The conventions' names of providers, by the end of the host name. Other providers are named by their host."""
 _ERROR_TYPES = {"failed": "failed", "refused": "budget_exceeded", "cancelled": "cancelled"}
-"""`error.type` by status, where no attempt says more."""
+"""`error.type` by status, if no attempt has a more exact type."""
 
 Attributes = dict[str, Any]
 
@@ -55,7 +55,7 @@ class TraceIdGenerator(IdGenerator):
     def __init__(self) -> None:
         self._random = RandomIdGenerator()
         self.trace: int | None = None
-        """The trace id of the next root span. Without it, a random one."""
+        """The trace id of the next root span. If it is None, a random id."""
 
     def generate_span_id(self) -> int:
         """An id of 64 bits."""
@@ -76,7 +76,7 @@ class _Model:
 
 
 class SpanExporter:
-    """Exports traces to a tracer. For one thread.
+    """Exports traces to a tracer. It belongs to one thread.
 
     Args:
         ids: the id generator of the tracer's provider.
@@ -260,7 +260,8 @@ def _answer(text: str, finish: str | None) -> str:
 
 
 def _model(name: str, identity: Mapping[str, Any] | None) -> _Model:
-    """The model in a worker's identity. A worker without one is scripted or local, and is its own model."""
+    """The model in a worker's identity. A worker without a model there is scripted or local, and counts as its own
+    model."""
     if identity is None or not isinstance(identity.get("model"), str):
         return _Model(name, "podium")
     host = urlsplit(str(identity.get("url") or "")).hostname

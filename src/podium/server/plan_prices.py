@@ -1,4 +1,4 @@
-"""What a plan is expected to cost, in the form of the API: the dollars of each step and the whole, with their source.
+"""Estimates the cost of a plan in the form of the API: the dollars of each step and of the plan, with their source.
 
 The lengths of answers come from the newest traces, which are read at most once every few seconds.
 """
@@ -22,7 +22,7 @@ from podium.workflow import Workflow
 
 _LOG = logging.getLogger("podium.server")
 _TRACES = 200
-"""Newest traces that lengths are read from."""
+"""How many of the newest traces are read for lengths."""
 _FRESH_S = 10.0
 """Seconds for which lengths that were read are used again."""
 _SOURCE = (
@@ -35,8 +35,7 @@ class PlanPrices:
     """Estimates plans.
 
     Args:
-        store: where past answers are. While it cannot be read, the lengths are those
-            that were read last.
+        store: the store with past answers. While it cannot be read, the lengths that were read last are used.
     """
 
     def __init__(self, store: AsyncTraceStore) -> None:

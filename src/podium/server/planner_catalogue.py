@@ -1,6 +1,6 @@
-"""The planners that requests may name: the configured one, and those that need no file on this machine.
+"""The planners that requests may name: the configured planner, and planners that need no file on this machine.
 
-Each is opened once, when a request first names it, and closed with the server.
+A planner is opened when a request first names it, and closed with the server.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.workflow import PlanError
 
 _LOG = logging.getLogger("podium.server")
 _SAMPLES = re.compile("[1-9]|[12][0-9]|3[0-2]", re.ASCII)
-"""Numbers of samples that a request may name."""
+"""Matches the numbers of samples that a request may name."""
 _MAX_SAMPLES = 32
 _MAX_OPEN = 256
 _FRESH_S = 5.0
@@ -36,8 +36,8 @@ class PlannerCatalogue:
     """Planners by the names that requests use.
 
     Args:
-        team: requests that name no planner have its own. Baselines may name its workers.
-        store: where planners that learn find how their answers were judged. Without it, they learn nothing.
+        team: the team, whose planner answers requests that name none. Baselines may name its workers.
+        store: the store in which planners that learn find judged answers. If it is None, they learn nothing.
     """
 
     def __init__(self, team: Team, store: AsyncTraceStore | None = None) -> None:
@@ -45,7 +45,7 @@ class PlannerCatalogue:
         self.learning = OutcomeLearning(store)
         self._baselines = known_baselines()
         self.last_error: str | None = None
-        """Why the configured planner did not answer the last time. None if it did."""
+        """Why the configured planner did not answer the last time. None if it answered."""
         self._checked_at = float("-inf")
         self._opened: dict[str, OpenedPlanner] = {self.configured: team.opened_planner}
         self._opening = asyncio.Lock()
@@ -57,21 +57,21 @@ class PlannerCatalogue:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The planners to list by name; `get` also knows forms that contain the name of a worker."""
+        """The names of planners to list. `get` also knows names that contain the name of a worker."""
         return tuple(dict.fromkeys((self.configured, *(f for f in self._forms if ":" not in f))))
 
     @property
     def forms(self) -> tuple[str, ...]:
-        """All planners that a request may name; those with an argument as forms like single:WORKER."""
+        """All planners that a request may name. Planners with an argument are given as forms like single:WORKER."""
         return (*self.names, *(form for form in self._forms if ":" in form))
 
     def named_worker(self, name: str) -> str | None:
-        """The worker in a planner's name like single:WORKER, whether or not the pool has it; or None if the name has no
+        """The worker in a planner's name like single:WORKER, whether or not the pool has it. None if the name has no
         such form."""
         return None if name == self.configured else next(iter(self.required_workers(name)), None)
 
     def required_workers(self, name: str | None) -> tuple[str, ...]:
-        """The workers without which a planner cannot plan. Without a name, it is the configured one."""
+        """The workers without which a planner cannot plan. Default: the configured planner."""
         match = find_baseline(self.configured if name is None else name, self._baselines)
         if match is None:
             return ()
@@ -79,8 +79,8 @@ class PlannerCatalogue:
         return baseline.needs(argument)
 
     async def get(self, name: str | None, param: str | None = None) -> OpenedPlanner:
-        """Open a planner, or return it if it is open. One that learns has learned the latest outcomes then.
-        Without a name, it is the configured one.
+        """Open a planner, or return it if it is open. Default: the configured planner. A planner that learns first
+        learns the latest outcomes.
 
         Raises:
             APIError: 404, there is no such planner.
@@ -106,12 +106,12 @@ class PlannerCatalogue:
 
     @property
     def fallback(self) -> str | None:
-        """The worker that answers when the configured planner fails. With None, such questions fail."""
+        """The worker that answers when the configured planner fails. If it is None, such questions fail."""
         return self._team.opened_planner.fallback
 
     @property
     def check_is_due(self) -> bool:
-        """Whether the configured planner failed, and was not checked again for a while."""
+        """Whether the configured planner has failed and has not been checked again for a while."""
         return self.last_error is not None and time.monotonic() - self._checked_at > _CHECK_AGAIN_S
 
     def record_plan(self, name: str, error: PlanError | None) -> None:
@@ -165,7 +165,7 @@ class PlannerCatalogue:
             baseline.syntax
             for baseline in self._baselines.values()
             if baseline.for_clients
-            # Without an argument the worker that a request names is "", and the others are those needed in any case.
+            # With an empty argument, the worker that a request would name is "", and any others are always needed.
             and {"", *self._team.pool.names}.issuperset(baseline.needs(""))
         )
 
@@ -182,14 +182,15 @@ class PlannerCatalogue:
 
 
 class OutcomeLearning:
-    """Tells planners that learn while they serve how the answers to their questions turned out.
+    """Lets planners that learn while they serve learn how their answers were judged.
 
-    What they learned is in the trace store alone: the latest judged traces. So it survives a restart, all servers of
-    one store learn the same, and an outcome that is changed, taken back or deleted with its trace counts as it is now.
+    They learn from the latest judged traces in the trace store, which hold everything that they know. So their
+    knowledge survives a restart, all servers of one store learn the same, and if an outcome is changed, removed or
+    deleted with its trace, its present state counts.
 
     Args:
-        store: where the judged traces are. Without it, planners learn nothing. While it cannot be read, they know what
-            they knew before.
+        store: the store with judged traces. If it is None, planners learn nothing. While it cannot be read, they keep
+            what they know.
     """
 
     def __init__(self, store: AsyncTraceStore | None) -> None:
@@ -198,11 +199,12 @@ class OutcomeLearning:
         self._reading = asyncio.Lock()
 
     def mark_stale(self) -> None:
-        """Have the next plan read the outcomes again, since there is a new one."""
+        """Let the next plan read the outcomes again, since there is a new outcome."""
         self._read_at.clear()
 
     async def refresh(self, planner: Planner) -> None:
-        """Let a planner that learns take in the latest outcomes of its traces anew, in the order of the questions."""
+        """Let a planner that learns forget everything, and learn the latest outcomes of its traces in the order of the
+        questions."""
         if self._store is None or not is_learner(planner):
             return
         async with self._reading:

@@ -1,6 +1,6 @@
-"""A question that is ready to be answered, once or several times at once: whole, or as a stream.
+"""A question that is ready to be answered, once or several times at once, in one piece or as a stream.
 
-All APIs answer through it; what their replies look like is their `ReplyWriter`'s.
+All APIs answer through it. The `ReplyWriter` of an API writes the reply.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from podium.types import Usage
 from podium.workflow import Workflow
 
 NextEvents = Callable[[], Awaitable[list[tuple[int, Event]]]]
-"""Waits for the next events and returns all that have happened, each with the number of its answer."""
+"""A function that waits for the next events and returns all new events, each with the number of its answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedQuestion:
-    """One request, and all that answering it needs."""
+    """One request, and everything that answering it needs."""
 
     service: Service
     request: ChatRequest
@@ -50,7 +50,7 @@ class PreparedQuestion:
     ids: tuple[str, ...]
     """Trace ids, one for each answer."""
     approved: ApprovedPlan | None = None
-    """The waiting plan that it runs, and takes when it begins. None if it runs none, or has taken it."""
+    """The waiting plan that the question runs and takes when it begins. None if there is none, or once it was taken."""
 
     @classmethod
     async def open(
@@ -59,7 +59,7 @@ class PreparedQuestion:
         """Check a request for `count` answers, without running anything.
 
         Raises:
-            APIError, UsageError: it cannot be answered.
+            APIError, UsageError: the request cannot be answered.
         """
         approved = await service.find_plan(request, caller)
         runner = await service.open_runner(request, caller, approved)
@@ -88,7 +88,7 @@ class PreparedQuestion:
 
         Args:
             request: a client that disconnects cancels the question.
-            headers: further ones.
+            headers: further headers of the reply.
 
         Raises:
             APIError: there is no answer, and no stream was begun.
@@ -154,17 +154,17 @@ class PreparedQuestion:
         streams: bool = False,
         in_background: bool = False,
     ) -> Trace:
-        """Give answer `number`, and return its trace. It is stored whatever the outcome, if the request wants that.
+        """Make answer `number`, and return its trace. If the request wants it, the trace is stored whatever happens.
 
         Args:
             on_event, streams: as in `Runner.answer`.
-            in_background: whether `BackgroundQuestions` fills the service's log of its events.
+            in_background: whether `BackgroundQuestions` writes the question's events to the service's log.
 
         Raises:
-            APIError: the approved plan was run meanwhile; nothing ran.
+            APIError: the approved plan was run meanwhile, so nothing ran.
             UsageError: the question cannot be answered as requested.
             StoreError: storage failed, and there is no answer.
-            asyncio.CancelledError: the caller disconnected; the trace is stored as cancelled.
+            asyncio.CancelledError: the caller disconnected. The trace is stored as cancelled.
         """
         service, trace_id = self.service, self.ids[number]
         if self.approved is not None:
@@ -203,7 +203,7 @@ class PreparedQuestion:
     def _observer(
         self, number: int, on_event: Callable[[Event], None] | None, log: Callable[[Event], None] | None
     ) -> Callable[[Event], None]:
-        """Passes events to all observers, and stores the trace with its owner, user and metadata."""
+        """An observer that sends events to all observers, and stores the trace with its owner, user and metadata."""
         service, runner, trace_id = self.service, self.runner, self.ids[number]
         others = [observer(trace_id, self.request, self.caller) for observer in service.observers]
         observers = [observer for observer in (log, *others, on_event) if observer is not None]
@@ -222,15 +222,15 @@ class PreparedQuestion:
         return observe
 
     def _owned(self, trace: Trace) -> Trace:
-        """The trace with what it keeps of its caller."""
+        """The trace with the owner, user and metadata of its request."""
         added = {"owner": self.caller.name, "user": self.request.user, "metadata": self.request.metadata}
         return trace.model_copy(update=added)
 
     @asynccontextmanager
     async def _events(self, *, streams: bool) -> AsyncIterator[NextEvents]:
-        """Answer all at the same time, and yield a function that waits for the next events.
+        """Make all answers at the same time, and yield a function that waits for the next events.
 
-        That function raises what answering raises. Leaving the block cancels the answers that are still running.
+        That function raises the errors of answering. Leaving the block cancels the answers that are still running.
         """
         queue: asyncio.Queue[tuple[int, Event | Exception]] = asyncio.Queue()
 
@@ -239,7 +239,7 @@ class PreparedQuestion:
                 await self.answer(
                     number, on_event=lambda event: queue.put_nowait((number, event)), streams=streams
                 )
-            except Exception as error:  # `next_events` raises it again; in this task it would be lost.
+            except Exception as error:  # `next_events` raises it again, since it would be lost in this task.
                 queue.put_nowait((number, error))
 
         async def next_events() -> list[tuple[int, Event]]:
@@ -271,10 +271,10 @@ class PreparedQuestion:
         return writer.end(answer, number=number)
 
     def _read(self, traces: Mapping[int, Trace]) -> tuple[dict[int, ServedAnswer], list[ServedAnswer]]:
-        """The answers by number, and what is known of those that failed, which does not stop the others.
+        """The answers by number, and what is known about failed answers, which do not stop the others.
 
         Raises:
-            APIError: all failed.
+            APIError: all answers failed.
         """
         error = (
             None if any(trace.answer is not None for trace in traces.values()) else no_answer_error(traces[0])
@@ -286,8 +286,8 @@ class PreparedQuestion:
         return {n: answer for n, answer in read.items() if traces[n].answer is not None}, failed
 
     async def planned(self) -> ServedAnswer:
-        """The answer of a dry run: its plan, which waits for approval. One that waits already is not written again, but
-        checked as the request edits it.
+        """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,
+        but is checked with the request's changes.
 
         Raises:
             APIError: there is no plan.
@@ -315,6 +315,6 @@ class PreparedQuestion:
             estimate = await service.prices.estimate(workflow, runner.pool, request.question)
         waits = request.worker is None
         answer = answer_from_plan(trace, workflow, estimate, expires=expiry(trace) if waits else None)
-        if approved is not None:  # Its planning was paid for by the request that asked for it.
+        if approved is not None:  # The request that asked for the plan has paid for planning.
             answer = replace(answer, usage=Usage(), cost_usd=0.0)
         return answer

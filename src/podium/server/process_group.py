@@ -1,8 +1,8 @@
 """Several processes that answer the requests of one address: the parent starts them, replaces them, and ends them.
 
-All of them accept connections from the same listening sockets, so a process that is free takes the next one. The parent
-answers no request. It gives its orders through pipes; a process whose pipe closes stops, so none outlives the parent,
-however that ends. What the processes serve is the caller's.
+All processes accept connections from the same listening sockets, so a free process takes the next connection. The
+parent answers no request. It gives orders through pipes. A process whose pipe closes stops, so no process outlives the
+parent, however the parent ends. The caller decides what the processes serve.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from typing import Literal
 from podium.errors import PodiumError, UsageError
 
 Order = Literal["stop", "hurry"]
-"""An order of the parent to a process: to end after its questions, or to cancel the questions that still run."""
+"""An order of the parent to a process. "stop": end after the running questions. "hurry": cancel the running
+questions."""
 _FIRST_PAUSE_S = 1.0
-"""Seconds until a process is started again that ended before it could serve. The pause doubles each time."""
+"""Seconds until a process that ended before it could serve is started again. The pause doubles each time."""
 _LONGEST_PAUSE_S = 30.0
 _SAFE_PATH, _OURS = "PYTHONSAFEPATH", "podium"
-"""The variable that keeps the working folder out of Python's search for modules, and our value of it."""
+"""The variable that keeps the working folder out of Python's search for modules, and the value that Podium sets."""
 _LOG = logging.getLogger("podium.server")
 
 
@@ -46,11 +47,11 @@ class ServerProcess:
     process_count: int
     """How many processes there are."""
     folder: Path
-    """A folder for this group alone. The parent deletes it; where the parent was killed, the last process does."""
+    """A folder only for this group. The parent deletes it. If the parent was killed, the last process deletes it."""
     is_first: bool
     """Whether no other process of the group was started before."""
     parent: Connection
-    """Receives orders; at its end when the parent has ended."""
+    """The pipe that receives orders. It is at its end when the parent has ended."""
 
     def ready(self, text: str) -> None:
         """Tell the parent that this process answers requests, and what it should print about that."""
@@ -67,12 +68,12 @@ def run_group(
     """Run `count` processes until SIGTERM or SIGINT ends them. A process that ends before is replaced.
 
     Args:
-        sockets: listening; the caller closes them.
-        folder: only for this group.
+        sockets: listening sockets, which the caller closes.
+        folder: a folder only for this group.
         say: called once, with the text of the first process, when all processes answer requests.
 
     Raises:
-        UsageError: a process cannot serve; no process is left.
+        UsageError: a process cannot serve. No process is left.
     """
     group = _Group(serve, sockets, count, folder, say)
     try:
@@ -90,7 +91,7 @@ class _Child:
 
 
 class _Group:
-    """The parent's side of a group. `run_group` says what the arguments are."""
+    """The parent's side of a group. The arguments are those of `run_group`."""
 
     def __init__(
         self,
@@ -106,13 +107,14 @@ class _Group:
         self._folder = folder
         self._say = say
         self._children: list[_Child] = []
-        # The first process starts alone: it brings files up to date, and finds out what is wrong with the options.
+        # The first process starts before the others, since it updates files and finds wrong options.
         self._due: dict[int, float] = {0: 0.0}
-        """The numbers to start, and when, on the monotonic clock."""
+        """The numbers of the processes to start, with the time of each start on the monotonic clock."""
         self._text: str | None = None
-        """The text with which the first process said that it is ready."""
+        """The text with which the first process reported that it is ready. None until then."""
         self._said = False
-        """Whether all were ready once. Before that, a process that ends is an error; after it, it is replaced."""
+        """Whether all processes have been ready at once. Before that, a process that ends is an error. After that, it
+        is replaced."""
         self._signals = 0
         self._pause_s = _FIRST_PAUSE_S
         self._refusal: str | None = None
@@ -121,7 +123,7 @@ class _Group:
         with _signal_socket() as signals:
             while self._children or self._due:
                 self._start_due()
-                # Of a process that said something and ended, the pipe comes before the end.
+                # If a process wrote to its pipe and then ended, the pipe is read before the end is handled.
                 sources: dict[object, Callable[[], None]] = {signals: partial(self._on_signals, signals)}
                 for child in self._children:
                     if not child.pipe.closed:
@@ -195,7 +197,7 @@ class _Group:
         self._due[child.number] = time.monotonic() + pause_s
 
     def _fail(self, reason: str) -> None:
-        """A process cannot serve: end the group if it has never served, else say why."""
+        """Handle a process that cannot serve: end the group if it has never served, else log the reason."""
         if self._said:
             _LOG.error("A process of the server cannot serve: %s", reason)
         elif self._refusal is None:
@@ -213,13 +215,13 @@ class _Group:
     def _order(self, order: Order) -> None:
         self._due.clear()
         for child in self._children:
-            with suppress(OSError):  # It may have ended just now.
+            with suppress(OSError):  # The process may have ended just now.
                 child.pipe.send(order)
 
 
 @contextmanager
 def _signal_socket() -> Iterator[socket.socket]:
-    """A socket that receives one byte for each SIGTERM and SIGINT, which end nothing meanwhile."""
+    """A socket that receives one byte for each SIGTERM and SIGINT. Meanwhile these signals do not end the process."""
     ours, python = socket.socketpair()
     with ours, python:
         python.setblocking(False)
@@ -237,8 +239,8 @@ def _signal_socket() -> Iterator[socket.socket]:
 
 @contextmanager
 def _without_working_folder() -> Iterator[None]:
-    """Processes of multiprocessing that start now take no module of the working folder for one of Python's own. Later
-    they get the module search path of this process."""
+    """Within the block, new processes do not search the working folder for Python's own modules. Later they get the
+    module search path of this process."""
     if sys.flags.safe_path:
         yield
         return
@@ -250,10 +252,10 @@ def _without_working_folder() -> Iterator[None]:
 
 
 def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
-    """The life of one process."""
+    """Run one process of the group until it ends."""
     if os.environ.get(_SAFE_PATH) == _OURS:
-        del os.environ[_SAFE_PATH]  # It is not for the programs that workers start.
-    # Ctrl+C in a terminal reaches the parent alone, which then gives the order.
+        del os.environ[_SAFE_PATH]  # The variable must not reach the programs that workers start.
+    # Ctrl+C in a terminal should reach only the parent, which then gives the order.
     os.setpgid(0, 0)
     with _folder_in_use(process.folder):
         try:
@@ -264,7 +266,7 @@ def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess)
 
 @contextmanager
 def _folder_in_use(folder: Path) -> Iterator[None]:
-    """Lock the folder. Delete it in the end, if the parent was killed and no other process is left."""
+    """Lock the folder. At the end, delete it if the parent was killed and no other process is left."""
     lock = os.open(folder, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_SH)
     try:

@@ -1,9 +1,9 @@
-"""How the processes of one server ask each other for their metrics or the events of a question, or to cancel a
-question or write their traces.
+"""Lets the processes of one server ask each other for metrics or a question's events, to cancel a question, or to write
+traces.
 
-Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON; the reply is
-what comes until the connection ends, and nothing if the process has nothing to say. Callers check keys before they ask.
-Each part of the server that answers such requests adds itself to `ProcessPeers.answers`.
+Each process listens on a Unix socket in the private folder of the group. A request is one line of JSON. The reply is
+everything until the connection ends, and it is empty if the process has nothing to say. Callers check keys before they
+ask. Each part of the server that answers such requests adds itself to `ProcessPeers.answers`.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ if TYPE_CHECKING:
     from podium.trace.store.async_store import AsyncTraceStore
 
 Answer = Callable[[dict[str, Any], Write], Awaitable[None]]
-"""Writes the reply to a request with these arguments."""
+"""A function that writes the reply to a request with these arguments."""
 _WAIT_S = 2.0
-"""Seconds that a process may take for a whole reply, or to begin one that is streamed."""
+"""Seconds that a process may take for a whole reply, or to begin a streamed reply."""
 _PIECE_BYTES = 64 * 2**10
 
 
 class ProcessPeers:
-    """The other processes of the server, and what this one answers them. A context manager, open while it serves.
+    """The other processes of the server, and the answers of this process to them. It is a context manager, and answers
+    while it is open.
 
     Args:
-        folder: only for this group.
-        number: of this process, from 0.
-        process_count: of the whole group.
+        folder: a folder only for this group.
+        number: the number of this process, from 0.
+        process_count: the number of processes in the group.
     """
 
     def __init__(self, folder: Path, number: int, process_count: int) -> None:
@@ -48,7 +49,7 @@ class ProcessPeers:
         self._answering: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        self._own.unlink(missing_ok=True)  # Of the process that this one replaces.
+        self._own.unlink(missing_ok=True)  # This is the socket of the process that this one replaces.
         try:
             self._server = await asyncio.start_unix_server(self._accept, self._own)
         except OSError as error:  # The path of a socket may have about 100 characters.
@@ -67,7 +68,7 @@ class ProcessPeers:
         await asyncio.gather(*self._answering, return_exceptions=True)
 
     async def ask(self, name: str, **arguments: Any) -> dict[int, bytes]:
-        """The replies of the other processes, by number; those that do not reply in time are left out."""
+        """The replies of the other processes, by number. Processes that do not reply in time are left out."""
 
         async def one(path: Path) -> bytes:
             async with asyncio.timeout(_WAIT_S):
@@ -81,7 +82,7 @@ class ProcessPeers:
         }
 
     async def stream(self, name: str, **arguments: Any) -> AsyncGenerator[bytes]:
-        """The reply of the first process that has one, piece by piece."""
+        """The reply of the first process that replies, piece by piece."""
         for path in self._others.values():
             async with aclosing(_pieces(path, name, arguments)) as pieces:
                 try:
@@ -110,14 +111,15 @@ class ProcessPeers:
             if answer is not None:
                 await answer(request["arguments"], write)
         except (OSError, ValueError, asyncio.CancelledError):
-            pass  # The other process has gone away, or this one ends.
+            pass  # The other process has gone away, or this process is ending.
         finally:
             self._answering.discard(task)
             writer.close()
 
 
 def flush_peers_before_reads(store: AsyncTraceStore, peers: ProcessPeers) -> None:
-    """Let each process read the traces of all: before it reads, the others write what still waits in memory."""
+    """Let each process read the traces of all processes. Before it reads, the others write the traces that still
+    wait."""
 
     async def answer(_: object, write: Write) -> None:
         await store.wait_until_flushed()

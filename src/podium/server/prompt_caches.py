@@ -1,7 +1,7 @@
-"""Remembers which worker answered each conversation last, and what of it providers' prompt caches hold.
+"""Remembers which worker answered each conversation last, and how much of it the providers' prompt caches hold.
 
-It keeps hashes, names and counts, no texts, in this process alone, and forgets them when the providers do.
-`podium.team.affinity` decides what follows.
+It keeps hashes, names and counts, but no texts, and only in this process. It forgets them when the providers do.
+`podium.team.affinity` decides whether the worker stays.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNSAID: dict[str, Any] = {
     "provider_state": True,
     "tool_calls": {"__all__": {"provider_id", "provider_state"}},
 }
-"""Fields of a message that do not tell what was said, or that a client may not send back."""
+"""Fields of a message that do not belong to its content, or that a client may not send back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class _Held:
     """The part of a conversation that a provider's prompt cache holds."""
 
     tokens: int
-    """Tokens that the provider keeps; 0 if it was found not to cache this conversation."""
+    """How many tokens the provider keeps. 0 if the provider turned out not to cache this conversation."""
     until: float
-    """When the provider forgets it, on our clock."""
+    """When the provider forgets the tokens, on the clock of `CachedConversations`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class _Turn:
 
 
 class CachedConversations:
-    """The latest turns of conversations, by what was said in them.
+    """The latest turns of conversations, by the content of the conversations.
 
     Args:
-        pool: only its workers with a price of cached input are believed to have a prompt cache.
-        seconds: how long a provider keeps what it cached. With 0, nothing is remembered.
-        most: turns that are remembered; of more, the oldest are forgotten.
-        clock: seconds that only grow.
+        pool: the workers. Only workers with a price of cached input are assumed to have a prompt cache.
+        seconds: how long a provider keeps cached tokens. If it is 0, nothing is remembered.
+        most: the most turns that are remembered. After that, the oldest are forgotten.
+        clock: returns seconds that only grow.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ class CachedConversations:
         self._turns: OrderedDict[bytes, _Turn] = OrderedDict()
 
     def past_turn(self, question: Question, caller: Caller) -> PastTurn | None:
-        """The turn before this question. None if the caller has had none lately, or no cache holds anything of it."""
+        """The turn before this question. None if the caller had none lately, or no cache holds a part of the
+        conversation."""
         turn = self._before(_beginnings(question, caller)) if self._cachers and question.history else None
         held = {} if turn is None else self._current(turn)
         if turn is None or not held:
@@ -92,7 +93,7 @@ class CachedConversations:
         worker = span.answered_by or span.worker
         tokens = _shared_tokens(span, full_conversation(trace.question))
         if worker in held and not span.usage.cached_tokens:
-            tokens = 0  # It should have read from its cache, and did not.
+            tokens = 0  # The provider should have read from its cache, but did not.
         if worker in self._cachers and (worker in held or tokens >= LEAST_TOKENS):
             held[worker] = _Held(tokens, self._clock() + self._seconds)
         if held:
@@ -113,13 +114,13 @@ class CachedConversations:
 def _beginnings(question: Question, caller: Caller) -> list[bytes]:
     """A digest of each beginning of a conversation, the shortest first.
 
-    The caller and the tools are part of it: a caller learns nothing from the conversations of others, and providers
-    read tools before all messages.
+    A digest includes the caller, who must learn nothing from others' conversations, and the tools, which providers read
+    before all messages.
     """
     read = blake2b(json.dumps([caller.name, question.options.tools]).encode())
     digests = []
     for message in full_conversation(question):
-        # The long text is not written as JSON, which would take ten times as long as its digest.
+        # The long text is not written as JSON, since that would take ten times as long as its digest.
         rest = json.dumps([len(message.content), message.model_dump(exclude=_UNSAID)])
         read.update(rest.encode() + message.content.encode("utf-8", "surrogatepass"))
         digests.append(read.digest())
@@ -127,7 +128,7 @@ def _beginnings(question: Question, caller: Caller) -> list[bytes]:
 
 
 def _shared_tokens(span: Span, conversation: tuple[Message, ...]) -> int:
-    """Tokens of the input that the next turn will begin with, by their share of the provider's count."""
+    """How many tokens of the input the next turn will begin with, estimated as a share of the provider's count."""
     pairs = list(zip(span.messages, conversation, strict=False))
     same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     shared = sum(estimate_tokens(sent.content) for sent, _ in pairs[:same])

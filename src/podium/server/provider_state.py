@@ -1,10 +1,11 @@
-"""What a provider wants back with an answer, on its way through the client: `podium.types.ProviderState`.
+"""Sends provider state (`podium.types.ProviderState`), which a provider wants back with an answer, through the client.
 
-The client gets it as one text that it need not understand, with the name of the worker that gave it: in a chat
-completion as `extra_content.podium` (of the first tool call, else of the message), in a response as the reasoning
-item's `encrypted_content`, in Anthropic's message as the signature of the thinking block or the data of a redacted one.
-A client that sends it back needs no store and no particular process of the server. For one that drops it, the server
-finds tool calls by their ids: in this process's memory, else in the store.
+The client gets the state as one text that it need not understand, with the name of the worker that gave it. In a chat
+completion the text is `extra_content.podium` of the first tool call, or of the message if there is no tool call. In a
+response it is the reasoning item's `encrypted_content`. In Anthropic's message it is the signature of the thinking
+block, or the data of a redacted block. If a client sends it back, any process of the server can continue without a
+store. If a client drops it, the server finds tool calls by their ids, in the memory of this process or else in the
+store.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ _PREFIX = "podium-state."
 _MOST_BYTES = 8 << 20
 """The most bytes of a state that is read, after decompression."""
 _REMEMBERED = 500
-"""Answers with tool calls whose state this process remembers."""
+"""How many answers with tool calls this process remembers with their state."""
 
 
 def write_state(state: ProviderState | None, calls: Sequence[ToolCall], *, reasoned: bool) -> str | None:
-    """The state of an answer as text, or None if there is nothing that a provider wants back.
+    """The state of an answer as text. None if the provider wants nothing back.
 
     Args:
         calls: the answer's tool calls, each with its `provider_id` and `provider_state`.
-        reasoned: whether the client sees the reasoning, which it may send back: the text says what of it the provider
-            wants.
+        reasoned: whether the client sees the reasoning, which it may send back. The text then says which part of the
+            reasoning the provider wants.
     """
     odd = any(not (call.provider_id or "").replace("_", "").replace("-", "").isalnum() for call in calls)
     states = [call.provider_state for call in calls]
@@ -50,7 +51,7 @@ def write_state(state: ProviderState | None, calls: Sequence[ToolCall], *, reaso
 
 
 def with_state(message: Message, text: object) -> Message:
-    """The message with the state that a client sent back with it; unchanged if `write_state` did not write the text."""
+    """The message with the state that a client sent back. It is unchanged if `write_state` did not write the text."""
     if message.role != "assistant" or not isinstance(text, str) or not text.startswith(_PREFIX):
         return message
     try:
@@ -63,7 +64,8 @@ def with_state(message: Message, text: object) -> Message:
 
 
 def _given(message: Message, state: ProviderState, calls: Sequence[tuple[str | None, str]]) -> Message:
-    """The message with this state; `calls` has id and state of each call. `ValueError` if their number differs."""
+    """The message with this state. `calls` has the id and state of each call. Raises ValueError if their number
+    differs."""
     own = tuple(
         ToolCall(
             id=call.id, name=call.name, arguments=call.arguments, provider_id=id_, provider_state=call_state
@@ -74,10 +76,10 @@ def _given(message: Message, state: ProviderState, calls: Sequence[tuple[str | N
 
 
 class ProviderStates:
-    """The state of answers with tool calls, by the id of their trace, for clients that send back no more than ids.
+    """The state of answers with tool calls, by the id of their trace, for clients that send back only ids.
 
     Args:
-        store: where the traces of other processes are.
+        store: the store with the traces of other processes.
     """
 
     def __init__(self, store: AsyncTraceStore) -> None:
@@ -86,18 +88,18 @@ class ProviderStates:
         self._known = OrderedDict()
 
     def record(self, trace: Trace, caller: Caller) -> None:
-        """Remember the state of a trace's answer, if it calls tools."""
+        """Remember the state of a trace's answer, if the answer calls tools."""
         if trace.tool_calls:
             self._remember(trace.id, caller, trace)
 
     async def restore(
         self, message: Message, trace_id: str, numbers: Sequence[int], caller: Caller
     ) -> Message:
-        """The message with its state, if it is known.
+        """The message with its state, if the state is known.
 
         Args:
             message: an assistant's message with tool calls of this trace.
-            numbers: which calls of the trace they are, in order.
+            numbers: the numbers of the message's calls in the trace, in order.
         """
         key = trace_id, caller.visible_owner
         if key not in self._known:

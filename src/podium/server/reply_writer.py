@@ -1,7 +1,7 @@
 """The interface by which each API writes its reply, whole or as the events of a stream.
 
-A client sees the text of a stream once: what a retry writes anew is held back (`StreamedText`). What a worker thinks is
-shown where the worker is called directly; otherwise the team's progress stands in its place.
+A client sees the text of a stream once: text that a retry writes again is held back (`StreamedText`). If a worker is
+called directly, its thoughts are shown. Otherwise the team's progress is shown in their place.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ class ReplyWriter(ABC):
         """The JSON of a reply in one piece.
 
         Args:
-            answers: at least one, by number.
-            failed: questions without an answer, whose cost and usage count too.
+            answers: the answers by number, at least one.
+            failed: failed answers, whose cost and usage count too.
         """
 
     def start(self) -> bytes:
-        """The first events; empty after the first call, as a sign of life may have written them."""
+        """The first events. They are empty after the first call, since a sign of life may have written them already."""
         started, self._started = self._started, True
         return b"" if started else self._first()
 
@@ -51,7 +51,8 @@ class ReplyWriter(ABC):
         return self.start() or COMMENT
 
     def for_event(self, event: Event, number: int = 0) -> bytes:
-        """The events for one of the runner's, of answer `number`, except for the end; empty if it is not reported."""
+        """The stream events for an event of the runner about answer `number`, except for the end. Empty if it is not
+        reported."""
         if isinstance(event, StepText) and not event.reasoning:
             text = self._sent(number).add(event.attempt, event.text)
             return self._write_text(text, number) if text else b""
@@ -67,8 +68,8 @@ class ReplyWriter(ABC):
         """The last events of answer `number`.
 
         Args:
-            answer: None if there is none, while others may come.
-            answers: all, with those that failed, once the last one has ended.
+            answer: the answer. None if it failed while others may still come.
+            answers: all answers, including failed ones, once the last has ended. Empty before.
 
         Raises:
             APIError: the answer does not begin with the text that was sent.
@@ -76,7 +77,7 @@ class ReplyWriter(ABC):
 
     @abstractmethod
     def fail(self, error: APIError) -> bytes:
-        """The last events where there is no answer."""
+        """The last events of a stream without an answer."""
 
     def _first(self) -> bytes:
         """The bytes that are written first."""
@@ -92,5 +93,5 @@ class ReplyWriter(ABC):
     def _write_progress(self, line: str, facts: dict[str, Any], number: int) -> bytes: ...
 
     def _sent(self, number: int = 0) -> StreamedText:
-        """The text that was sent of an answer."""
+        """The text of an answer that was sent so far."""
         return self._texts.setdefault(number, StreamedText())

@@ -1,7 +1,7 @@
-"""What a caller may send: bodies parsed and checked from bytes, the object `podium`, and the resulting request.
+"""What a caller may send: bodies that are parsed and checked, the object `podium`, and the resulting request.
 
-Errors name the field at fault. This module has what all routes share; the fields of a route are in its own module, and
-`unsupported_fields` decides on fields that nobody here honours.
+Errors name the field at fault. This module has what all routes share. The fields of a route are in its own module, and
+`unsupported_fields` handles fields that Podium does not support.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ B = TypeVar("B", bound=BaseModel)
 T = TypeVar("T")
 
 _INLINE_BYTES = 64 * 2**10
-"""Bytes that take a few milliseconds to check, so they are checked on the event loop."""
+"""The most bytes that are checked on the event loop, which takes a few milliseconds."""
 _MAX_FAULTS = 100
-"""Faults among which the one to report is chosen. A list has one at most; an object may have many."""
+"""The most faults among which the reported fault is chosen. A list has one at most, but an object may have many."""
 _MAX_MESSAGE_CHARS = 1000
-"""Characters of pydantic's message that are reported; it may repeat what was sent."""
+"""The most characters of pydantic's message that are reported, since it may repeat what was sent."""
 
 _MOST_ROUNDS, _MOST_STEPS = 5, 20
-"""Rounds and steps that a request may ask for, or as many as the team itself has."""
+"""The most rounds and steps that a request may ask for. If the team's own are more, those."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 """The name of a worker or a planner."""
@@ -78,7 +78,7 @@ class BodyPart(BaseModel):
     unsupported: ClassVar[Mapping[str, Unsupported]] = {}
     """Fields that are known, and that Podium cannot honour."""
     foreign: ClassVar[Unsupported | None] = None
-    """Why the whole part cannot be honoured, or None if it can."""
+    """Why the whole part cannot be honoured. None if it can be honoured."""
 
 
 class ForeignTool(BodyPart):
@@ -115,7 +115,8 @@ async def parse_body(model: type[B], raw: bytes, lock: asyncio.Lock) -> B:
     """Parse and check a request body.
 
     Args:
-        lock: held while a long body is checked in a thread, so that only one competes with the event loop.
+        lock: a lock that is held while a long body is checked in a thread, so that only one such thread competes with
+            the event loop.
 
     Raises:
         APIError: 400, which names the fault and its field.
@@ -130,7 +131,7 @@ def streamed_reply(description: str, *required: str) -> dict[int | str, dict[str
     """For a route's `responses=`: a reply that comes whole, or with `stream` as server-sent events.
 
     Args:
-        required: fields that a whole one always has.
+        required: fields that a reply in one piece always has.
     """
     content = {
         "application/json": {"schema": {"type": "object", "required": list(required)}},
@@ -169,9 +170,9 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
     if problems[0]["type"] == "json_invalid":
         return invalid(f"The body is not JSON ({problems[0]['ctx']['error']}).", code="invalid_json")
     document = pydantic_core.from_json(raw)
-    # Of a union's alternatives, the one that matched deepest is the one that was meant.
+    # The alternative of a union that matched deepest is the one that the caller meant.
     placed = [(_place(document, problem["loc"]), problem) for problem in problems]
-    # Of several faults at one place, prefer the one that is not about a string: a list was meant.
+    # If one place has several faults, prefer a fault that is not about a string, since a list was meant.
     place, problem = max(placed, key=lambda pair: (len(pair[0]), pair[1]["type"] != "string_type"))
     param = ".".join(str(part) for part in place)[:200]
     kind = problem["type"]
@@ -197,7 +198,7 @@ def _refusal(error: ValidationError, raw: bytes) -> APIError:
 
 
 def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
-    """A location in the document, without the names that pydantic gives a union's alternatives."""
+    """A location in the document, without pydantic's names for the alternatives of a union."""
     place: list[int | str] = []
     for depth, part in enumerate(loc):
         inside = _inside(document, part)
@@ -210,12 +211,12 @@ def _place(document: Any, loc: tuple[int | str, ...]) -> list[int | str]:
 
 
 def _is_field(part: int | str) -> bool:
-    """Whether it names a field, and not a pydantic alternative such as "literal['none','auto']"."""
+    """Whether the part names a field, and not an alternative of pydantic such as "literal['none','auto']"."""
     return isinstance(part, str) and "[" not in part
 
 
 def _inside(document: Any, part: int | str) -> tuple[Any] | None:
-    """The value under `part`, or None if there is none."""
+    """The value under `part`, in a tuple. None if there is none."""
     if isinstance(document, list) and isinstance(part, int):
         return (document[part],) if part < len(document) else None
     return (document[part],) if isinstance(document, dict) and part in document else None
@@ -263,7 +264,7 @@ NO_OPTIONS = PodiumOptions()
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """One request for an answer, after parsing, in the form that the service takes from every route."""
+    """One parsed request for an answer, in the form that every route gives to the service."""
 
     question: Question
     model: str = "podium"
@@ -285,10 +286,10 @@ class ChatRequest:
     plan_id: str | None = None
     """The plan to run. None if a planner writes one."""
     workflow: str | None = None
-    """The text of that plan as the caller edited it. None if the plan is run as it is."""
+    """The text of that plan as the caller edited it. None if the plan is unchanged."""
     seed: str = "0"
     sample: int = 0
-    """The number of this answer, if several are wanted."""
+    """The number of this answer, if several answers are wanted."""
     metadata: dict[str, str] = field(default_factory=dict)
     user: str | None = None
     keep: bool = True
@@ -323,10 +324,10 @@ def full_conversation(question: Question) -> tuple[Message, ...]:
 
 
 def with_options(request: ChatRequest, options: PodiumOptions, settings: TeamSettings) -> ChatRequest:
-    """The request with the limits of the object `podium`; the server's settings apply where it does not say.
+    """The request with the limits of the object `podium`. For limits that it leaves out, the server's settings hold.
 
     Raises:
-        APIError: more rounds or steps than the server allows; an edited plan without its id.
+        APIError: there are more rounds or steps than the server allows, or an edited plan has no id.
     """
     if options.workflow is not None and options.plan_id is None:
         raise invalid(
@@ -350,7 +351,7 @@ def _budget(options: PodiumOptions, settings: TeamSettings) -> Budget:
     """The limits that the options ask for.
 
     Raises:
-        APIError: more rounds than the server allows.
+        APIError: there are more rounds than the server allows.
     """
     limits = options.budget
     requested = (options.max_rounds, None if limits is None else limits.rounds)
@@ -368,10 +369,10 @@ def _budget(options: PodiumOptions, settings: TeamSettings) -> Budget:
 
 
 def _steps(options: PodiumOptions, settings: TeamSettings) -> int:
-    """The steps that a plan may have; the server's setting where the request does not say.
+    """The most steps of a plan. If the request does not say, the server's setting.
 
     Raises:
-        APIError: more than the server allows.
+        APIError: there are more steps than the server allows.
     """
     own = settings.plan.max_steps or PlanLimits().max_steps
     steps, most = own if options.max_steps is None else options.max_steps, max(_MOST_STEPS, own)

@@ -1,7 +1,7 @@
-"""One answer as the routes return it: text, finish reason, usage, and the object `podium` that says how it was made.
+"""One answer for the routes: text, finish reason, usage, and the object `podium` that says how the answer was made.
 
 Everything here is made from a trace, an event, or a plan that was not run, and is ready for JSON. A trace without an
-answer becomes an `APIError`. The routes write the wire format; the full record is the trace.
+answer becomes an `APIError`. The routes write the wire format.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
-"""Finish reasons of a provider that are passed on; every other is reported as "stop"."""
+"""Finish reasons of a provider that a reply keeps. Every other reason becomes "stop"."""
 _OUT_OF_BUDGET = ("time_is_up", "budget_refused")
 """Kinds of plan errors that mean that a budget stopped the planner."""
 _SUBTASK_CHARS = 160
@@ -46,11 +46,11 @@ class ServedAnswer:
     worker: str = ""
     """The name of the worker that made these calls."""
     reasoning: str = ""
-    """What the worker thought, where one worker was called directly."""
+    """The worker's thoughts, if one worker was called directly."""
     logprobs: dict[str, Any] | None = None
-    """Log probabilities of the answer's tokens, where that worker gave them."""
+    """Log probabilities of the answer's tokens. None if the worker gave none."""
     state: ProviderState | None = None
-    """The state that the provider of the answer's worker wants back with it."""
+    """The state that the provider wants back with the answer. None if there is none."""
 
 
 def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
@@ -83,7 +83,7 @@ def answer_from_plan(
     Args:
         planned: the trace of the planning.
         workflow: the plan, perhaps edited, with the worker numbers of the trace's pool.
-        expires: until when the plan can be run, or None if it cannot be run by its id.
+        expires: when the plan can no longer be run. None if it cannot be run by its id.
     """
     podium: dict[str, Any] = {
         "planner": planned.planner,
@@ -103,7 +103,8 @@ def answer_from_plan(
 
 
 def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The object `podium` of a reply. With several answers it is the first one's, with all of them under `answers`."""
+    """The object `podium` of a reply. If there are several answers, it is that of the first, with all under
+    `answers`."""
     if len(answers) == 1:
         return answers[0].podium
     objects = [answer.podium for answer in answers]
@@ -130,14 +131,14 @@ def _finish(trace: Trace) -> str:
 def no_answer_error(trace: Trace) -> APIError | None:
     """Why the trace has no answer: failed workers, the budget, or the planner. None if it has one.
 
-    A trace with an answer is never an error, even where a budget or a failure cut it short: its status says so.
+    A trace with an answer is never an error. If a budget or a failure cut it short, its status says so.
     """
     if trace.answer is not None:
         return None
     headers = {
         "x-podium-trace-id": trace.id,
         "x-podium-cost-usd": f"{trace.cost_usd:.6f}",
-        # The executor has retried already; OpenAI's client would pay for the whole question twice more.
+        # The executor has retried already, and OpenAI's client would pay for the whole question twice more.
         "x-should-retry": "false",
     }
     fields = {"trace_id": trace.id}
@@ -226,7 +227,7 @@ def plan_rows(workflow: Workflow, pool: Sequence[Profile]) -> list[dict[str, Any
 
 
 def progress(event: Event, pool: Sequence[Profile]) -> tuple[str, dict[str, Any]] | None:
-    """An event as a stream reports it, as a line for people and as JSON, or None if streams do not report it."""
+    """An event as a line for people and as JSON. None if streams do not report it."""
     match event:
         case PlanReady():
             return _planned(event, pool)

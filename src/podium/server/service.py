@@ -1,7 +1,7 @@
 """The service behind all routes: it has the team, its planners, the store and the keys.
 
-A route turns HTTP into a `ChatRequest`; the service, which knows no HTTP, finds the runner that answers it, and so what
-its caller may use, before anything runs. A `PreparedQuestion` answers."""
+A route turns HTTP into a `ChatRequest`. The service, which knows no HTTP, finds the runner for it, and checks what its
+caller may use before anything runs. A `PreparedQuestion` answers the request."""
 
 from __future__ import annotations
 
@@ -40,18 +40,17 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("podium.server")
 
 ObserverFactory = Callable[[str, ChatRequest, Caller], Callable[[Event], None]]
-"""Called when a question begins, with its trace id, request and caller; returns the observer of its events."""
+"""A function that is called when a question begins, with its trace id, request and caller. It returns the observer of
+the question's events."""
 
 
 class Service:
     """The parts of the server that all routes share.
 
     Args:
-        team, store, keys: the code that opened them closes them.
-        store: where traces are kept.
-        keys: the API keys.
+        team, store, keys: the team, the store of traces, and the API keys. The code that opened them closes them.
         observers: further observers of every question.
-        peers: the other processes that serve the same address, or None if there are none.
+        peers: the other processes that serve the same address. None if there are none.
     """
 
     def __init__(
@@ -79,7 +78,7 @@ class Service:
         self.conversations = CachedConversations(team.pool, 60 * self.settings.serve.prompt_cache_minutes)
         self.provider_states = ProviderStates(store)
         self.parse_lock = asyncio.Lock()
-        """Held while a long request body is parsed in a thread."""
+        """A lock for parsing a long request body in a thread."""
 
     async def close(self) -> None:
         """Close what this service opened itself. Calling twice is fine."""
@@ -87,10 +86,10 @@ class Service:
         await self.planners.close()
 
     async def find_plan(self, request: ChatRequest, caller: Caller) -> ApprovedPlan | None:
-        """The waiting plan that `request` approves, or None if it names none.
+        """The waiting plan that `request` approves. None if the request names none.
 
         Raises:
-            APIError: it does not wait for this caller, or the request does not fit it.
+            APIError: the plan does not wait for this caller, or the request does not fit the plan.
         """
         if request.plan_id is None:
             return None
@@ -102,10 +101,10 @@ class Service:
     async def open_runner(
         self, request: ChatRequest, caller: Caller, approved: ApprovedPlan | None = None
     ) -> Runner:
-        """The runner for `request`: its planner, the workers that it may use, its budget.
+        """The runner for `request`, with the planner, the workers that the request may use, and the budget.
 
         Args:
-            approved: the plan that it runs.
+            approved: the plan that the request runs.
 
         Raises:
             APIError: the caller may not do this.
@@ -156,7 +155,8 @@ class Service:
     def _sticky_planner(
         self, opened: OpenedPlanner, pool: Pool, request: ChatRequest, caller: Caller
     ) -> Planner:
-        """The planner; if the question continues a conversation, a Conductor that may keep its worker."""
+        """The planner. If a Conductor plans and the question continues a conversation, a planner that may keep its
+        worker."""
         planner = opened.planner
         past = (
             self.conversations.past_turn(request.question, caller) if opened.conductor is not None else None
@@ -181,7 +181,7 @@ def _once(budget: Budget) -> Budget:
 
 
 def _within(budget: Budget, most: Budget) -> Budget:
-    """`budget`, with no limit above the one in `most`. The rounds stay as they are."""
+    """`budget`, with each limit at most the limit in `most`. The rounds do not change."""
     if most == Budget():
         return budget
     limits = {}

@@ -1,7 +1,7 @@
 """Runs the application on sockets, and shuts it down without losing a question.
 
 On SIGTERM or SIGINT the server takes no new questions and /readyz answers 503. Running questions have the configured
-time to end; then they are cancelled and recorded as cancelled. Sockets stay open until then, so that a load balancer
+time to end. Then they are cancelled and recorded as cancelled. Sockets stay open until then, so that a load balancer
 gets the 503. A second signal cancels at once, a third kills the process.
 """
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
 
 _BACKLOG = 2048
-"""Connections that may wait to be accepted."""
+"""The most connections that wait to be accepted."""
 _CLEAN_UP_S = 5.0
 """Seconds for cancelled questions to be recorded and the last answers to be sent."""
 _READERS_S = 0.5
-"""Seconds for requests that only read to receive the last events."""
+"""Seconds in which requests that only read receive the last events."""
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _HEAD_BYTES = 128 * 2**10
-"""Bytes of one request's first line and headers, or of what comes between two pieces of its body. The middleware
-refuses a smaller excess with a better message."""
+"""The most bytes of one request's first line and headers, or between two pieces of its body. For a smaller excess, the
+middleware has a better message."""
 _PIECE_BYTES = 32 * 2**10
-"""Bytes that are parsed at once, and the precision with which a head is measured."""
+"""The most bytes that are parsed at once. The size of a head is measured in these units."""
 _NEW_OBJECTS = 50_000
-"""New objects after which Python looks for cycles of garbage. Questions leave none, and with Python's own 700 it
-took a tenth of their time to find that out."""
+"""New objects after which Python looks for cycles of garbage. Questions leave no cycles, and with Python's default of
+700, looking for them took a tenth of the time."""
 IDLE_S = 60.0
-"""Seconds after which a connection that has no running request is closed: between requests, in the middle of a head,
-or in the middle of a body that is no longer read."""
+"""Seconds after which a connection without a running request is closed: between requests, within a head, or within a
+body that is no longer read."""
 
 
 def listen(host: str, port: int) -> list[socket.socket]:
@@ -68,7 +68,7 @@ def listen(host: str, port: int) -> list[socket.socket]:
             listener.setblocking(False)
             sockets.append(listener)
     except OSError as error:
-        # A machine without IPv6 still has a localhost.
+        # On a machine without IPv6, localhost still has an IPv4 address.
         if sockets and not isinstance(error, socket.gaierror):
             return sockets
         raise UsageError(
@@ -85,10 +85,10 @@ async def serve_app(
     """Serve until a signal stops the server. Returns whether all running questions ended in time.
 
     Args:
-        app: from `create_app`.
-        sockets: from `listen`; closed at the end.
+        app: the application, from `create_app`.
+        sockets: the sockets, from `listen`. They are closed at the end.
         ready: called once the server answers requests.
-        parent: gives the orders of `process_group`. None if this is the only process.
+        parent: the pipe with the orders of `process_group`. None if this is the only process.
     """
     service: Service = app.state.service
     in_flight: InFlightRequests = app.state.in_flight
@@ -128,7 +128,7 @@ async def serve_app(
 async def _drain(service: Service, in_flight: InFlightRequests, hurry: asyncio.Event) -> bool:
     """Wait for questions to end, then cancel the rest. Returns whether none was cancelled.
 
-    Questions in the background that are left are cancelled where the application ends.
+    Questions that still run in the background are cancelled when the application ends.
     """
     in_flight.draining = True
     waiting = in_flight.wait_until_empty(in_flight.questions, service.live.running)
@@ -157,9 +157,10 @@ async def _within(seconds: float, waiting: Coroutine[Any, Any, None]) -> None:
 
 @contextmanager
 def _stop_signals(parent: Pipe | None) -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
-    """Two events: the first signal asks to stop, the second to stop at once. A third kills the process.
+    """Two events: the first signal sets the first, which asks to stop, and the second signal sets the second, which
+    asks to stop at once. A third signal kills the process.
 
-    The orders of a parent do the same, and so does its end.
+    The orders of a parent set them too, and so does the parent's end.
     """
     loop = asyncio.get_running_loop()
     stop, hurry = asyncio.Event(), asyncio.Event()
@@ -206,7 +207,7 @@ class _Server(uvicorn.Server):
 
 
 class Connection(HttpToolsProtocol):
-    """A client's connection. Unlike uvicorn's it is closed when a head is too long, or by `close_idle`."""
+    """A client's connection. Unlike uvicorn's own, it is closed when a head is too long, or by `close_idle`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -225,7 +226,7 @@ class Connection(HttpToolsProtocol):
             piece = data[start : start + _PIECE_BYTES]
             self._head_ended = False
             super().data_received(piece)
-            # A piece that ends a head or a body may begin the next head, but has less than one piece of it.
+            # A piece that ends a head or a body may also begin the next head, which then is shorter than a piece.
             self._head = 0 if self._head_ended else self._head + len(piece)
             if self._head > _HEAD_BYTES and not self.transport.is_closing():
                 self.send_400_response("The request's headers are too long.")
@@ -243,7 +244,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
 
     def idle_s(self, now: float) -> float:
-        """Seconds since the last response ended; 0 while one is being made."""
+        """Seconds since the last response ended. 0 while a response is being made."""
         if self.cycle is not None and not self.cycle.response_complete:
             return 0.0
         return now - self._idle_since

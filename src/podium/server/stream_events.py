@@ -24,7 +24,7 @@ class StreamEvent:
     """One server-sent event."""
 
     id: str
-    """Its id: a client that reconnects names the last one it has (Last-Event-ID)."""
+    """The event's id. A client that reconnects names the id of its last event (Last-Event-ID)."""
     kind: str
     data: str
     """A JSON object."""
@@ -56,7 +56,7 @@ def started_event(
 
 
 def text_event(id: str, event: StepText, text: str) -> StreamEvent:
-    """A piece of a response. Each `attempt` at a step begins its text anew."""
+    """A piece of a response. Each `attempt` at a step starts the text again."""
     data = {"round": event.round, "position": event.position, "attempt": event.attempt, "text": text}
     return _stream_event(id, "text", data)
 

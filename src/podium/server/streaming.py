@@ -1,6 +1,6 @@
 """Streaming: responses of server-sent events, the end of work whose client has gone, and text that is safe to send.
 
-Knows nothing of questions; what a stream says is its route's.
+This module knows nothing about questions. A route decides the content of its stream.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ DONE = b"data: [DONE]\n\n"
 COMMENT = b": still here\n\n"
 """A sign of life that every reader of server-sent events skips."""
 HEARTBEAT_S = 15.0
-"""Seconds of silence after which a stream gives a sign of life: proxies cut connections that are silent for longer."""
+"""Seconds of silence after which a stream sends a sign of life, since proxies cut connections that are silent for
+long."""
 _HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 CLIENT_CLOSED_REQUEST = 499
-"""The status in logs, as nginx has it; the client sees none."""
+"""The status in logs, as in nginx. The client sees no status."""
 
 
 class EventStream(Response):
-    """A response that `produce` writes; a client that disconnects cancels it.
+    """A response that `produce` writes. If the client disconnects, `produce` is cancelled.
 
     The response begins with the first write, so an error before that is an ordinary error response. After each
     `HEARTBEAT_S` seconds of silence it writes a sign of life, which also begins the response.
 
     Args:
         heartbeat: returns a sign of life.
-        fail: returns what tells an error that `produce` raises after a sign of life has begun the response.
+        fail: returns the events for an error that `produce` raises after a sign of life has begun the response.
     """
 
     media_type = "text/event-stream"
@@ -81,9 +82,8 @@ class EventStream(Response):
         async def stay_alive() -> None:
             while True:
                 wait = written_at + HEARTBEAT_S - clock()
-                if (
-                    wait > 0 or writing.locked()
-                ):  # Locked: the client is slow to read, so there is no silence.
+                # If it is locked, the client is slow to read, and there is no silence.
+                if wait > 0 or writing.locked():
                     await asyncio.sleep(wait if wait > 0 else HEARTBEAT_S / 10)
                 else:
                     await write(self._heartbeat())
@@ -107,7 +107,7 @@ class EventStream(Response):
 
 
 def sse_event(payload: Mapping[str, Any], name: str | None = None) -> bytes:
-    """One server-sent event; `name` becomes its `event:` line."""
+    """One server-sent event. `name` becomes its `event:` line."""
     data = json.dumps(payload, separators=(",", ":")).encode()
     return b"data: " + data + b"\n\n" if name is None else b"event: %b\ndata: %b\n\n" % (name.encode(), data)
 
@@ -149,15 +149,15 @@ async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
 class StreamedText:
     """The text of one answer that a client has received.
 
-    A worker may break off and a retry begin anew. The client must not read the two as one text, so only what continues
-    the text already sent is sent.
+    A worker may break off, and a retry starts again. The client must not read the two texts as one, so only text that
+    continues the sent text is sent.
     """
 
     def __init__(self) -> None:
         self._attempts: dict[int, list[str]] = {}
         self._sent: list[str] = []
         self._one_attempt = True
-        """Whether only one attempt has written, and all of it was sent."""
+        """Whether only one attempt has written, and all its text was sent."""
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""OpenTelemetry: sends finished traces to a collector, from a thread of its own, so that no question waits for it.
+"""OpenTelemetry: sends finished traces to a collector from a separate thread, so that no question waits for it.
 
 It is on if the environment names a collector, and needs the extra `otel`. `otel_spans` turns a trace into spans, and
 OpenTelemetry's own exporter sends them.
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 _MAX_WAITING = 4096
-"""Traces that may wait; more are dropped and counted."""
+"""The most traces that wait. Further traces are dropped and counted."""
 _FLUSH_MS = 10_000
-"""Milliseconds for the collector to take the last spans."""
+"""Milliseconds in which the collector must take the last spans."""
 _POLL_S = 0.5
 _LOG = logging.getLogger("podium.telemetry")
 _ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -86,7 +86,7 @@ class Telemetry:
     """Exports finished traces.
 
     Args:
-        provider: closed with this.
+        provider: the tracer provider, which is closed with this.
         spans: turns a trace into spans.
     """
 

@@ -1,9 +1,9 @@
-"""Request fields that Podium does not support: it refuses a field, ignores it, or passes it on to one worker.
+"""Handles request fields that Podium does not support: it refuses a field, ignores it, or sends it to one worker.
 
 A lenient server ignores hints, null values, and unknown fields inside messages and tools. A response header names the
 ignored fields. The server refuses fields that would change the meaning of the answer. It also refuses unknown fields at
-the top level of the body, which are mostly typing errors. If the request goes to one worker, a lenient server passes
-top-level fields on to this worker's endpoint instead. A strict server refuses all unsupported fields.
+the top level of the body, which are mostly typing errors. If the request goes to one worker, a lenient server sends
+top-level fields to this worker's endpoint instead. A strict server refuses all unsupported fields.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ class UnsupportedFields(NamedTuple):
 
 
 def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
-    """The response header that names the ignored fields; empty if there are none."""
+    """The response header that names the ignored fields. It is empty if there are none."""
     names = ", ".join(ignored).encode("ascii", "replace").decode()
     return {"x-podium-ignored": "".join(c if c.isprintable() else "?" for c in names)} if ignored else {}
 
 
 def takes_extra(pool: Pool, worker: str | None) -> bool:
-    """Whether a request for `worker` may hold fields that only its endpoint knows."""
+    """Whether a request for `worker` may have fields that only the worker's endpoint knows."""
     return worker is not None and traits_of(pool.named(worker)).takes_extra
 
 
@@ -82,15 +82,15 @@ def handle_unsupported(
     passed: Container[str] | None = None,
     ignores_unknown: bool = False,
 ) -> UnsupportedFields:
-    """Ignore, pass on or refuse each field of `body` that Podium does not support.
+    """Ignore, send to the worker or refuse each field of `body` that Podium does not support.
 
     Args:
         passes: whether the request goes to one worker that takes further fields (`takes_extra`).
-        passed: names of the fields that it may get, or None for all.
+        passed: the names of the fields that the worker may get. None allows all.
         ignores_unknown: whether a lenient server ignores unknown fields at the top level too.
 
     Raises:
-        APIError: 400 for a field that can be neither ignored nor passed on.
+        APIError: 400, a field can neither be ignored nor sent to the worker.
     """
     ignored: dict[str, None] = {}
     extra: dict[str, Any] = {}
@@ -118,7 +118,7 @@ def handle_unsupported(
 def ignore_names(
     messages: tuple[Message, ...], unsupported: UnsupportedFields, *, strict: bool
 ) -> UnsupportedFields:
-    """Add the participants' names to the ignored fields: a team does not pass `name` on to its workers.
+    """Add the participants' names to the ignored fields, since a team does not send `name` to its workers.
 
     Raises:
         APIError: 400, a message has a name, and the server is strict.

@@ -1,6 +1,6 @@
-"""The viewer's static files, at `/` and under `/viewer/`. In the browser they show what the API returns.
+"""The viewer's static files, at `/` and under `/viewer/`. In the browser, the viewer shows what the API returns.
 
-They contain nothing private, so they need no key. A process reads them once.
+The files contain nothing private, so they need no key. A process reads them once.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _CONTENT_POLICY = "; ".join(
     )
 )
 _HEADERS = {
-    # Revalidated each time by ETag, so that an update shows at once.
+    # The browser checks the ETag each time, so that an update shows at once.
     "cache-control": "no-cache",
     "content-security-policy": _CONTENT_POLICY,
     "cross-origin-opener-policy": "same-origin",

@@ -1,8 +1,8 @@
-"""Which planner and which workers a request may use. Every refusal happens here, before anything runs.
+"""Decides which planner and which workers a request may use. Every refusal happens here, before anything runs.
 
-The request's `model` names the configured planner, another planner or one worker. The workers are those that the key
-allows, the request allows, and whose profiles support the request's images and tools. A worker that is denied is not
-called as a fallback either, nor in a team of the pool.
+The request's `model` names the configured planner, another planner or one worker. A worker may be used if the key and
+the request allow it, and its profile supports the request's images and tools. A denied worker is not called as a
+fallback either, nor within a team of the pool.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _PREFIX = "podium"
 def resolve_model(
     model: str, planner: str | None, pool: Pool, caller: Caller
 ) -> tuple[str | None, str | None]:
-    """The planner's name, or None for the configured one, and the worker to call directly, or None if a planner
-    decides.
+    """The planner's name and the worker to call directly. The name is None for the configured planner. The worker is
+    None if a planner decides.
 
     Args:
         planner: the planner that the request's object `podium` names.
 
     Raises:
-        APIError: 404 for an unknown model, 400 where model and `podium.planner` disagree.
+        APIError: 404 for an unknown model, 400 if `model` and `podium.planner` disagree.
     """
     if model == _PREFIX:
         return planner, None
@@ -61,7 +61,7 @@ def eligible_workers(pool: Pool, caller: Caller, request: ChatRequest, planners:
     """The workers that a planner may choose from.
 
     Raises:
-        APIError: 400 or 404 for an unknown name, 403 for a worker that the key may not use, 400 where none is left.
+        APIError: 400 or 404 for an unknown name, 403 for a worker that the key may not use, 400 if no worker is left.
     """
     allowed = caller.allowed(pool.names)
     _check_lists(pool, allowed, request)
@@ -99,7 +99,8 @@ def worker_and_fallbacks(pool: Pool, caller: Caller, request: ChatRequest) -> Po
     """The worker that the request calls directly, followed by its fallbacks.
 
     Raises:
-        APIError: 404 for an unknown worker, 403 for one that the key may not use, 400 for one that cannot do it.
+        APIError: 404 for an unknown worker, 403 for a worker that the key may not use, 400 for a worker that lacks an
+            ability.
     """
     name = request.worker or ""
     if name not in pool.names:

@@ -1,9 +1,9 @@
-"""Keeps a conversation with the worker that gave its last answer, where a move would cost more than it gains.
+"""Keeps a conversation with the worker that gave its last answer, if another worker would cost more than it gains.
 
-A provider reads the beginning of a conversation at a lower price if its prompt cache still holds it from the turn
-before; another worker's provider reads all of it anew. `StickyWorkerPlanner` compares the two once its planner has
-planned.
-It does not know which conversation a question continues: `podium.server.prompt_caches` finds that out.
+A provider bills the beginning of a conversation at a lower price if its prompt cache still holds that text from the
+turn before. Another worker's provider bills the whole conversation at the full price. `StickyWorkerPlanner` compares
+the two costs after its planner has chosen a worker. `podium.server.prompt_caches` finds out which conversation a
+question continues.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow
 
 LEAST_TOKENS = 1024
-"""Providers cache no shorter beginning of a conversation."""
+"""Providers do not cache fewer tokens of a conversation than this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,21 +27,22 @@ class PastTurn:
     worker: str
     """The worker that gave the answer."""
     output_tokens: int
-    """Tokens of that answer. The next one is expected to have as many."""
+    """Tokens of that answer. The next answer is expected to have as many."""
     cached: Mapping[str, int]
     """How many tokens of the conversation each worker's provider holds in its prompt cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class StickyWorkerPlanner(PlannerWrapper):
-    """A planner that keeps the worker of the turn before, if a move would cost more than it is expected to gain.
+    """A planner that keeps the worker of the turn before, if another worker would cost more than it is expected to
+    gain.
 
-    Only the first round of a question is changed, and of its plan only the worker of the last step.
+    It changes only the worker of the last step, in the plan of the first round.
     """
 
     past: PastTurn
     right_answer_usd: float | None = None
-    """What a right answer is worth. None if it is not known."""
+    """What a right answer is worth. If it is None, any higher accuracy is worth its price."""
 
     @property
     def name(self) -> str:
@@ -49,11 +50,13 @@ class StickyWorkerPlanner(PlannerWrapper):
 
     @property
     def streams_steps(self) -> bool:
-        """Whether its planner streams steps. The last step, which alone is changed here, is never streamed."""
+        """Whether the wrapped planner streams steps. A planner never streams the last step, the only one that is
+        changed."""
         return streams_steps(self.planner)
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The planner's plan. If the worker is kept, its last step has that worker, and the plan says why."""
+        """The wrapped planner's plan. If the worker is kept, the plan's last step has that worker, and `reason` says
+        why."""
         plan = await self.planner.plan(request)
         names = [profile.name for profile in request.pool]
         cached = self.past.cached.get(self.past.worker, 0)
@@ -80,11 +83,11 @@ class StickyWorkerPlanner(PlannerWrapper):
 def switching_loss_usd(
     kept: Profile, chosen: Profile, past: PastTurn, tokens: int, right_answer_usd: float | None
 ) -> float:
-    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain. 0 if the move is fine.
+    """Dollars by which a move from `kept` to `chosen` costs more than it is expected to gain. 0 if the gain is larger.
 
     Args:
         tokens: the input tokens of the next turn.
-        right_answer_usd: without it, any higher accuracy is worth its price.
+        right_answer_usd: as in `StickyWorkerPlanner`.
     """
 
     def expected(profile: Profile, cached: int) -> float:
@@ -101,7 +104,7 @@ def switching_loss_usd(
         kept, past.cached.get(kept.name, 0)
     )
     if kept.rating is None or chosen.rating is None:
-        # A planner names a more expensive worker for what it can do; only ratings say what that is worth.
+        # A planner chooses an expensive worker for its abilities, and only ratings say what those are worth.
         return 0.0 if expected(chosen, 0) > expected(kept, 0) else max(0.0, extra_usd)
     gain = max(0.0, chosen.rating.accuracy - kept.rating.accuracy)
     if right_answer_usd is None:

@@ -1,7 +1,6 @@
-"""Checks a pool: sends one small question to all workers at once, and returns how each answered.
+"""Checks a pool: sends one small question to all workers at once, and returns how each worker answered.
 
-Each call is one attempt, without retries, fallbacks and the response cache, and is paid like any other. Nothing is
-printed here.
+Each call is a single attempt without retries, fallbacks and the response cache. It is paid like any other call.
 """
 
 from __future__ import annotations
@@ -34,27 +33,28 @@ class CheckResult:
     text: str
     """The reply, or why there is none."""
     remedy: str | None = None
-    """What the user can do about the failure, where `text` does not say."""
+    """What the user can do about the failure. None if there is no failure, or if `text` says it."""
     error: str | None = None
-    """Kind of the `WorkerError`; "budget": the call was refused before it began."""
+    """The kind of the `WorkerError`, or "budget" if the call was refused before it began. None if the worker
+    answered."""
     first_token_s: float | None = None
-    """Seconds until a streamed reply began."""
+    """Seconds until a streamed reply began. None if the reply was not streamed."""
     input_tokens: int = 0
     output_tokens: int = 0
     estimated: bool = False
     """Whether Podium estimated the tokens."""
     cost_usd: float = 0.0
     unpriced: bool = False
-    """Whether it cost money at an unknown price."""
+    """Whether the check cost money at an unknown price."""
     role: Literal["worker", "planner"] = "worker"
-    """The planner's check is a plan."""
+    """Whether a worker answered the question or the planner planned it."""
     model: str | None = None
-    """The model that the provider says answered."""
+    """The model that answered, according to the provider."""
     note: str | None = None
-    """A remark on a success that may surprise."""
+    """A remark on a success that may surprise the user."""
     plan_format: str | None = None
-    """How a model that conducts untrained is asked for plans, as a probe found. None if it is asked by text, or the
-    worker is no such model."""
+    """The format in which an untrained Conductor returns plans, as `podium.conductor.format_probe` found. None if it
+    returns text, or if the result is not about an untrained Conductor."""
 
 
 async def check_workers(
@@ -63,8 +63,8 @@ async def check_workers(
     """Call all of `workers` at once; returns the results in order.
 
     Args:
-        limit_s: time limit of each call. Without it, the worker's own timeout holds.
-        spend_limits: the dollars from which the calls are paid; a worker whose call they refuse is not called.
+        limit_s: time limit of each call. Default: the worker's own timeout.
+        spend_limits: limits that pay for the calls. If a limit refuses a call, the worker is not called.
 
     Raises:
         StoreError: a spend limit cannot be written.
@@ -94,7 +94,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
             reply = await worker.answer(request)
     except WorkerError as error:
         seconds = time.perf_counter() - started
-        # A replay worker works if its recording can be read, even without this question.
+        # A replay worker is fine if its recording can be read, even if the recording lacks this question.
         answered = error.kind == "unrecorded"
         failure, spent = error, request.receipt.spent
     else:
@@ -129,7 +129,7 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
 
 
 def _remedy(error: WorkerError) -> str | None:
-    """Advice on a failure whose message only says what happened, or None if the message has it."""
+    """What the user can do about a failure. None if the error's message says it."""
     match error.kind:
         case "timeout":
             return "See whether the server is up, or raise the timeout in its limits."

@@ -16,7 +16,7 @@ class PlanReady:
     round: int
     """The round's number, from 0."""
     trace: RoundTrace
-    """The plan, and what runs in its place if planning failed. It has no steps yet."""
+    """The plan, and the workflow that runs in its place if planning failed. No step has run yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +29,16 @@ class RoundEnded:
 
 @dataclass(frozen=True, slots=True)
 class QuestionEnded:
-    """The question is over. A cancelled one sends this event too, before `CancelledError` propagates."""
+    """The question is over. A cancelled question sends this event too, before `CancelledError` is raised."""
 
     trace: Trace
 
 
 class TraceStoreError(StoreError):
-    """Storage failed, which ended a question, or its trace is not on disk.
+    """Storage failed. Either that ended a question, or the question's trace is not on disk.
 
     Args:
-        failure: what failed.
+        failure: the error of the storage.
         trace: what was answered and paid until then.
     """
 

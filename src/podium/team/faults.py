@@ -1,4 +1,4 @@
-"""Why a plan cannot be run, or cannot answer as the caller wants, and what runs in its place."""
+"""Finds out why a plan cannot be run or cannot answer as the caller wants, and chooses what runs in its place."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from podium.workers.traits import is_tool, traits_of
 from podium.workflow import Acceptance, PlanError, Step, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
-"""The kind of the fault that a tool would give an answer that only a model can give."""
+"""The kind of this fault: a tool would give an answer that only a model can give."""
 
 
 def plan_fault(
     decision: Workflow | Acceptance | PlanError, *, workers: int, later_round: bool
 ) -> PlanError | None:
-    """Why a decision cannot be run, or None if it can. The parser has checked only the plans of a Conductor."""
+    """Why a decision cannot be run. None if it can be run. Plans of baselines are checked here for the first time."""
     match decision:
         case Workflow(steps=steps):
             return check(decision, workers=workers, max_steps=max(1, len(steps)), later_round=later_round)
@@ -27,7 +27,8 @@ def plan_fault(
 def options_fault(
     decision: Workflow | Acceptance | PlanError, pool: Pool, options: AnswerOptions
 ) -> PlanError | None:
-    """Why a plan cannot give the answer in the form that its caller wants: a tool of ours would write it."""
+    """Why a plan cannot give the answer in the form that its caller wants: a tool of the pool would write the answer.
+    None if the plan can."""
     if not isinstance(decision, Workflow) or not (options.tools or options.response_format):
         return None
     workers = {position: pool[step.worker] for position, step in enumerate(decision.steps)}
@@ -46,8 +47,8 @@ def options_fault(
 def fallback_workflow(
     decision: Workflow | Acceptance | PlanError, pool: Pool, name: str | None
 ) -> Workflow | None:
-    """A workflow that sends the whole question to the worker `name`, or None if there is no such worker, or no need for
-    it."""
+    """A workflow that sends the whole question to the worker `name`. None if the pool lacks that worker, if the
+    decision is no error, or if the time is up."""
     if not isinstance(decision, PlanError) or decision.kind == "time_is_up" or name not in pool.names:
         return None
     return Workflow((Step(pool.names.index(name), ANSWER_WHOLE_QUESTION),))

@@ -1,6 +1,6 @@
 """Opens the planner that a team's settings name, a Conductor or a baseline, and finds its fallback worker.
 
-This module alone decides which Conductor plans where they name none.
+If the settings name no planner, this module chooses one.
 """
 
 from __future__ import annotations
@@ -33,21 +33,20 @@ _CHOSEN = "a worker of the pool"
 
 @dataclass(frozen=True, slots=True)
 class OpenedPlanner:
-    """A planner with its fallback worker and the connections that it has open."""
+    """A planner with its fallback worker and its open connections."""
 
     planner: Planner
     description: str
-    """Which planner it is, and why, in words for messages."""
+    """Which planner this is, and why it was chosen, in words for messages."""
     fallback: str | None = None
-    """The worker that answers a question when planning has failed. With None, such a question fails."""
+    """The worker that answers a question when planning has failed. If it is None, such a question fails."""
     plan_limits: PlanLimits = PlanLimits()
-    """How its Conductor was trained to plan; for an untrained one the defaults; for a baseline as many rounds as its
-    method needs. These rounds and steps hold where the settings name none."""
+    """The rounds and steps that hold where the settings name none. A trained Conductor has those of its training, an
+    untrained Conductor has the defaults, and a baseline has as many rounds as its method needs."""
     conductor: Conductor | None = None
-    """The Conductor that writes its plans, so that a worker that gave an answer may be kept for the next one. None if
-    it is a baseline."""
+    """The Conductor that writes the plans. None if the planner is a baseline."""
     close_endpoint: Callable[[], Awaitable[None]] | None = None
-    """Closes the planner's own endpoint. None if it has none."""
+    """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
     def runner(
         self,
@@ -57,11 +56,11 @@ class OpenedPlanner:
         *,
         for_evaluation: bool = False,
     ) -> Runner:
-        """Answers questions within the limits of the settings, and as its Conductor was trained where they name none.
+        """A runner that answers questions with this planner, within the limits of the settings.
 
         Args:
-            pool: the workers for which it was opened.
-            dispatcher: by default a new one, which knows of no loaded models.
+            pool: the workers for which the planner was opened.
+            dispatcher: default: a new dispatcher, which knows of no loaded models.
             for_evaluation: see `Team.from_settings`.
         """
         return Runner(
@@ -77,7 +76,7 @@ class OpenedPlanner:
         )
 
     async def close(self) -> None:
-        """Close the planner's connections. Calling twice is fine; a later plan opens new ones."""
+        """Close the planner's connections. Calling this twice is fine. A later plan opens new connections."""
         if self.close_endpoint is not None:
             await self.close_endpoint()
 
@@ -91,12 +90,12 @@ def open_planner(
 ) -> OpenedPlanner:
     """Open the planner of `settings` for the workers of `pool`. The caller closes it.
 
-    If they name neither a baseline nor a Conductor, each question goes to the worker with the best rating, and
-    without ratings the first model of the pool conducts, untrained.
+    If the settings name neither a baseline nor a Conductor, each question goes to the worker with the best rating. If
+    there are no ratings either, the first model of the pool conducts, untrained.
 
     Args:
         seed: seeds a planner that plans at random.
-        dispatcher: enforces the limits of a worker that conducts. Default: a new one.
+        dispatcher: enforces the limits of a worker that conducts. Default: a new dispatcher.
 
     Raises:
         UsageError: settings exclude each other or name something that does not exist, or the checkpoint must not
@@ -124,7 +123,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
     """Refuse a Conductor or a fallback that the pool lacks.
 
     Raises:
-        ConfigError: with the line that names it.
+        ConfigError: it points to the line that names the Conductor or the fallback.
     """
     for key in ("worker", "fallback"):
         name = getattr(settings.conductor, key)
@@ -144,13 +143,14 @@ def _quarantining(settings: TeamSettings, opened: OpenedPlanner, pool: Pool) -> 
 
 
 def checkpoint_of(settings: TeamSettings) -> str | None:
-    """The checkpoint from which the planner of `open_planner` writes its plans: a shipped one's name, or a folder.
-    None if it has no checkpoint."""
+    """The checkpoint of the planner that `open_planner` opens: the name of a shipped checkpoint, or a folder. None if
+    that planner has no checkpoint."""
     return settings.conductor.checkpoint if settings.plan.planner == "conductor" else None
 
 
 def first_model(pool: Pool) -> Worker | None:
-    """The first model of the pool: live ones first, and models before programs. None if all workers are tools."""
+    """The first live model of the pool, else the first live program, else the first recorded or scripted worker. None
+    if all workers are tools."""
     live = min(costly_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
     return live or next((worker for worker in pool if not is_tool(worker)), None)
 
@@ -166,7 +166,7 @@ def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:
 
 
 def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
-    """A baseline. What it needs and the pool cannot give is refused here, before a question is answered."""
+    """Open a baseline. If the pool lacks what the baseline needs, this raises before any question is asked."""
     planner = open_baseline(name, pool.profiles, seed=seed, recorded=replays_bare_questions(pool))
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
@@ -178,7 +178,7 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
 def _untrained_here(
     settings: TeamSettings, pool: Pool, first: Worker | None, dispatcher: Dispatcher | None
 ) -> OpenedPlanner:
-    """The planner where no checkpoint is named; `first` is the pool's first model."""
+    """Open the planner of settings that name no checkpoint. `first` is the pool's first model."""
     table = settings.conductor
     routed = _is_routed(table, pool)
     if settings.plan.cost_sensitivity is not None:
@@ -219,8 +219,8 @@ def _of_worker(
     *,
     why: str = _CHOSEN,
 ) -> OpenedPlanner:
-    """A worker of the pool writes the plans, by the Conductor's prompt."""
-    # The table may be that of another, trained Conductor.
+    """Open a planner in which a worker of the pool writes the plans, from the Conductor's prompt."""
+    # The table may describe a trained Conductor, whose settings do not hold for this worker.
     settings = table if table.podium_file is None else ConductorSettings()
     conductor = make_worker_conductor(worker, pool, settings, dispatcher)
     return OpenedPlanner(

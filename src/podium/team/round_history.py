@@ -15,7 +15,7 @@ from podium.workflow import Workflow
 
 
 class RoundHistory:
-    """The rounds that have ended, for the planner, for the next round and for the trace."""
+    """The rounds of one question that have ended. The planner, the next round and the trace read it."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -24,11 +24,11 @@ class RoundHistory:
         """The rounds that were run, as a planner sees them."""
         self.answer: str | None = None
         self.concern: str | None = None
-        """Why the answer does not come from the latest plan's last step. None if it does."""
+        """Why the answer does not come from the latest plan's last step. None if it comes from that step."""
 
     @property
     def round_context(self) -> RoundContext:
-        """What the steps of the next round are given of these rounds."""
+        """What the steps of the next round may read of these rounds."""
         if not self.rounds:
             return RoundContext()
         spans = [span for round_ in self.rounds for span in (*round_.abandoned, *round_.spans)]
@@ -48,11 +48,12 @@ class RoundHistory:
         if not isinstance(last.plan.decision, Workflow):
             return True
         reply = last.spans[-1].reply
-        # After calls of its tools the caller continues with the same worker.
+        # The caller runs its tools now, and then continues with the same worker.
         return reply is not None and bool(reply.tool_calls)
 
     def add(self, round_: RoundTrace) -> RoundTrace:
-        """Add a round that was not run. The answer stays as it is, or is the response of the step that is accepted."""
+        """Add a round that was not run. If it accepts a step of an earlier round, that step's response becomes the
+        answer."""
         if round_.error is not None:
             self.concern = f"There is no plan to run. {round_.error.message}"
         elif round_.plan.accepted_step is not None:
@@ -63,7 +64,7 @@ class RoundHistory:
         return round_
 
     def add_run(self, round_: RoundTrace, workflow: Workflow, spans: tuple[Span, ...]) -> RoundTrace:
-        """Add a round with the steps that were run, also one that was cancelled."""
+        """Add a round with the steps that were run. The round may have been cancelled."""
         latest = _answering_step(spans, self._pool)
         reply = None if latest is None else spans[latest].reply
         response, votes = (None, None) if reply is None else (reply.text, reply.votes)
@@ -83,7 +84,7 @@ class RoundHistory:
         """The status of a question that ended, and its error in a sentence or two.
 
         Args:
-            trouble: why storage failed, if that stopped the question.
+            trouble: why storage failed. None if storage did not stop the question.
         """
         error = trouble or self.concern
         if self.answer is None:
@@ -96,9 +97,9 @@ class RoundHistory:
 
 
 def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
-    """The step whose response is a round's answer: the latest that is done. None if no step is.
+    """The step whose response is a round's answer: the latest step that succeeded. None if no step succeeded.
 
-    A tool that says that it has no result gives way to an earlier step that has one.
+    If that step is a tool's and has no result, an earlier step that has a result is taken.
     """
     done = [span.position for span in spans if span.status == "done"]
     for position in reversed(done):
@@ -109,7 +110,8 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
 
 
 def _answer_concern(spans: tuple[Span, ...], latest: int | None) -> str | None:
-    """Why a round's last step gave no answer, or None if it did. `latest` is the step that gave it in its place."""
+    """Why a round's last step gave no answer. None if it gave one. `latest` is the step that gave the answer
+    instead."""
     if latest is None:
         faults = " ".join(
             f"Step {span.position}: {span.error}" for span in spans if span.error and span.status != "skipped"

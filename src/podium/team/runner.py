@@ -49,25 +49,25 @@ class Runner:
     settings: ExecutionSettings = field(default_factory=ExecutionSettings)
     """How workflows are run."""
     dispatcher: Dispatcher = field(default_factory=Dispatcher)
-    """Shared by all runners over the same workers. Its spend limits are charged for these questions."""
+    """The dispatcher that all runners over the same workers share. Its spend limits pay for the questions."""
     overlap: bool = False
-    """Whether steps start while the rest of the plan is being written, by planners that stream their steps
-    (`streams_steps`). A step that nothing turns out to need is cancelled, and paid as far as it came."""
+    """Whether steps start while a planner that streams its steps (`streams_steps`) still writes the rest of the plan. A
+    step that turns out to be unneeded is cancelled, and what it took so far is paid."""
     shows_unloaded_models: bool = False
     """Whether planners are told which models would first have to be loaded (`PlanRequest.unloaded_models`). Plans then
     depend on the moment, which is for users' questions only."""
     plan_fallback: str | None = None
-    """The worker that answers a question when planning fails in the first round. None, or a name that the pool lacks:
-    such a question fails, which is what training and evaluation need."""
+    """The worker that answers a question when planning fails in the first round. If it is None, or a name that the pool
+    lacks, such a question fails, as training and evaluation need."""
 
     @classmethod
     def for_single_worker(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
-        """One worker of `pool` that answers each question alone, also without its fallback, which is another worker."""
+        """A runner in which one worker of `pool` answers each question alone, without its fallback."""
         return cls(Single(worker), pool.subset([pool.names.index(worker)]), dispatcher=dispatcher)
 
     @property
     def versions(self) -> dict[str, str]:
-        """The versions of the programs, for its traces."""
+        """The versions of Podium and Python, for traces."""
         return {"podium": __version__, "python": _PYTHON}
 
     async def answer(
@@ -80,7 +80,7 @@ class Runner:
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
     ) -> Trace:
-        """Answer `question`; what fails on the way is in the trace, not raised.
+        """Answer `question`. Failed plans and workers are in the trace and are not raised.
 
         Args:
             question: its text must not be blank.
@@ -89,7 +89,7 @@ class Runner:
             sample: the number of this answer among independent answers to the question; a response cache keeps the
                 answers of each number apart.
             trace_id: 32 hexadecimal digits. Default: a new id.
-            on_event: called with each event. Must be quick.
+            on_event: called with each event. It must be quick.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
 
@@ -134,7 +134,7 @@ class Runner:
         """Write the first plan for `question`, run nothing, and make no trace.
 
         Args:
-            receipt: gets what the plan cost, also if there is none.
+            receipt: gets what planning cost, also if planning failed.
 
         Raises:
             UsageError: the question is empty.
@@ -156,16 +156,16 @@ class _Round:
 
     number: int
     earlier_rounds: tuple[EarlierRound, ...]
-    """As the planner sees them."""
+    """Earlier rounds, as the planner sees them."""
     started_s: float
     planning: LedgerPart
-    """Counts what its plan takes."""
+    """Counts what planning takes."""
     trace: RoundTrace | None = None
-    """Its plan. None while it is being written."""
+    """The plan. None while it is being written."""
     execution: Execution | None = None
-    """Runs its workflow. None until it has one."""
+    """Runs the workflow. None until there is a workflow."""
     abandoned: tuple[Span, ...] = ()
-    """Steps that were started while the plan was being written, and that it does not need."""
+    """Steps that were started while the plan was being written, and that the plan does not need."""
 
 
 class _QuestionRun:
@@ -222,7 +222,7 @@ class _QuestionRun:
         """The plan of a round. If planning fails or the plan cannot run, its decision is a `PlanError`.
 
         Raises:
-            WorkerError: `strict`, and the planner's model did not answer, or the budget refuses the plan.
+            WorkerError: only if `strict`: the planner's model did not answer, or the budget refuses the plan.
         """
         context, planner, ledger = self._context, self._runner.planner, round_.planning
         tells_unloaded = self._runner.shows_unloaded_models
@@ -252,7 +252,7 @@ class _QuestionRun:
             plan = Plan("", PlanError(kind, f"{planner.name}: {error}"))
         else:
             if plan.spent != Spent() and ledger.spent == Spent():
-                ledger.charge(plan.spent)  # The planner called a model by itself.
+                ledger.charge(plan.spent)  # The planner called a model without the ledger.
             fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
             fault = fault or options_fault(plan.decision, context.pool, context.question.options)
             plan = plan if fault is None else replace(plan, decision=fault)
@@ -261,7 +261,7 @@ class _QuestionRun:
 
     @contextmanager
     def traced(self) -> Iterator[None]:
-        """Make the trace of what the block does, also if it is cancelled or storage fails."""
+        """Make the trace of what the block does, also if the block is cancelled or storage fails."""
         try:
             yield
         except asyncio.CancelledError:
@@ -294,14 +294,14 @@ class _QuestionRun:
         return self._round
 
     def _decide(self, round_: _Round, plan: Plan) -> RoundTrace:
-        """Take the plan, or the worker that takes the question in its place."""
+        """Take the plan, or the workflow that runs in its place if planning failed."""
         runner = self._runner
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
         round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
         return round_.trace
 
     def begin_execution(self, round_: _Round, plan: Plan) -> Execution | None:
-        """Send the plan, and make what runs it. None if there is no workflow to run."""
+        """Send the event of the plan, and make its execution. None if there is no workflow to run."""
         trace = self._decide(round_, plan)
         self._emit(PlanReady(round_.number, trace))
         if trace.workflow is not None:
@@ -328,7 +328,7 @@ class _QuestionRun:
                 self._emit(PlanReady(round_.number, trace))
                 execution.release_events()
         finally:
-            if round_.trace is None:  # Its plan was never written.
+            if round_.trace is None:  # The plan was never written.
                 execution.abandon()
             round_.abandoned = execution.abandoned
 
@@ -338,7 +338,7 @@ class _QuestionRun:
         if round_ is None:
             return
         history, execution, trace = self._history, round_.execution, round_.trace
-        if trace is None:  # It was cancelled, or storage failed, while its plan was being written.
+        if trace is None:  # The round was cancelled, or storage failed, while its plan was being written.
             if not round_.abandoned and round_.planning.spent == Spent():
                 return
             error = PlanError("cancelled", "The question was cancelled.")
@@ -356,7 +356,7 @@ class _QuestionRun:
         """Make the trace of the question as far as it came.
 
         Args:
-            trouble: why storage failed, if that stopped the question.
+            trouble: why storage failed. None if storage did not stop the question.
         """
         self.record_round()
         context, runner = self._context, self._runner
@@ -390,8 +390,8 @@ class _QuestionRun:
 def _may_overlap(runner: Runner, question: Question) -> bool:
     """Whether steps may start while the rest of their plan is being written.
 
-    They wait where how a step is asked depends on the whole plan: votes that stop early choose who is called, and the
-    caller's options go to all steps that a vote copies the answer from.
+    They wait if a step's request depends on the whole plan. A vote that stops early chooses which workers are called,
+    and a step from which a vote may copy the answer gets the caller's options.
     """
     if runner.settings.early_stop or not streams_steps(runner.planner):
         return False

@@ -31,8 +31,8 @@ class PlannerSettings(Settings):
     cost_sensitivity: float | None = None
     """How much plans should save, for a Conductor trained with levels: 0 saves nothing, 2.5 is between two levels."""
     quarantine_failing: bool = False
-    """Whether a worker is left for a while when outcomes say that it has begun to fail. Without outcomes, from the
-    callers of a server or the grader of an evaluation, no worker is left."""
+    """Whether plans avoid a worker for a while when outcomes say that the worker has begun to fail. The outcomes come
+    from the callers of a server, or from the grader of an evaluation."""
 
     @property
     def conducting_worker(self) -> str | None:
@@ -65,10 +65,10 @@ class PlanSettings(PlannerSettings):
     max_steps: int | None = Field(default=None, ge=1)
     """The most steps of a plan. Default: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
-    """Whether a vote calls the cheapest workers first, and no more of them once its result is certain."""
+    """Whether a vote calls the cheapest workers first, and stops once its result is certain."""
     overlap: bool = True
-    """Whether the first steps run while a model that conducts untrained, held to a JSON schema, still writes the
-    others. A step that the plan turns out not to need is cancelled, and paid as far as it came."""
+    """Whether the first steps run while an untrained Conductor, held to a JSON schema, still writes the others. A step
+    that turns out to be unneeded is cancelled, and what it took so far is paid."""
 
 
 class TeamBudget(Budget):
@@ -77,20 +77,20 @@ class TeamBudget(Budget):
     model_config = ConfigDict(allow_inf_nan=False)
 
     run_usd: float | None = Field(default=None, ge=0)
-    """The most dollars that a run may cost, over all its starts; of a server, until it ends."""
+    """The most dollars of a run, over all its starts. For a server, until it ends."""
     day_usd: float | None = Field(default=None, ge=0)
     """The most dollars that all commands of a day (UTC) may cost together. Default: $PODIUM_DAY_BUDGET_USD."""
 
     @property
     def given_rounds(self) -> int | None:
-        """The rounds that the settings name. None for as many as the Conductor was trained with."""
+        """The rounds that the settings name. None if they name none: then the Conductor's own number holds."""
         return self.rounds if "rounds" in self.model_fields_set else None
 
     def of_question(self, rounds: int) -> Budget:
         """The limits of one question.
 
         Args:
-            rounds: where the settings name none.
+            rounds: the number of rounds, if the settings name none.
         """
         limits = {key: getattr(self, key) for key in Budget.model_fields}
         return Budget(**{**limits, "rounds": self.given_rounds or rounds})
@@ -122,17 +122,19 @@ class ServeSettings(Settings):
     timeout: float = Field(default=600.0, gt=0)
     """Seconds after which a question is cancelled, and its request gets an error."""
     drain: float = Field(default=30.0, ge=0)
-    """Seconds that running questions have to end at shutdown; then they are cancelled and recorded so."""
+    """Seconds that running questions have to end at shutdown. Then they are cancelled and recorded as cancelled."""
     prompt_cache_minutes: float = Field(default=5.0, ge=0)
-    """How long providers keep a conversation in their prompt caches. Until then its next turn stays with its worker if
-    a move would cost more than it gains. Workers without a price of cached input are not kept. 0: none is."""
+    """How long providers keep a conversation in their prompt caches. During that time the next turn stays with the
+    conversation's worker if another worker would cost more than it gains. This needs a price of cached input. 0 turns
+    it off."""
     right_answer_usd: float | None = Field(default=None, ge=0)
-    """What a right answer is worth, to weigh such a move against ratings. Without it, any higher accuracy is worth the
-    move."""
+    """What a right answer is worth, to weigh the cost of another worker against its ratings. Default: any higher
+    accuracy is worth the cost."""
     viewer: bool = True
     """Whether the viewer is served at `/`."""
     strict: bool = False
-    """Whether a hint that cannot be honoured is refused; otherwise it is ignored, and the reply names it."""
+    """Whether a request is refused if one of its hints cannot be honoured. Otherwise the hint is ignored, and the reply
+    names it."""
     body_seconds: float = Field(default=30.0, gt=0)
     """Seconds within which a request's body must arrive."""
 
@@ -146,10 +148,10 @@ class EvalTable(Settings):
     """The table [eval]: what `podium eval` measures on."""
 
     tasks: str | None = None
-    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). Default:
-    that of the run."""
+    """The task set, a task file (NAME.toml), a table (NAME.csv, NAME.jsonl) or a recording (NAME.parquet). Default: the
+    task set of the run."""
     split: str = "test"
-    """The split to compare on. Planners make their choices on another one."""
+    """The split to compare on. Planners make their choices on another split."""
     questions: int = Field(default=400, ge=1)
     """How many questions to compare on."""
     tuning: int | None = Field(default=None, ge=0)
@@ -164,8 +166,8 @@ class TeamTables(Settings):
     """The tables of a team, both in a file and as a worker of another team."""
 
     pool: str | None = None
-    """The team file, or the name of a shipped or installed team, whose workers are used. What is left out of
-    [conductor] and [plan] is taken from there too. Without it, the workers stand here."""
+    """The team file, or the name of a shipped or installed team, whose workers are used. Keys that are left out of
+    [conductor] and [plan] are taken from there too. Default: the workers of this file."""
     conductor: ConductorSettings = ConductorSettings()
     plan: PlanSettings = PlanSettings()
 
@@ -175,13 +177,13 @@ class TeamSpec(WorkerSpec, TeamTables):
 
     kind: Literal["podium"]
     pool: str = Field(min_length=1)
-    """The team's workers: a shipped pool's name, or a file, relative to the folder of the file that names it."""
+    """The team's workers: the name of a shipped team, or a file, relative to the folder of the file that names it."""
     limits: Limits = Limits(retries=0)
     """`timeout` and `max_usd` are the team's own budget for a question."""
     budget: Budget = Budget()
     """Further limits of each question."""
     cache: bool = False
-    """Whether a response cache may keep its answers, so that the same messages get the same answer."""
+    """Whether a response cache may keep the team's answers, so that the same messages get the same answer."""
 
     @field_validator("price")
     @classmethod
@@ -196,16 +198,16 @@ class SettingsOrigin:
     """Where the settings of a team were read."""
 
     source: SettingsSource | None = None
-    """The file. None if they were made in a program."""
+    """The file. None if the settings were made in a program."""
     folder: Path = Path()
-    """The paths of workers and ratings are seen from here."""
+    """Paths of workers and ratings are relative to this folder."""
     files: Mapping[Path, bytes] | None = None
-    """The files of pools, by absolute path, where they were read before; no other may be read then. Without them, files
-    are read when they are opened."""
+    """Contents of pool files that were read before, by absolute path. No other file may be read then. If it is None,
+    files are read from the disk."""
 
 
 class TeamSettings(PoolSpec, TeamTables):
-    """All of team.toml. Paths in it are seen from its folder."""
+    """All of team.toml. Its paths are relative to its folder."""
 
     store: str | Literal[False] | None = None
     """The store of traces: an SQLite file, or for a server postgresql://USER@HOST/DATABASE. false: traces are not kept.
@@ -221,36 +223,37 @@ class TeamSettings(PoolSpec, TeamTables):
     _origin: SettingsOrigin = PrivateAttr(default=SettingsOrigin())
 
     def model_post_init(self, context: Any, /) -> None:
-        """Keep the origin, which is the context of validation where they are read from a file."""
+        """Keep the origin. Where settings are read from a file, the origin is the context of validation."""
         if isinstance(context, SettingsOrigin):
             self._origin = context
 
     @property
     def origin(self) -> SettingsOrigin:
-        """Where they were read."""
+        """Where the settings were read."""
         return self._origin
 
     @property
     def workers_file(self) -> str:
-        """The file in which the workers stand, or the name of a shipped or installed team."""
+        """The file that has the workers, or the name of a shipped or installed team."""
         return self.pool or ("" if self.origin.source is None else self.origin.source.name)
 
     @property
     def trace_store(self) -> str | None:
-        """The store that keeps traces. None if they are not kept."""
+        """The store that keeps traces. None if traces are not kept."""
         if self.store is False:
             return None
         return str(default_path()) if self.store is None else self.store
 
     def refuse(self, error: ConfigError) -> ConfigError:
-        """The error with the line or the override that it is about, where these settings were read from a source."""
+        """The error, with the line or the override at fault if these settings were read from a source."""
         return error if self.origin.source is None else self.origin.source.refuse(error)
 
     def with_planner(self, choice: PlannerSettings, conductor: ConductorSettings | None = None) -> Self:
         """The settings of this team with another planner.
 
         Args:
-            conductor: its Conductor. Default: the team's own.
+            conductor: the other planner's Conductor.
+            Default: the team's own.
         """
         chosen = {key: getattr(choice, key) for key in PlannerSettings.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}

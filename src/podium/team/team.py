@@ -1,8 +1,8 @@
 """`Team`: workers and a planner, opened together, that answer questions.
 
-Opening it opens the pool, the planner, the files, and the dispatcher that all questions share: each once. Commands,
-the server, Python programs and Inspect use it. This module prints nothing. It writes the response
-cache, the traces, and the state file, in which processes share cooldowns and the day's spending.
+Opening a team opens once what all its questions share: the pool, the planner, the files and the dispatcher. The files
+are the response cache, the traces, and the state file, in which processes share cooldowns and the day's spending.
+Commands, the server, Python programs and Inspect use teams.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _CHECK = "What is 17 plus 25?"
 
 
 class Team:
-    """Answers any number of questions at the same time; all share the workers' limits. `open` opens a team.
+    """Answers any number of questions at the same time, within the workers' limits. `open` opens a team.
 
-    It is an async context manager, which closes its connections and files at the end.
+    A team is an async context manager, which closes connections and files at the end.
     """
 
     def __init__(
@@ -54,13 +54,13 @@ class Team:
         store: TraceStore | None = None,
     ) -> None:
         self.settings = settings
-        """Its rounds and steps are those that hold."""
+        """The settings, with the numbers of rounds and steps that hold, even where the file names none."""
         self.runner = runner
-        """Answers the questions. The server and what grades answers call it themselves, with another planner, pool or
-        budget for each question, and keep its traces in another way."""
+        """Answers the questions. The server, trainings and evaluations call the runner directly, with another planner,
+        pool or budget for each question, and store its traces themselves."""
         self.opened_planner = opened_planner
         self.store = store
-        """The store that keeps traces. None if they are not kept."""
+        """The store that keeps traces. None if traces are not kept."""
         self._files = files
 
     @classmethod
@@ -77,12 +77,11 @@ class Team:
 
         Args:
             team: a team file, the name of a shipped or installed team, or a pool. The team closes the pool.
-            workers: further workers, such as functions of your own (`podium.worker`); they come after the team's.
+            workers: further workers, such as functions of your own (`podium.worker`). They come after the team's.
             planner: a planner of your own, or the key `plan.planner`.
             seed: seeds a planner that plans at random.
             keys: keys of a team file, which override the file's own: `budget=podium.Budget(usd=0.1)`,
-                `plan={"max_steps": 3}`, `**{"serve.port": 0}`. Traces are kept in the file that `store` names here;
-                without it they are not kept.
+                `plan={"max_steps": 3}`, `**{"serve.port": 0}`. Traces are kept only if `store` is among these keys.
 
         Raises:
             UsageError: an argument names something that is missing or cannot be used. No worker was called.
@@ -115,14 +114,14 @@ class Team:
         """Open the team of these settings: each file is read once, and planner and pool are checked once.
 
         Args:
-            pool: its workers, where the caller has opened them; the team closes them.
-            planner: takes the place of the one that the settings name, and may cost money.
-            dispatcher: of the caller, who closes it. Without it, the team opens one.
+            pool: workers that the caller has opened. The team closes them. Default: the settings' workers.
+            planner: a planner in place of the settings' planner. It may cost money.
+            dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
-            for_evaluation: whether answers are compared with those of others. Then a question whose planning fails has
-                failed, and planners are not told which models would first have to be loaded.
+            for_evaluation: whether the answers are compared with those of other planners. Then a question whose
+                planning fails has no fallback, and planners are not told which models would first have to be loaded.
             spending: as in `open_dispatcher`.
-            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: they are not kept.
+            store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
 
         Raises:
             UsageError: the settings name something that is missing or cannot be used. No worker was called.
@@ -152,7 +151,7 @@ class Team:
                 "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
                 "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
             }
-            # Last, so that a team that cannot be opened leaves no file.
+            # The store is opened last, so that a team that cannot be opened leaves no file.
             traces = None if store is None else files.enter_context(TraceStore(store))
             return cls(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
 
@@ -180,14 +179,14 @@ class Team:
         Args:
             seed: seeds all randomness; the same seed repeats a question in the same way. Default: a new seed.
             sample: number of this answer, if you want several independent answers to a question. The response cache
-                stores the answers of each number separately. Give each number a seed of its own, or none: with equal
-                seeds the planner and seeded workers draw the same again.
+                stores the answers of each number separately. Give each number its own seed, or none. With equal seeds,
+                the planner and seeded workers make the same random choices again.
             on_event: called with each event, before the trace is on disk. It must be quick.
             streams: whether there are `StepText` events, with pieces of the answer.
 
         Returns:
-            The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded; its error
-            says why.
+            The trace, with the answer, each step, and the dollars. Its answer is None if no step succeeded, and its
+                error says why.
 
         Raises:
             UsageError: the question is empty, or too long for the planner's model.
@@ -197,7 +196,7 @@ class Team:
         store = self.store
 
         def keep_trace(event: Event) -> None:
-            # Also of a question that is cancelled.
+            # This keeps the trace of a cancelled question too.
             if store is not None and isinstance(event, QuestionEnded):
                 store.add(event.trace)
             if on_event is not None:
@@ -211,7 +210,7 @@ class Team:
             streams=streams,
         )
         if store is not None:
-            # On disk before it is returned: the caller may store its id elsewhere, and be killed.
+            # The trace is on disk before it is returned, since the caller may store its id elsewhere and be killed.
             try:
                 await asyncio.to_thread(store.flush)
             except StoreError as error:
@@ -222,7 +221,7 @@ class Team:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
 
         Returns:
-            The plan; its decision is a `Workflow`, or a `PlanError` if there is none that can be run, or not in time.
+            The plan. Its decision is a `PlanError` if the plan cannot be run, or was not written in time.
 
         Raises:
             UsageError: see `ask`.
@@ -237,11 +236,11 @@ class Team:
         """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
 
         Args:
-            plan: a workflow, which may have more than `max_steps` steps; or a text with the three lists.
+            plan: a workflow, which may have more than `max_steps` steps, or a text with the three lists.
             seed: see `ask`.
 
         Returns:
-            The trace; if the plan cannot be run, its error says why, and no worker was called.
+            The trace. If the plan cannot be run, the trace's error says why, and no worker was called.
 
         Raises:
             UsageError, StoreError: see `ask`.
@@ -281,9 +280,9 @@ class Team:
                 await asyncio.wait([answering])
 
     async def check_planner(self) -> CheckResult:
-        """Let the planner plan one small question, and report the result. This costs what a plan costs.
+        """Let the planner plan one small question, and report the result. This costs as much as a plan.
 
-        Its error is "budget" if the budget of a question or a spend limit refuses the plan.
+        The result's error is "budget" if the budget of a question or a spend limit refuses the plan.
         """
         started = asyncio.get_running_loop().time()
         error: str | None
@@ -322,7 +321,7 @@ class Team:
             await self.release()
 
     async def release(self) -> None:
-        """Close all but the workers, which the caller still uses."""
+        """Close everything except the workers, which the caller still uses."""
         try:
             await self.opened_planner.close()
         finally:
@@ -342,7 +341,7 @@ def _question(question: str | Question) -> Question:
 
 
 def _written(plan: str | Workflow | Plan) -> str | Plan:
-    """A workflow as a plan that costs nothing and is run as it is; anything else as the text to parse."""
+    """A plan that `FixedPlans` takes. A workflow becomes a plan that costs nothing, and a text stays a text."""
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()

@@ -1,7 +1,7 @@
-"""Reads team files, and opens the workers that they name, also those that are teams themselves.
+"""Reads team files, and opens the workers that they name. A worker may itself be a team.
 
-Each file is read once, and each table validated once: tables of a file, of the file that its key `pool` names, and of
-overrides are put together before they are validated.
+The tables of a file are merged with overrides, and with the tables of the file that its key `pool` names, before they
+are validated. So each file is read once, and each table validated once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from podium.workers.pool import Pool, build_pool, known_kinds, pool_file
 from podium.workers.spec import LocalSpec, with_workers
 
 _MAX_DEPTH = 3
-"""The most teams within one another."""
+"""How deep teams may be nested."""
 _TIME_SHARE = 0.95
 """The share of a call's time that a team has for its question, so that it can return an answer before the timeout."""
 _PATHS = (
@@ -41,7 +41,7 @@ _PATHS = (
 )
 _PATHS_OR_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
 _WORKER_FILE_KEYS = ("worker", "ratings", "conductor", "plan")
-"""The keys that belong to the workers of a file: another pool on the command line replaces them all."""
+"""The keys that another pool on the command line replaces all together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +49,14 @@ class TeamFile:
     """A team as a command names it. Another process can read it again."""
 
     name: str | None = None
-    """A file, or the name of a shipped or installed team. None if there are overrides alone."""
+    """A file, or the name of a shipped or installed team. None if there are only overrides."""
     overrides: tuple[str, ...] = ()
     """Texts such as "budget.usd=0.1", or "worker.gpt-5.limits.timeout=10"."""
     files: Mapping[Path, bytes] | None = None
-    """Contents of files by absolute path, in place of those on the disk. None reads the disk."""
+    """Contents of files by absolute path, in place of the files on the disk. If it is None, the disk is read."""
 
     def read(self) -> TeamSettings:
-        """The settings, with the smaller of the day's limits of the file and of `$PODIUM_DAY_BUDGET_USD`.
+        """Read the settings. Of the day's limits in the file and in `$PODIUM_DAY_BUDGET_USD`, the smaller holds.
 
         An override of `pool` takes the place of the file's own workers, ratings, [conductor] and [plan]. An override
         that names a Conductor takes the place of the file's [conductor].
@@ -100,9 +100,9 @@ def read_tables(
     """The settings of parsed tables with overrides.
 
     Args:
-        name: of the file, for messages.
-        folder: its paths are seen from here.
-        text: of the file.
+        name: the name of the file, for messages.
+        folder: paths in the tables are relative to this folder.
+        text: the text of the file, for line numbers in messages.
         files: see `SettingsOrigin.files`.
 
     Raises:
@@ -139,7 +139,7 @@ def read_tables(
 def _merge_worker_file(
     team: Mapping[str, Any], workers: Mapping[str, Any], conductor_is_replaced: bool
 ) -> dict[str, Any]:
-    """The tables of a file with what it takes from the file of its workers."""
+    """The tables of a team's file, merged with the tables of the file that has the team's workers."""
     tables = {**team, **{key: workers[key] for key in ("worker", "ratings") if key in workers}}
     for key in ("conductor", "plan"):
         mine, shared = team.get(key, {}), workers.get(key, {})
@@ -151,9 +151,9 @@ def _merge_worker_file(
 
 
 def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The tables with their paths seen from the working folder. Names and addresses stay, and so do paths of workers.
+    """The tables with their paths made relative to the working folder. Names, addresses and paths of workers stay.
 
-    What is no path, or no table where one is expected, stays too: validation refuses it.
+    A value of a wrong type stays too, and validation refuses it.
     """
     resolved = {key: dict(value) if isinstance(value, Mapping) else value for key, value in tables.items()}
     for dotted in _PATHS:
@@ -186,13 +186,13 @@ def check_tables(source: SettingsSource) -> None:
 
 
 def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
-    """The store that a file names, or None if it names none."""
+    """The store that a file names. None if the file names none."""
     store = _resolved(tables, folder).get("store")
     return store if isinstance(store, str) else None
 
 
 def _settings_class(source: SettingsSource) -> type[TeamSettings]:
-    """The class of a file, with the kinds of workers that it names."""
+    """The settings class for a file, which accepts the kinds of workers that the file names."""
     return with_workers(TeamSettings, (kind.spec for kind in known_kinds(source, _Teams().kinds).values()))
 
 
@@ -200,13 +200,12 @@ def open_pool(team: str | TeamSettings, *, rated: bool = True, ready: bool = Tru
     """Open the workers of a team. The caller closes the pool.
 
     Args:
-        team: settings, or the name of a shipped or installed team or of a file.
+        team: settings, a file, or the name of a shipped or installed team.
         rated, ready: see `build_pool`.
 
     Raises:
-        ConfigError: see `TeamFile.read` and `build_pool`; or the name is empty, as in a training without a pool;
-            the workers or the planner of a team in it cannot be opened; teams contain themselves or are nested too
-            deep.
+        ConfigError: see `TeamFile.read` and `build_pool`; the name is empty, as in a training without a pool; a nested
+            team cannot be opened, contains itself or is nested too deep.
         UsageError: the settings name no worker.
     """
     if team == "":
@@ -232,7 +231,8 @@ def _opened(settings: TeamSettings, teams: _Teams, *, rated: bool = True, ready:
 
 
 def _workers_file(settings: TeamSettings) -> Path:
-    """The file of the workers, with links resolved. A loop of links stays as it is; reading it raised an error."""
+    """The file of the workers, with links resolved. A loop of links stays as it is, since reading it has raised an
+    error before."""
     if settings.pool is not None:
         return Path(os.path.realpath(pool_file(settings.pool)))
     return Path(os.path.realpath(settings.workers_file))
@@ -242,7 +242,7 @@ class _Teams:
     """Opens the teams of one pool.
 
     Args:
-        chain: the files of this pool and of the pools around it, the outermost first.
+        chain: the files of this pool and of the pools that contain it, the outermost first.
         files: see `SettingsOrigin.files`.
     """
 

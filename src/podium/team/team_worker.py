@@ -1,7 +1,7 @@
-"""A team as one worker: a pool and a planner of its own, within the limits of one call.
+"""A team as one worker of another team. Each call answers one question with the inner team's pool and planner.
 
-A team has its own dispatcher, so it shares neither limits nor the response cache with the outer pool, which pays for it
-as for any worker. `team_file` builds it from a file.
+The inner team has its own dispatcher, so it shares neither limits nor the response cache with the outer team, which
+pays for it as for any worker. `team_file` builds such a worker from a file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from podium.workers.pool import Pool
 from podium.workers.traits import Traits, costly_workers, has_costly_workers, has_paid_workers
 
 _TEAM = "podium_team"
-"""The key under which a team's provider state has that of its own worker."""
+"""The key in a team's provider state that holds the provider state of the inner worker."""
 
 
 class TeamWorker:
@@ -31,11 +31,11 @@ class TeamWorker:
 
     Args:
         profile: as for any worker, but without a price: a call costs what its workers and its planner cost.
-        runner: answers each call within its own budget. Its pool is closed with this worker.
-        opened_planner: its planner, if that has connections, which are closed with this worker too.
-        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call; without it, each
-            call that the team makes is paid from the budget of the question that it works for.
-        identity: as for any worker. Without it, its answers are not cached.
+        runner: answers each call within its own budget. The runner's pool is closed with this worker.
+        opened_planner: the runner's planner, if it has connections. They are closed with this worker too.
+        limits, fallback: as for any worker. A dollar budget reserves `limits.max_usd` before a call. If there is none,
+            the budget of the outer question pays for each call that the team makes.
+        identity: as for any worker. If it is None, the team's answers are not cached.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class TeamWorker:
         """Answer the last user message; the messages before it are the question's history.
 
         Raises:
-            WorkerError: of kind "exhausted" if the team has no answer, "protocol" if it cannot take this request.
+            WorkerError: of kind "exhausted" if the team has no answer, or "protocol" if it cannot take this request.
         """
         question = _question(request, self.profile.name)
         on_text = request.on_text
@@ -106,13 +106,13 @@ class TeamWorker:
 
     @property
     def names(self) -> frozenset[str]:
-        """The workers of its pool, and of the teams in it."""
+        """The names of the workers in the team's pool and in nested teams."""
         pool = self.runner.pool
         within = (worker.names for worker in pool if isinstance(worker, TeamWorker))
         return frozenset(pool.names).union(*within)
 
     def without(self, names: Collection[str]) -> TeamWorker | None:
-        """A copy of the team that calls no worker of these names, nor do the teams in it. None if no worker is left."""
+        """A copy of the team without the workers of these names, also in nested teams. None if no worker is left."""
         if self.names.isdisjoint(names):
             return self
         pool = pool_without(self.runner.pool, names)
@@ -128,7 +128,7 @@ class TeamWorker:
         )
 
     async def close(self) -> None:
-        """Close the connections of its workers and its planner. Calling twice is fine."""
+        """Close the connections of the team's workers and planner. Calling this twice is fine."""
         try:
             await self.runner.pool.close()
         finally:
@@ -137,9 +137,9 @@ class TeamWorker:
 
 
 def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
-    """The pool without the workers of these names, also without those in its teams.
+    """The pool without the workers of these names, also in nested teams.
 
-    It is the pool itself if no worker has such a name, and None if no worker is left.
+    If no worker has one of the names, it is the pool itself. None if no worker is left.
     """
     left = {
         number: worker.without(names) if isinstance(worker, TeamWorker) else worker
@@ -155,13 +155,13 @@ def pool_without(pool: Pool, names: Collection[str]) -> Pool | None:
 
 
 def share_limits(pool: Pool, number: int, process_count: int) -> None:
-    """Give the workers of a pool that was just opened their share of the limits, also the workers of teams in it.
+    """Divide the limits of the workers in a new pool, also in nested teams, among several processes.
 
-    Each of several processes that call them together takes its share when it opens its pool, so the processes need not
-    talk to each other before a call. Tools and scripted workers keep theirs: they run in each process anew.
+    Each process takes its share when it opens its pool, so the processes need not talk to each other before a call.
+    Tools and scripted workers keep their limits, since each process runs them separately.
 
     Args:
-        number: of this process, from 0.
+        number: the number of this process, from 0.
         process_count: how many processes there are.
 
     Raises:
@@ -196,7 +196,7 @@ def _share(worker: Worker, number: int, process_count: int) -> Limits:
 
 
 def _nested_state(trace: Trace) -> str:
-    """The provider state of the team's answer, with the name of the team's own worker that gave it."""
+    """The provider state of the team's answer, with the name of the inner worker that gave it."""
     state = trace.answer_state
     if state is None or not (state.fields or trace.tool_calls):
         return ""
@@ -204,13 +204,13 @@ def _nested_state(trace: Trace) -> str:
 
 
 def _own_message(message: Message, team: str) -> Message:
-    """A message that the team wrote, as one of the team's own worker that wrote it."""
+    """A message that the team wrote, attributed to the inner worker that wrote it."""
     state = message.provider_state
     if state is None or state.worker != team or not state.fields:
         return message
     try:
         own = ProviderState.model_validate(json.loads(state.fields)[_TEAM])
-    except (ValueError, KeyError, TypeError):  # A client may have written it.
+    except (ValueError, KeyError, TypeError):  # A client may have written the state.
         return message
     return message.model_copy(update={"provider_state": own})
 

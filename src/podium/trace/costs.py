@@ -1,6 +1,6 @@
-"""What a question paid to each of its workers, and for its plans: rows that the stores keep beside the trace.
+"""What a question paid to each of its workers and for its plans. Stores keep these rows beside the trace.
 
-`serialization` puts these rows beside a trace's other columns; `spend` sums them in the database.
+`serialization` puts them beside a trace's other columns, and `spend` sums them in the database.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from podium.trace.model import RoundTrace, Span, Trace
 from podium.types import Spent
 
 PLANNING = ""
-"""Stands for the plans where otherwise a worker's name stands."""
+"""The name for plans where otherwise a worker is named."""
 _NOTHING_USD = 1e-12
-"""A smaller difference of two sums of dollars is a rounding error, and counts as 0."""
+"""Two sums of dollars that differ by less are equal except for rounding errors."""
 
 
 class Cost(NamedTuple):
-    """The cost of one worker in a question, or of its plans. Every trace has one for its plans, if only of 0."""
+    """The cost of one worker in a question, or of the question's plans. Every trace has a row for its plans, even if
+    they cost nothing."""
 
     worker: str
     """The worker's name, or `PLANNING` for the plans."""
     calls: int
-    """How many calls were answered or failed for good; for the plans, how many a model wrote."""
+    """How many calls were answered or failed for good. For plans, how many plans a model wrote."""
     unpriced: int
     """How many of the calls have no known price. `usd` leaves them out."""
     tokens: int
     """Tokens of input and output together."""
     usd: float
-    """Dollars, also of tries that gave no answer."""
+    """Dollars, including tries that gave no answer."""
     unpaid_usd: float
     """The part of `usd` that is not paid, because the answer was recorded."""
     saved_usd: float
@@ -42,10 +43,10 @@ class Cost(NamedTuple):
 
 
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
-    """The plans first, then each worker once, in the order of the steps.
+    """The costs of a trace: first those of its plans, then those of each worker, in the order of the steps.
 
-    A try without an answer counts for the worker that was tried, the answer for the worker that gave it. A team counts
-    with all that its own workers and plans cost.
+    A try without an answer counts for the worker that was tried, and an answer for the worker that gave it. The cost of
+    a team includes all its own workers and plans.
     """
     by_worker = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:

@@ -1,7 +1,7 @@
-"""Why a question got this answer: what the planner said of its plan, and what one worker alone would have cost.
+"""Explains why a question got its answer: the planner's reason, and what one worker alone would have cost.
 
-Computed from the trace alone, in one place for the command and the server. Every figure comes with its source; a figure
-that has none is left out. Nothing here calls a model.
+An explanation is computed only from the trace, and no model is called. Every figure comes with its source. A figure
+without a source is left out.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RatedWorker(FrozenModel):
 
 
 class SingleWorker(FrozenModel):
-    """The best worker of the pool, if it had answered the question alone."""
+    """What a worker would have cost, and how good it would have been, if it had answered the question alone."""
 
     worker: str
     choice: str
@@ -40,13 +40,13 @@ class SingleWorker(FrozenModel):
     cost_usd: SourcedNumber | None = None
     """Dollars for this question."""
     measured_usd: SourcedNumber | None = None
-    """Mean dollars of its measured answers."""
+    """Mean dollars of the worker's measured answers."""
     accuracy: SourcedNumber | None = None
-    """How likely its answer is right, 0 to 1."""
+    """How likely the worker's answer is right, 0 to 1."""
 
 
 class Explanation(FrozenModel):
-    """Why this plan, and what else there was."""
+    """Why the question got this plan, and what the alternatives were."""
 
     reason: str | None = None
     """The text that the planner wrote before its last plan. None if it wrote nothing."""
@@ -63,7 +63,7 @@ class Explanation(FrozenModel):
 
 
 def explain_answer(trace: Trace) -> Explanation:
-    """The explanation of one trace, as far as the trace has what it takes."""
+    """The explanation of one trace, as far as the trace has the figures."""
     rated = _rated(trace.pool)
     best = _best(trace, rated)
     return Explanation(
@@ -77,7 +77,7 @@ def explain_answer(trace: Trace) -> Explanation:
 
 
 def _reason(trace: Trace) -> str | None:
-    """The thoughts before the latest plan that was run; an acceptance is no plan."""
+    """The thoughts before the latest plan that was run. An acceptance is no plan."""
     for round_ in reversed(trace.rounds):
         if round_.workflow is not None:
             return thought_in(round_.plan.text).strip() or round_.plan.reasoning.strip() or None
@@ -85,7 +85,8 @@ def _reason(trace: Trace) -> str | None:
 
 
 def _rated(pool: tuple[Profile, ...]) -> list[Profile]:
-    """The rated workers that are ever right, the most accurate first; of equals the cheaper one."""
+    """The rated workers that are right at all, the most accurate first. Of equally accurate workers, the cheaper comes
+    first."""
     keys = {
         profile.name: (-profile.rating.accuracy, profile.rating.cost_usd)
         for profile in pool
@@ -136,9 +137,9 @@ def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
 
 
 def _usage_alone(trace: Trace) -> tuple[Usage | None, str]:
-    """Tokens of one worker that reads the question alone and writes the answer, or None if there is no answer.
+    """The tokens of one worker that reads only the question and writes the answer. None if there is no answer.
 
-    The output tokens are those that the step with the answer took, its reasoning included.
+    The output tokens are those of the step that gave the answer, including its reasoning.
     """
     if trace.answer is None:
         return None, ""

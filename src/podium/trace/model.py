@@ -1,4 +1,5 @@
-"""The trace: all that is needed to show how a question was answered, to grade it again and to run it again.
+"""The trace: everything that is needed to show how a question was answered, to grade the answer again and to run the
+question again.
 
 Values are frozen, and totals are properties. Times are in seconds since the trace began.
 """
@@ -27,10 +28,10 @@ from podium.types import (
 from podium.workflow import Acceptance, PlanError, Workflow
 
 TraceStatus = Literal["ok", "degraded", "failed", "cancelled", "planned"]
-""""planned": there is a plan, and it was not run."""
+"""The status of a question. "planned" means that there is a plan which was not run."""
 SpanStatus = Literal["done", "failed", "skipped", "refused", "cancelled"]
 OutcomeVerdict = Literal["right", "wrong", "note"]
-"""An outcome in one word; "note": a note without a verdict."""
+"""An outcome in one word. "note" is a note without a verdict."""
 
 
 class VoteCount(FrozenModel):
@@ -49,43 +50,46 @@ class Reply:
     text: str
     usage: Usage
     latency_s: float | None = None
-    """Seconds that the answer once took, or 0 of a tool. None if the executor measures them."""
+    """Seconds that a cached or recorded answer once took, or 0 for a tool. None if the executor measures the
+    seconds."""
     recorded: str | None = None
-    """Which recorded response this is, as recording#question/worker/sample. None if it is not from a recording."""
+    """The place of a recorded response, as recording#question/worker/sample. None if the reply is not from a
+    recording."""
     finish: str | None = None
-    """Why it ended, in the words of `read_finish` of the chat workers; "length": it was cut off at max_tokens."""
+    """Why the reply ended, in the words of `read_finish` of the chat workers. "length" means that max_tokens cut it
+    off."""
     model: str | None = None
-    """The model that the provider says answered."""
+    """The model that answered, according to the provider."""
     fingerprint: str | None = None
     """The provider's name for the model's weights and set-up (`system_fingerprint`)."""
     context_tokens: int | None = None
-    """The context of the model: as its server has said in an error, else as the profile has it."""
+    """The context of the model, as its server said in an error or else as the profile has it."""
     dropped: tuple[str, ...] = ()
-    """Keys of the request that were left out, since the endpoint refuses them."""
+    """Keys that were left out of the request, since the endpoint refuses them."""
     folded: bool = False
-    """Whether messages were joined or moved into the form that the endpoint's chat template needs."""
+    """Whether messages were joined or moved, since the endpoint's chat template needs another form."""
     first_token_s: float | None = None
-    """Seconds until a streamed reply began."""
+    """Seconds until a streamed reply began. None if the reply was not streamed."""
     cost_usd: float | None = None
-    """Dollars of the call. Without it, they are computed from usage and price."""
+    """Dollars of the call. If it is None, they are computed from usage and price."""
     cached: bool = False
-    """Whether it comes from the response cache, or from an identical call in flight, and so costs nothing now."""
+    """Whether the reply comes from the response cache, or from an identical call in flight, and so costs nothing
+    now."""
     tool_calls: tuple[ToolCall, ...] = ()
-    """Calls of the caller's tools that the worker requests; its text may be empty then."""
+    """Calls of the caller's tools that the worker requests. Then the text may be empty."""
     reasoning: str = ""
     """The model's visible reasoning."""
     provider_state: str = ""
-    """What the provider wants back with this message (`ProviderState.fields`); the tool calls have their own."""
+    """What the provider wants back with this message (`ProviderState.fields`). Each tool call has its own state."""
     parameters: dict[str, Any] | None = None
-    """The request to the endpoint as it was sent, without messages and without secrets: model, sampling, tools;
-    `system` is the worker's own system prompt. None if the worker does not tell, or the reply is from the response
-    cache."""
+    """The request that was sent to the endpoint, without messages and secrets: model, sampling, tools. `system` is the
+    worker's own system prompt. None if the worker does not say, or if the reply is from the response cache."""
     logprobs: dict[str, Any] | None = None
-    """Log probabilities of the tokens, in OpenAI's form, where the caller asked for them."""
+    """Log probabilities of the tokens, in OpenAI's form. None unless the caller asked for them."""
     votes: VoteCount | None = None
-    """The count, if the worker held a vote that has a winner."""
+    """The count of votes. None unless the worker held a vote that has a winner."""
     nested: Trace | None = None
-    """The trace of the nested team, if the worker is a team."""
+    """The trace of the nested team. None unless the worker is a team."""
 
     def price(self, profile: Profile) -> float:
         """Dollars that the call cost, at the prices of `profile`."""
@@ -118,7 +122,7 @@ class Attempt(FrozenModel):
     spent: Spent = Spent()
     """Tokens and dollars that the try took although it gave no answer."""
     hedge: bool = False
-    """A second request, made because the first was slow."""
+    """Whether the try is a second request that was made because the first was slow."""
 
 
 class Span(FrozenModel):
@@ -132,20 +136,20 @@ class Span(FrozenModel):
     reads: tuple[int, ...] = ()
     """Earlier steps that the worker was allowed to see."""
     waited: tuple[int, ...] = ()
-    """Steps that had to end first, so that a vote could tell whether it needed this one (`early_stop`)."""
+    """Steps that had to end before a vote could decide whether it needs this step (`early_stop`)."""
     max_tokens: int | None = None
-    """The most output tokens that the plan allowed the step. None if it allowed as many as its worker may write."""
+    """The most output tokens that the plan allowed. None if it set no limit besides the worker's own."""
     status: SpanStatus
-    """"skipped": nothing needs it, or a vote was certain without it; "refused": by the budget; "cancelled": in flight
-    when the time was up, or the caller went away."""
+    """How the step ended. "skipped": no step needs it, or a vote was certain without it. "refused": the budget refused
+    it. "cancelled": it was in flight when the time was up or the caller went away."""
     messages: tuple[Message, ...] = ()
-    """Exactly what was sent to the worker; `Reply.folded` says whether its endpoint needed another form."""
+    """The exact messages that the worker got. `Reply.folded` says whether its endpoint needed another form."""
     reply: Reply | None = None
     """The worker's reply. None if no worker answered."""
     answered_by: str | None = None
-    """Name of the worker that answered: the chosen one or a fallback."""
+    """Name of the worker that answered: the chosen worker or a fallback. None if no worker answered."""
     spent: Spent = Spent()
-    """What the answer took, and tries without one; an answer from the response cache costs nothing."""
+    """What the answer and tries without an answer took. An answer from the response cache costs nothing."""
     started_s: float = 0.0
     ended_s: float = 0.0
     attempts: tuple[Attempt, ...] = ()
@@ -169,30 +173,32 @@ class Span(FrozenModel):
 
     @property
     def recorded(self) -> str | None:
-        """Which recorded response it is. None if the answer was made for this step."""
+        """The place of the recorded response. None if the answer is not from a recording."""
         return None if self.reply is None else self.reply.recorded
 
     @property
     def nested(self) -> Trace | None:
-        """The trace of another team, if the worker that answered is one."""
+        """The trace of the nested team. None unless the worker that answered is a team."""
         return None if self.reply is None else self.reply.nested
 
     @property
     def claimed_s(self) -> float | None:
-        """Seconds that the reply claims, as of a tool, a cached or a recorded one; the clock's do not count then."""
+        """Seconds that the reply claims, as a tool's, cached or recorded reply does. They count in place of measured
+        seconds."""
         return None if self.reply is None else self.reply.latency_s
 
     @property
     def seconds(self) -> float:
-        """How long the step took: as its reply claims, else by the clock, waiting and retries included."""
+        """How long the step took: the seconds that its reply claims, else the measured seconds with waiting and
+        retries."""
         return self.claimed_s if self.claimed_s is not None else self.ended_s - self.started_s
 
     @property
     def working_s(self) -> float:
         """How long the worker took, without the time that the call waited for limits, cooldowns and retries.
 
-        It is the time of the attempt that was answered, else of the last one; for a team, the critical path of its
-        trace.
+        It is the time of the attempt that was answered, or else of the last attempt. For a team, it is the critical
+        path of the team's trace.
         """
         if self.claimed_s is not None or not self.attempts:
             return self.seconds
@@ -216,9 +222,9 @@ class RoundTrace(FrozenModel):
     """The workflow that ran in place of a plan with an error: one worker got the question."""
     spans: tuple[Span, ...] = ()
     abandoned: tuple[Span, ...] = ()
-    """Steps that were started while the plan was being written, and that it does not have; they were paid for."""
+    """Steps that were started while the plan was being written, and that the plan does not need. They were paid for."""
     response: str | None = None
-    """The response of the last step that succeeded; None when none did."""
+    """The response of the last step that succeeded. None if no step succeeded."""
 
     @property
     def all_spans(self) -> tuple[Span, ...]:
@@ -234,7 +240,7 @@ class RoundTrace(FrozenModel):
 
     @property
     def max_tokens(self) -> tuple[int | None, ...]:
-        """The plan's limit of output tokens for each step. They do not hold for a worker that stands in for a plan."""
+        """The plan's limit of output tokens for each step. It is empty if a fallback ran in place of the plan."""
         return self.plan.max_tokens if self.error is None else ()
 
     @property
@@ -244,12 +250,12 @@ class RoundTrace(FrozenModel):
 
     @property
     def error(self) -> PlanError | None:
-        """Why the plan could not be run, or None if it could."""
+        """Why the plan could not be run. None if it could."""
         return self.plan.decision if isinstance(self.plan.decision, PlanError) else None
 
     @property
     def error_kind(self) -> str | None:
-        """The kind of `error`, or None if there is none."""
+        """The kind of `error`. None if there is no error."""
         return None if self.error is None else self.error.kind
 
     @property
@@ -263,12 +269,12 @@ class RoundTrace(FrozenModel):
 
     @property
     def critical_path_s(self) -> float:
-        """Seconds along the slowest chain of steps that read one another, or waited for one another.
+        """Seconds along the slowest chain of steps that read, or waited for, each other.
 
-        It is the time that the workflow takes with idle workers: waiting for limits and retries is left out.
+        The workflow would take this time with idle workers: waiting for limits and retries is left out.
         """
         finish: dict[int, float] = {}
-        # A step may have waited for one that comes later in the plan.
+        # A step may have waited for a step that comes later in the plan.
         for span in sorted(self.spans, key=lambda span: span.started_s):
             if span.called:
                 finish[span.position] = span.working_s + max(
@@ -305,7 +311,7 @@ class Trace(FrozenModel):
     budget: Budget = Budget()
     max_steps: int = 5
     layout: Literal["packed", "chat", "plain"] = "packed"
-    """How a step's input was written into messages: in fenced blocks, as exchanges of a chat, or only as the caller
+    """How a step's input was written into messages: in fenced blocks, as exchanges of a chat, or exactly as the caller
     wrote it."""
     early_stop: bool = False
     """Whether votes stopped early, once their result was certain."""
@@ -313,7 +319,7 @@ class Trace(FrozenModel):
     answer: str | None = None
     status: TraceStatus
     error: str | None = None
-    """One sentence, when the status is not "ok"."""
+    """One sentence that says what failed. None if the status is "ok"."""
     started_at: str
     """The time in ISO 8601 and UTC."""
     seconds: float
@@ -326,24 +332,24 @@ class Trace(FrozenModel):
     metadata: dict[str, str] = Field(default_factory=dict)
     """Keys and values that the caller sent with the question."""
     outcome: Outcome | None = None
-    """How the answer was judged. None if it was not."""
+    """How the answer was judged. None if it was not judged."""
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """The steps of all rounds, in order; in each round those that were abandoned come first."""
+        """The steps of all rounds, in order. In each round, abandoned steps come first."""
         if len(self.rounds) == 1:
             return self.rounds[0].all_spans
         return tuple(span for round_ in self.rounds for span in round_.all_spans)
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """Tool calls that the answering worker wants its caller to make; empty if the answer is final."""
+        """Tool calls that the answering worker wants its caller to make. It is empty if the answer is final."""
         spans = self.rounds[-1].spans if self.rounds else ()
         return spans[-1].reply.tool_calls if spans and spans[-1].reply is not None else ()
 
     @property
     def answer_state(self) -> ProviderState | None:
-        """What the provider of the worker that wrote the answer wants back with it, or None if no worker wrote it."""
+        """What the provider wants back with the answer. None if no worker wrote the answer."""
         span = next((span for span in reversed(self.spans) if span.reply is not None), None)
         if span is None or span.reply is None or span.reply.text != self.answer:
             return None
@@ -374,8 +380,8 @@ class Trace(FrozenModel):
 
     @property
     def uncached_usd(self) -> float:
-        """Dollars that it would have cost without the response cache. Comparisons use this."""
-        # Span by span: sums of floats depend on their order, and the same question costs the same.
+        """Dollars that the question would have cost without the response cache. Comparisons use this."""
+        # Add span by span, since sums of floats depend on the order, and the same question must cost the same.
         return sum(s.spent.cost_usd + s.spent.saved_usd for s in self.spans) + sum(
             r.plan.spent.cost_usd + r.plan.spent.saved_usd for r in self.rounds
         )

@@ -1,7 +1,7 @@
-"""A trace as one line of JSON in UTF-8, and as a row of a store.
+"""Turns a trace into one line of JSON in UTF-8, and into rows of a store's tables (`schema`).
 
-A row is what `schema` has tables for. Characters that databases refuse are replaced: half a surrogate pair by "?", a
-null character by U+FFFD. In the JSON, null characters stay, escaped. Nothing here opens a file or a database.
+Characters that databases refuse are replaced: half a surrogate pair by "?", and a null character by U+FFFD. In the
+JSON, null characters are escaped. Nothing here opens a file or a database.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def to_json(trace: Trace) -> str:
 
 
 def clean(text: str) -> str:
-    """`text` without half surrogate pairs, which some models write and UTF-8 cannot hold."""
+    """The text without half surrogate pairs, which some models write and UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
-    """Write each trace as one line; returns how many."""
+    """Write each trace as one line. Returns the number of traces."""
     count = 0
     for trace in traces:
         stream.write(to_json(trace) + "\n")
@@ -43,10 +43,10 @@ def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
 
 
 def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
-    """The traces of `lines`; blank lines are skipped.
+    """The traces of `lines`. Blank lines are skipped.
 
     Raises:
-        UsageError: a line is not a trace; names `source`, the line (from 1) and the field.
+        UsageError: a line is not a trace. The message names `source`, the line (from 1) and the field.
     """
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -58,14 +58,14 @@ def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
 
 
 class DamagedTraceError(ValueError):
-    """A document that is no trace; the text says where and why, to follow the words "not a trace"."""
+    """A document that is no trace. Its text says where and why, and follows the words "not a trace" in messages."""
 
 
 def read_document(document: str | bytes) -> Trace:
     """The trace in a document of a store or a line of JSON.
 
     Raises:
-        DamagedTraceError: it is none, or its values do not fit together.
+        DamagedTraceError: the document is no trace, or its values do not fit together.
     """
     try:
         trace = Trace.model_validate_json(document)
@@ -83,8 +83,7 @@ def read_document(document: str | bytes) -> Trace:
 
 _QUESTION_START = 200
 _SEARCHED = 1000
-"""A search covers this many characters of a question's beginning and as many of its end: a question may be very
-long."""
+"""A search covers this many characters at the beginning and at the end of a question, since a question may be long."""
 
 
 class TraceRow(NamedTuple):
@@ -93,7 +92,7 @@ class TraceRow(NamedTuple):
     document: str
     """The whole trace as JSON."""
     listed: tuple[Any, ...]
-    """The row of `schema.TRACES`; it begins with start and id."""
+    """The row of `schema.TRACES`, which begins with start and id."""
     workers: tuple[str, ...]
     costs: tuple[Cost, ...]
 
@@ -139,11 +138,11 @@ def to_searched(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """`text` with the characters replaced that some databases cannot store."""
+    """The text in which characters are replaced that some databases cannot store."""
     return clean(text).replace("\0", "\ufffd")
 
 
 def to_seconds(moment: str) -> float:
-    """Seconds since 1970 of an ISO 8601 time; one without a zone is UTC."""
+    """Seconds since 1970 of an ISO 8601 time. A time without a zone is in UTC."""
     at = datetime.fromisoformat(moment)
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

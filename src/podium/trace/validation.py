@@ -1,14 +1,14 @@
-"""Checks whether the values of a trace fit together, which the types of `model` do not say.
+"""Checks whether the values of a trace fit together, beyond the types of `model`.
 
-A trace that is imported, or that somebody changed in the database, may have numbers and references that nothing can
-show, sum or run again. Nothing here reads a file.
+A trace that was imported, or that somebody changed in the database, may have numbers and references that cannot be
+shown, summed or run again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -17,14 +17,14 @@ from podium.trace.model import RoundTrace, Trace
 MAX_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
-"""The most teams within teams of one trace."""
+"""How deep teams may be nested in one trace."""
 _FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
-"""Fields of the caller's or a provider's own form, whose numbers may be negative."""
+"""Fields whose form the caller or a provider decides. Their numbers may be negative."""
 _NUMBERS, _NO_NUMBERS = (float, int), (str, bool)
 
 
 def find_flaw(trace: Trace) -> str | None:
-    """The first flaw of the trace, in half a sentence that names the place, or None if it has none."""
+    """The first flaw of the trace, in half a sentence that names the place. None if there is no flaw."""
     return next(_flaws(trace, 0), None)
 
 
@@ -38,11 +38,11 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
         if not _is_date(date):
             yield f"{name} is no date: {date[:40]!r}"
     if (wrong := _wrong_number(trace)) is not None:
-        place, value, least = wrong
+        number = wrong.number
         shown = (
-            f"{value:g}" if isinstance(value, float) or -MAX_NUMBER <= value <= MAX_NUMBER else "too large"
+            f"{number:g}" if isinstance(number, float) or -MAX_NUMBER <= number <= MAX_NUMBER else "too large"
         )
-        yield f"{'.'.join(map(str, place))} is {shown}; it is a number from {least} to {MAX_NUMBER}"
+        yield f"{'.'.join(map(str, wrong.place))} is {shown}; it is a number from {wrong.least} to {MAX_NUMBER}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -50,12 +50,12 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
 def _flaws_of_round(round_: RoundTrace, workers: int, depth: int) -> Iterator[str]:
     workflow = round_.workflow
     steps = () if workflow is None else workflow.steps
-    written = "plan.decision" if round_.fallback is None else "fallback"
+    prefix = "plan.decision" if round_.fallback is None else "fallback"
     for position, step in enumerate(steps):
         if not 0 <= step.worker < workers:
-            yield f"{written}.steps.{position}.worker is {step.worker}, and the pool has {workers} workers"
+            yield f"{prefix}.steps.{position}.worker is {step.worker}, and the pool has {workers} workers"
         if (j := _not_earlier(step.access.steps, position)) is not None:
-            yield f"{written}.steps.{position}.access names step {j}, which is no earlier one"
+            yield f"{prefix}.steps.{position}.access names step {j}, which is no earlier one"
     seen: set[int] = set()
     for number, span in enumerate(round_.spans):
         place = f"spans.{number}"
@@ -83,18 +83,30 @@ def _not_earlier(steps: tuple[int, ...], position: int) -> int | None:
 
 
 def _is_date(text: str) -> bool:
-    """Whether it is an ISO 8601 time since 1970 that can be shown anywhere on earth."""
+    """Whether the text is an ISO 8601 time since 1970 that can be shown in every time zone."""
     try:
         return 1970 <= datetime.fromisoformat(text).year < 9999
     except ValueError:
         return False
 
 
-def _wrong_number(value: Any, least: int = 0) -> tuple[tuple[Any, ...], float, int] | None:
-    """The place of the first number in `value` that is out of range, the number, and the least that it may be there.
-    None if there is none. Nested teams are left out.
+class _WrongNumber(NamedTuple):
+    """A number that is out of range."""
+
+    place: tuple[Any, ...]
+    """The keys and positions that lead to the number."""
+    number: float
+    least: int
+    """The least number that is allowed at this place."""
+
+
+def _wrong_number(value: Any, least: int = 0) -> _WrongNumber | None:
+    """The first number in `value` that is out of range. None if there is none. Nested teams are left out.
+
+    Args:
+        least: the least number that is allowed in `value`.
     """
-    # A trace has a thousand values, and each that is read is looked at: the place is made only of what is wrong.
+    # A trace has a thousand values, so a place is made only for a wrong number.
     items: Iterable[tuple[Any, Any]]
     if isinstance(value, BaseModel):
         items = vars(value).items()
@@ -107,11 +119,10 @@ def _wrong_number(value: Any, least: int = 0) -> tuple[tuple[Any, ...], float, i
     for key, item in items:
         if not item or isinstance(item, _NO_NUMBERS) or (key == "nested" and isinstance(item, Trace)):
             continue
-        allowed = -MAX_NUMBER if key in _FREE else least
+        least_of_item = -MAX_NUMBER if key in _FREE else least
         if isinstance(item, _NUMBERS):
-            if not allowed <= item <= MAX_NUMBER:
-                return (key,), item, allowed
-        elif (wrong := _wrong_number(item, allowed)) is not None:
-            place, number, allowed = wrong
-            return (key, *place), number, allowed
+            if not least_of_item <= item <= MAX_NUMBER:
+                return _WrongNumber((key,), item, least_of_item)
+        elif (wrong := _wrong_number(item, least_of_item)) is not None:
+            return wrong._replace(place=(key, *wrong.place))
     return None

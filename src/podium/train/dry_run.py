@@ -1,6 +1,7 @@
 """Estimates the calls, dollars and GPU of a run before it starts, and tries each worker on one question.
 
-The estimate calls no worker; it uses what `preflight` opened. The trial calls each worker at least once, and pays.
+The estimate calls no worker, and uses what `preflight` opened. The trial calls each worker at least once, and pays for
+the calls.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from podium.workers.pool import Pool
 from podium.workers.traits import has_costly_workers, has_paid_workers
 
 PROMPT_TOKENS = 2000
-"""The assumed length of the longest prompt, where the tasks cannot be opened."""
+"""The assumed tokens of the longest prompt, if the tasks cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class GPUEstimate:
 
     gpu: GPU
     seen: bool
-    """Whether this machine has that GPU. Otherwise it is an assumption."""
+    """Whether this machine has that GPU. Otherwise the GPU is an assumption."""
     ranks: int
     parameters: int
     trained: int
@@ -59,7 +60,7 @@ class GPUEstimate:
 
 @dataclass(frozen=True, slots=True)
 class TrainingEstimate:
-    """What is known of a run before it begins."""
+    """What is known about a run before it begins."""
 
     iterations: int
     problems: tuple[str, ...]
@@ -67,9 +68,9 @@ class TrainingEstimate:
     longest_prompt: int
     """Tokens of the longest prompt of a first round."""
     workers: WorkerEstimate | None
-    """What workers would do and cost. None where the pool or the tasks could not be opened."""
+    """What workers would do and cost. None if the pool or the tasks could not be opened."""
     gpu: GPUEstimate | None
-    """Its memory and time on a GPU. None where the model is not known."""
+    """The run's memory and time on a GPU. None if the model is not known."""
 
     @property
     def hours(self) -> float | None:
@@ -126,27 +127,28 @@ class WorkerTrial:
     task: str
     answered: bool
     seconds: float
-    """The time that the worker says it took, or the measured time where it says none."""
+    """The time that the worker says it took. If the worker says none, the measured time."""
     cost_usd: float
     """Dollars of the answer and of its grading."""
     paid: bool
-    """Whether the dollars are paid. They are not if the worker is scripted or recorded."""
+    """Whether the dollars are really paid. They are not if the worker is scripted or recorded."""
     score: float | None
-    """The grade of its answer. None if there was no answer to grade, or the grader failed."""
+    """The grade of the answer. None if there was no answer to grade, or if the grader failed."""
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DryRunSample:
-    """Which worker is tried on which task: each worker at least once, and each part of the task set."""
+    """Which worker is tried on which task. Each worker and each part of the task set occurs at least once."""
 
     pairs: tuple[tuple[int, Task], ...]
-    """Pairs of a worker's number in the pool and the task that it is tried on."""
+    """Pairs of a worker's number in the pool and the task that the worker is tried on."""
     pool: Pool
 
     @classmethod
     def of(cls, pool: Pool, tasks: Mapping[str, Task]) -> DryRunSample:
-        """Workers and parts of the task set in turns; one task stands for each part, since a part has one grader."""
+        """Pair workers with parts of the task set in turns. One task stands for each part, since a part has one
+        grader."""
         by_part: dict[object, Task] = {}
         for task in tasks.values():
             by_part.setdefault((type(task.grader), task.facts.get("set")), task)

@@ -1,9 +1,9 @@
-"""What an engine is and gets for a run of either stage; `engines` opens one by its name.
+"""What an engine is and gets for a run of either stage; `engines` opens an engine by its name.
 
-An engine is a module with a function `train(job)` and its `find_problems`, one for GRPO and one for the supervised
-stage. It writes completions (`RolloutCollector.run` asks it through a
-`Sampler`), computes the loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards,
-evaluations and rows are made outside, in the same way for both engines.
+An engine is a module with the functions `train(job)` and `find_problems`, one module for GRPO and one for the
+supervised stage. The engine writes completions (`RolloutCollector.run` asks for them through a `Sampler`), computes the
+loss, and keeps checkpoints from which it continues. Prompts, plans, examples, rewards, evaluations and rows are made
+outside, in the same way for both engines.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Job:
     """The run's folder. An engine keeps its state in `checkpoints` and leaves the trained weights in `trained`."""
     initial_checkpoint: Checkpoint
     tokenizer: Any
-    """The tokenizer of transformers. None in GRPO where the codec needs no chat template."""
+    """The tokenizer of transformers. None in GRPO if the codec needs no chat template."""
 
     @property
     def trained(self) -> Path:
@@ -61,11 +61,11 @@ class TrainingJob(_Job):
 
 @dataclass(frozen=True, slots=True)
 class EncodedExample:
-    """A prompt and the completion that is learned, as token ids."""
+    """A prompt and the completion to learn, as token ids."""
 
     prompt: tuple[int, ...]
     completion: tuple[int, ...]
-    """The learned tokens, including the one that ends the completion."""
+    """The tokens to learn, including the token that ends the completion."""
 
     @property
     def length(self) -> int:
@@ -80,7 +80,7 @@ class SupervisedJob(_Job):
     examples: Sequence[EncodedExample]
     """The examples, at least one."""
     run: RunFolder | None
-    """The folder for the rows. None on a rank that writes no rows."""
+    """The run's folder, for the rows. None on a rank that writes no rows."""
     progress: Progress
 
 
@@ -101,11 +101,11 @@ class TrainingEngine(Protocol[Job_contra]):
         ...
 
     def train(self, job: Job_contra) -> None:
-        """Train, or continue from the newest checkpoint. For GRPO this runs in a thread of its own.
+        """Train, or continue from the newest checkpoint. For GRPO this runs in a separate thread.
 
         Raises:
-            BudgetError: the dollars of the run or the day are spent; the same call continues from the last checkpoint.
-            ConfigError, CheckpointError: the start or the state cannot be used.
+            BudgetError: the dollars of the run or the day are spent. The same call continues from the last checkpoint.
+            ConfigError, CheckpointError: the start or the saved state cannot be used.
             TrainingInterruptedError: `RolloutCollector.stop` was set.
         """
         ...

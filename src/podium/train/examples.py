@@ -1,8 +1,8 @@
-"""Examples for the supervised stage: prompts as the policy will meet them, and plans that it should write.
+"""Examples for the supervised stage: prompts as the policy will get them, and plans that the policy should write.
 
-Plans come from traces of any planner (distillation), from a file, or from a random generator that teaches the form
-alone. Podium parses each plan as it parses a policy's own. It does not parse the completions of a file that gives its
-own messages: they may be of another pool.
+Plans come from traces of any planner (distillation), from a file, or from a random generator that teaches only the
+form. Podium parses each plan as it parses a policy's own. It does not parse completions of a file that has its own
+messages, since they may be for another pool.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from podium.workflow import Acceptance, PlanError, Workflow, parse, render
 
 _MESSAGES = TypeAdapter(tuple[Message, ...])
 _MAX_POOL_DRAWS = 64
-"""Pools that are drawn for an example, until one offers the workers of its plan."""
+"""The most pools that are drawn for an example, to find a pool with all workers of its plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """One prompt and the completion that is to be learned."""
+    """One prompt and the completion to learn."""
 
     messages: tuple[Message, ...]
     completion: str
@@ -51,7 +51,7 @@ async def collect_demonstrations(
     """The examples that the settings name, at most `sft.count`.
 
     Raises:
-        ConfigError: the source cannot be read, or holds no example that the filters leave.
+        ConfigError: the source cannot be read, or no example passes the filters.
     """
     source = settings.sft.examples
     if source == "random":
@@ -76,9 +76,10 @@ async def collect_demonstrations(
 
 
 async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIterator[Demonstration]:
-    """Random valid plans, `sft.group` for each task in turn, over a pool drawn for it: the form without the sense.
+    """Random valid plans, which teach only the form: `sft.group` plans for each task in turn, over the pool of the
+    task.
 
-    The brief style has the plans of the baseline `random`, whose few phrases tiny policies can learn.
+    The brief style gets the plans of the baseline `random`, whose few phrases tiny policies can learn.
     """
     prompt = settings.prompt
     tasks = list(session.tasks)
@@ -137,7 +138,7 @@ async def _from_file(
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     try:
-        lines = read_file(path, 2**32).decode().split("\n")  # JSON strings may hold other line separators.
+        lines = read_file(path, 2**32).decode().split("\n")  # JSON strings may contain other line separators.
     except OSError as error:
         raise ConfigError(f"sft.examples: {path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
@@ -156,7 +157,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
 async def _from_traces(
     settings: TrainSettings, session: ScoringSession, path: Path, on_warning: Callable[[str], None]
 ) -> AsyncIterator[Demonstration]:
-    """The plans of traces whose answers are right by the task set's own grader; each round is an example."""
+    """The plans of traces whose answers the task set's own grader judges right. Each round is an example."""
     sft = settings.sft
     ids = {question_key(task.question.text): task.id for task in session.tasks.values()}
     foreign = 0
@@ -179,7 +180,7 @@ async def _score(session: ScoringSession, task: Task, trace: Trace) -> float:
 
 
 def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> Iterator[Demonstration]:
-    """An example for each round whose plan could be read, over a pool as training draws it for a question."""
+    """An example for each round whose plan could be read, over a pool that training may draw for a question."""
     names = tuple(profile.name for profile in trace.pool)
     request = _request(settings, session, trace, names)
     if request is None:
@@ -188,7 +189,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     earlier_rounds: tuple[EarlierRound, ...] = ()
     for round_ in trace.rounds:
         if round_.error is not None or round_.plan.reason is not None:
-            return  # What ran is not what the planner wrote.
+            return  # The plan that ran is not the plan that the planner wrote.
         completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
         longest = settings.sft.max_plan_chars
         fits = longest is None or len(completion) <= longest
@@ -203,7 +204,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
 def _parse(
     completion: str, settings: TrainSettings, workers: int, *, later_round: bool = False
 ) -> Workflow | Acceptance | PlanError:
-    """The workflow that the policy would have been credited with for this text."""
+    """The decision that this text would be if the policy had written it."""
     return parse(
         completion,
         workers=workers,
@@ -216,9 +217,10 @@ def _parse(
 def _request(
     settings: TrainSettings, session: ScoringSession, trace: Trace, names: tuple[str, ...]
 ) -> RolloutRequest | None:
-    """The request that names the pool and the level of cost sensitivity of a trace. None if no such pool is drawn.
+    """The request that names the pool and the level of cost sensitivity for a trace. None if no fitting pool is drawn.
 
-    A rollout of a run with the same pools is shown as it was. Else the pool is drawn, and has the workers of all plans.
+    A rollout of a run with the same pools keeps its pool. For any other trace, a pool is drawn that has the workers of
+    all its plans.
     """
     task, group = trace.metadata.get("task"), trace.metadata.get("group")
     if task is not None and group is not None:
@@ -233,7 +235,7 @@ def _request(
 
 
 def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
-    """A request whose pool offers all of these workers, or None if no pool of the first draws under this name does."""
+    """A request whose pool has all of these workers. None if no pool of the first draws under this name has them."""
     requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
     return next(
         (request for request in requests if set(workers) <= set(session.pool_of(request).names)), None
@@ -246,9 +248,10 @@ def _workers(plans: Iterable[Workflow], names: Sequence[str]) -> set[str]:
 
 
 def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown_names: Sequence[str]) -> str:
-    """The completion for a plan over the workers `names`, where the prompt shows the workers `shown`.
+    """The completion for a plan over the workers `names`, if the prompt shows the workers `shown_names`.
 
-    With other numbers, the lists alone: what is written around them speaks of the old numbers.
+    If workers have other numbers in the prompt, only the lists are kept, since the text around them uses the old
+    numbers.
     """
     if plan is None or (text.strip() and tuple(names) == tuple(shown_names)):
         return text
@@ -256,5 +259,5 @@ def _as_shown(text: str, plan: Workflow | None, names: Sequence[str], shown_name
 
 
 def _numbers(names: Sequence[str], shown_names: Sequence[str]) -> dict[int, int]:
-    """The number of each worker among those that are shown."""
+    """For the number of each worker in `names`, the number of this worker in `shown_names`."""
     return {number: shown_names.index(name) for number, name in enumerate(names) if name in shown_names}

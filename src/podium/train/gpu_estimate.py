@@ -1,7 +1,7 @@
-"""What a run needs of a GPU, by formulas: parameters, memory, and seconds of generating and updating.
+"""Estimates what a run needs of a GPU by formulas: parameters, memory, and seconds of generating and updating.
 
-Nothing is measured here, and nothing loads torch: `make bench-gpu` measures. The formulas stand in docs/scaling.md.
-What workers cost is `worker_estimate`'s.
+docs/scaling.md has the formulas. Nothing here measures or loads torch: `make bench-gpu` measures. `worker_estimate`
+estimates the cost of workers.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ SHAPES: Mapping[str, ModelShape] = MappingProxyType(
         "Qwen/Qwen2.5-7B-Instruct": ModelShape(152_064, 3_584, 28, 28, 4, 128, 18_944, tied=False),
     }
 )
-"""The shapes of the models that the recipes start from, so that a run can be planned before they are fetched."""
+"""The shapes of the models that the recipes start from, so that a run can be planned before its model is fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class GPU:
-    """What a maker says of a card."""
+    """The maker's figures for a GPU."""
 
     name: str
     memory_gib: float
     tflops: float
     """Peak teraflops of dense products in bfloat16."""
     bandwidth: float
-    """Bandwidth of the memory in terabytes a second."""
+    """Bandwidth of the memory in terabytes per second."""
 
 
 GPUS = (
@@ -52,11 +52,11 @@ GPUS = (
     GPU("H200", 141, 989, 4.8),
 )
 ASSUMED_GPU = "H100"
-"""The GPU of the estimate where this machine has none of `GPUS`."""
+"""The GPU of the estimate if this machine has none of `GPUS`."""
 
 
 def find_gpu(name: str) -> GPU | None:
-    """The card of `GPUS` whose name occurs in the name that the driver reports. None if there is none."""
+    """The GPU of `GPUS` whose name is in the name that the driver reports. None if there is none."""
     return next((gpu for gpu in GPUS if gpu.name in name), None)
 
 
@@ -73,23 +73,24 @@ class TrainingSize:
     micro_batch: int
     passes: int = 1
     weight_bytes: float = 4
-    """Bytes of a parameter as it is kept: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
+    """Bytes of a stored parameter: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
     bf16: bool = True
-    """Whether it computes in bfloat16."""
+    """Whether the run computes in bfloat16."""
     checkpointing: bool = True
     lora_rank: int | None = None
     reference: bool = False
-    """Whether the start computes log-probabilities too, for the KL divergence."""
+    """Whether the start model computes log-probabilities too, for the KL divergence."""
     vllm: bool = False
     vllm_share: float = 0.0
-    """The share of each training GPU's memory that a colocated vLLM takes. 0 if vLLM has a server of its own, or is not
-    used."""
+    """The share of each training GPU's memory that a colocated vLLM takes. 0 if vLLM is not used or runs in a separate
+    server."""
     vllm_sleeps: bool = False
-    """Whether vLLM gives its memory back for the update."""
+    """Whether vLLM frees its memory during the update."""
 
     @classmethod
     def of(cls, settings: TrainSettings, shape: ModelShape, prompt_tokens: int) -> TrainingSize:
-        """The figures of a run with this longest prompt, in tokens. Completions count with their greatest length."""
+        """The figures of a run whose longest prompt has this many tokens. Completions count with their greatest
+        length."""
         grpo, trl = settings.grpo, settings.trl
         dtype = str((trl.get("model_init_kwargs") or {}).get("dtype", "float32"))
         weight_bytes = 4.0 if dtype == "float32" else 2.0
@@ -134,17 +135,18 @@ class Memory:
     gradients: float
     moments: float
     compute_copy: float
-    """The weights once more in bfloat16, where they are kept in float32."""
+    """A second copy of the weights in bfloat16, if they are stored in float32."""
     activations: float
     logits: float
     generation: float
-    """Keys and values of what is being written; or vLLM's share of the memory, with its own weights."""
-    together: bool
+    """The keys and values of the completions that are being written. With vLLM, its share of the memory, including its
+    own weights."""
+    keeps_generation: bool
     """Whether generation keeps its memory while the update is computed."""
 
     @property
     def update(self) -> float:
-        """What is needed for the update alone."""
+        """The bytes that only the update needs."""
         return self.gradients + self.compute_copy + self.activations + self.logits
 
     @property
@@ -152,12 +154,12 @@ class Memory:
         """The greatest sum of parts that are in memory at the same time."""
         persistent = self.weights + self.moments
         return persistent + (
-            self.update + self.generation if self.together else max(self.update, self.generation)
+            self.update + self.generation if self.keeps_generation else max(self.update, self.generation)
         )
 
 
 def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memory:
-    """What one of `ranks` GPUs holds; weights, gradients and moments are shared out, as FSDP and ZeRO-3 do."""
+    """The bytes on one of `ranks` GPUs. FSDP and ZeRO-3 divide weights, gradients and moments among the GPUs."""
     shape = training.shape
     stored, compute = training.weight_bytes, training.compute_bytes
     adapter = 0 if training.lora_rank is None else training.trained
@@ -176,18 +178,18 @@ def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memo
         moments=MOMENTS * training.trained * trained_bytes / ranks,
         compute_copy=shape.parameters * 2 / ranks if training.bf16 and stored == 4 else 0.0,
         activations=inputs + layer if training.checkpointing else layer * shape.layers,
-        # In float32, and their gradients: of the completion alone, as TRL computes them.
+        # The logits and their gradients are in float32. TRL computes them only for the completion.
         logits=training.micro_batch * training.completion_tokens * shape.vocab * 8,
         generation=generation,
-        together=training.vllm and not training.vllm_sleeps,
+        keeps_generation=training.vllm and not training.vllm_sleeps,
     )
 
 
 def update_flops(training: TrainingSize) -> float:
     """Operations of the updates of one iteration.
 
-    For each token a parameter takes 2 forwards, 2 backwards, and 2 for its own gradient. Checkpointing computes
-    forwards twice; a LoRA leaves out the gradients of the weights that stay.
+    For each token, a parameter takes 2 operations forwards, 2 backwards, and 2 for its own gradient. Checkpointing
+    computes forwards twice. A LoRA leaves out the gradients of the frozen weights.
     """
     per_parameter = (
         2 + 2 + (0 if training.lora_rank is not None else 2) + (2 if training.checkpointing else 0)
@@ -206,7 +208,8 @@ def generation_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> f
     """Seconds in which one iteration's completions are written, each with its greatest length.
 
     Each token reads the weights once for all sequences, and the keys and values of each sequence. vLLM reads a group's
-    prompt once and keeps its cache for it, transformers once for each completion; both read the cache for each.
+    prompt once and keeps one cache for it. transformers reads the prompt once for each completion. Both read the cache
+    for each completion.
     """
     shape = training.shape
     per_rank = training.batch / ranks

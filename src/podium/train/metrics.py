@@ -1,6 +1,6 @@
-"""One row of metrics for each batch of rollouts, of either engine. Pure: samples in, a JSON-ready row out.
+"""Computes one row of metrics for each batch of rollouts, for either engine. The functions are pure.
 
-`check_gate` refuses a first batch that shows no start to learn from.
+`check_gate` refuses a first batch whose plans give reinforcement nothing to learn from.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from podium.train.settings import TrainSettings
 def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means over the samples that were scored, among them the `collapse_figures`.
 
-    "accuracy", "accuracy_readable", "calls" and "cost_usd" are of whole rollouts, after their last round; everything
-    else is of single plans. "dropped" counts completions whose workers or grader failed, and those
-    that were not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without
-    any reward, "zero_variance_groups" the share of the others whose rewards are all equal.
+    "accuracy", "accuracy_readable", "calls" and "cost_usd" are about whole rollouts, after their last round. All other
+    figures are about single plans. "dropped" counts completions whose workers or grader failed, and completions that
+    were not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without any
+    reward. "zero_variance_groups" is the share of the other groups whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
     of_score = [
@@ -93,14 +93,14 @@ def _penalty(score: Score) -> float:
 
 
 def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]) -> None:
-    """Let the first batch pass, or refuse it before anything is learned from it.
+    """Refuse a first batch that does not fulfil `grpo.gate`, before anything is learned from it.
 
     Args:
-        workers: names of the workers that questions are offered.
-        samples: of all ranks.
+        workers: names of the workers that questions may use.
+        samples: the samples of all ranks.
 
     Raises:
-        UsageError: it does not fulfil `grpo.gate`; the error names all that is missing.
+        UsageError: the batch does not fulfil `grpo.gate`. The error names everything that is missing.
     """
     faults = list(_faults(settings, workers, samples))
     if faults:

@@ -1,6 +1,6 @@
-"""Writes and reports the row of each iteration, for either engine, and says when a run has to end early.
+"""Writes and reports the row of each iteration, for either engine, and decides when a run has to end early.
 
-What a row holds is computed elsewhere (`metrics`, `policy_evaluation`).
+`metrics` and `policy_evaluation` compute the figures of a row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Recorder:
     """The rows of one run.
 
     Args:
-        run: the run's folder, or None on a rank that writes nothing.
+        run: the run's folder. None on a rank that writes nothing.
         on_metrics: called with each row as soon as it is written.
     """
 
@@ -44,7 +44,7 @@ class Recorder:
         self._done = 0
 
     def resume(self, iterations: int) -> None:
-        """Continue after `iterations`, which the newest checkpoint holds. Rows of later ones are removed."""
+        """Continue after the `iterations` of the newest checkpoint. Rows of later iterations are removed."""
         self._done = iterations
         if self._run is not None and self._rows is not None:
             self._rows.truncate(iterations)
@@ -64,7 +64,7 @@ class Recorder:
 
     @property
     def is_evaluation_due(self) -> bool:
-        """Whether the policy is evaluated after the iteration that runs now."""
+        """Whether the policy is evaluated after the present iteration."""
         every = self._settings.grpo.eval_every
         return bool(every) and (self._done + 1) % every == 0
 
@@ -89,12 +89,12 @@ class Recorder:
 
         Args:
             samples: the samples of all ranks.
-            seconds: the time of each phase; this adds the time of the evaluation.
-            learned: further figures of the update: "entropy" (nats a token), "kl" (nats, from the start), "grad_norm"
+            seconds: the time of each phase. The time of the evaluation is added to it.
+            learned: further figures of the update: "entropy" (nats per token), "kl" (nats, from the start), "grad_norm"
                 (before clipping), "lr".
 
         Returns:
-            Whether the run goes on: something can be learned, and there is time.
+            Whether the run goes on, since something can be learned and there is time.
         """
         self.progress.loss = loss
         evaluation = None if evaluation is None else dict(evaluation)
@@ -146,5 +146,5 @@ class Recorder:
         return False
 
     def _plans_until(self, iteration: int) -> int:
-        """Plans of the iterations before, evaluations included."""
+        """How many plans earlier iterations have, including evaluations."""
         return self._settings.plans * iteration // max(1, self._settings.grpo.iterations)

@@ -1,7 +1,7 @@
 """What GRPO maximises: the advantage of each rollout, the loss of each token, the KL term.
 
 Settings choose an advantage by its name in `ADVANTAGES` and a loss by its name in `LOSSES`. To add one, write its
-function in a file of its own and add a line to the table. Everything here is pure, and nothing loads torch.
+function in a new file and add a line to the table. All functions are pure, and nothing here loads torch.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ PAPER_STD_EPS = 1e-4
 
 
 Rewards = Sequence[float | None]
-"""The rewards of one group. A rollout whose workers failed has None, gets no advantage, and changes no other."""
+"""The rewards of one group. A rollout whose workers failed has None: it gets no advantage, and changes no other."""
 
 Advantages = tuple[float | None, ...]
 
 ScaleRewards = Literal["group", "batch", "none"]
-"""The rewards by whose standard deviation advantages are divided: the group's, the batch's, or none."""
+"""Advantages are divided by the standard deviation of the group's rewards, of the batch's rewards, or by nothing."""
 
 
 class Advantage(Protocol):
@@ -38,10 +38,10 @@ class Advantage(Protocol):
         """The advantages of each group.
 
         Args:
-            scale_rewards: whose standard deviation they are divided by.
-            std_eps: added to that standard deviation. With the paper's value, a group of right answers whose costs
-                differ by a cent gets advantages as large as a group in which some answers are wrong. A much larger
-                value keeps the advantages of the first group small.
+            scale_rewards: the rewards by whose standard deviation the advantages are divided.
+            std_eps: a number that is added to that standard deviation. With the paper's value, a group of right answers
+                whose costs differ by a cent gets advantages as large as a group in which some answers are wrong. A much
+                larger value keeps the advantages of the first group small.
         """
         ...
 
@@ -67,7 +67,7 @@ def grpo_advantages(
 
 
 WRONG_PLAN_VALUE = 0.05
-"""What `maxrl_advantages` counts a valid plan with a wrong answer as; a right one counts as 1."""
+"""The value of a valid plan with a wrong answer in `maxrl_advantages`. The value of a right answer is 1."""
 
 
 def maxrl_advantages(
@@ -78,11 +78,11 @@ def maxrl_advantages(
 ) -> list[Advantages]:
     """(value - mean of the group) / mean of the group (MaxRL, arXiv 2602.02710).
 
-    The mean of the group estimates the probability of a right answer, so this is the gradient of its logarithm: the
-    fewer plans of a group are right, the more each of them counts. Rewards of Podium also pay a valid plan with a wrong
-    answer; its value is `WRONG_PLAN_VALUE`, and below and above that the value is linear in the reward. The divisor is
-    at least `WRONG_PLAN_VALUE`, so that a valid plan among invalid ones does not count as a right one. In a group of
-    equal rewards every advantage is exactly 0. `scale_rewards` and `std_eps` are not used.
+    The mean of the group estimates the probability of a right answer, so this is the gradient of the logarithm of that
+    probability: the fewer plans of a group are right, the more each right plan counts. Podium also rewards a valid plan
+    with a wrong answer. Its value is `WRONG_PLAN_VALUE`, and below and above that the value is linear in the reward.
+    The divisor is at least `WRONG_PLAN_VALUE`, so that a valid plan among invalid plans does not count as right. In a
+    group of equal rewards every advantage is exactly 0. `scale_rewards` and `std_eps` are not used.
     """
     advantages = []
     for rewards in groups:
@@ -105,7 +105,8 @@ ADVANTAGES: dict[str, Advantage] = {"grpo": grpo_advantages, "maxrl": maxrl_adva
 
 
 def _mean_and_deviation(rewards: Rewards) -> tuple[float, float]:
-    """Mean and standard deviation of the known rewards. The latter is exactly 0 for equal rewards or fewer than two."""
+    """Mean and standard deviation of the known rewards. For equal rewards or fewer than two, the deviation is exactly
+    0."""
     known = [reward for reward in rewards if reward is not None]
     if len(known) < 2 or min(known) == max(known):
         return (known[0] if known else 0.0), 0.0
@@ -119,8 +120,9 @@ class TokenWeights(Protocol):
         """The weight of each token of each completion of the batch.
 
         Args:
-            lengths: tokens of every completion that has an advantage, also where all advantages of a group are 0.
-            max_tokens: most tokens of a completion.
+            lengths: the number of tokens of every completion that has an advantage, even if all advantages of its group
+                are 0.
+            max_tokens: the most tokens of a completion.
         """
         ...
 
@@ -139,12 +141,14 @@ class Surrogate(Protocol):
         """The loss, summed over tokens.
 
         Args:
-            logprobs_N: of the sampled tokens under the policy that is trained.
+            logprobs_N: log-probabilities of the sampled tokens under the policy that is trained.
             weighted_advantages_N: the advantage of each token's completion times the token's weight, summed over equal
                 completions whose advantages have the same sign.
-            old_logprobs_N: of the same tokens under the policy that sampled them. None if the policy that is trained
-                sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the log-probability.
-            clip: how far a ratio may be from 1; beyond that, the loss has no gradient that moves it further away.
+            old_logprobs_N: log-probabilities of the same tokens under the policy that sampled them. None if the trained
+                policy itself sampled them. Then the ratio is 1 and never clipped, and its gradient is that of the
+                log-probability.
+            clip: how far a ratio may be from 1. Beyond that, the loss has no gradient that moves the ratio further
+                away.
         """
         ...
 
@@ -153,7 +157,7 @@ class Surrogate(Protocol):
 class Loss:
     """A loss: a weighted sum over tokens, whose weights depend only on the lengths of the batch's completions.
 
-    So the trainer can compute it for a few groups at a time and add up the gradients: the sum is that of the batch.
+    So the trainer can compute the loss for a few groups at a time and add up the gradients.
     """
 
     token_weights: TokenWeights
@@ -182,7 +186,7 @@ def clipped_surrogate(
     old_logprobs_N: Tensor | None = None,
     clip: float = 0.2,
 ) -> Tensor:
-    """The clipped surrogate (the paper, equation 1, without its KL term); see `Surrogate`."""
+    """The clipped surrogate (the paper, equation 1, without its KL term). See `Surrogate`."""
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     ratio_N = (logprobs_N - old_logprobs_N).exp()
     clipped_N = ratio_N.clamp(1 - clip, 1 + clip)
@@ -202,8 +206,8 @@ def kl_to_reference(
 ) -> Tensor:
     """[N]: an estimate of the KL divergence from the reference at each sampled token (Schulman's k3, as in TRL).
 
-    It is never negative, and its mean over tokens that the policy samples is the KL divergence. As in TRL, each value
-    is multiplied by the importance ratio, so that the mean has the gradient of the KL divergence too.
+    The estimate is never negative, and its mean over tokens that the policy samples is the KL divergence. As in TRL,
+    each value is multiplied by the importance ratio, so that the mean also has the gradient of the KL divergence.
     """
     old_logprobs_N = logprobs_N.detach() if old_logprobs_N is None else old_logprobs_N
     log_ratio_N = reference_logprobs_N - logprobs_N

@@ -23,8 +23,8 @@ class PolicyEvaluation:
     """The evaluations of one run, on this rank.
 
     Args:
-        tasks: ids of the questions, for the scoring session.
-        batch_size: rollouts that a rank makes together.
+        tasks: the ids of the questions in the scoring session.
+        batch_size: how many rollouts a rank makes together.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class PolicyEvaluation:
         self._batch_size = max(1, batch_size)
 
     def __call__(self, sampler: Sampler) -> dict[str, Any]:
-        """Evaluate the policy that the sampler draws from. All ranks must call this together.
+        """Evaluate the policy that the sampler samples from. All ranks must call this together.
 
         "accuracy", "calls" and "cost_usd" (dollars) are means over the questions whose workers did not fail. The other
-        figures of `collapse_figures` are of plans. "dropped" counts the completions that could not be scored.
+        figures of `collapse_figures` are about plans. "dropped" counts the completions that could not be scored.
 
         Raises:
-            PodiumError: a rank could not get a prompt or a score; every rank raises it.
+            PodiumError: a rank could not get a prompt or a score. Every rank raises the error.
         """
         began = time.perf_counter()
         ranks, batch_size = self._rollouts.ranks, self._batch_size

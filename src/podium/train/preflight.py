@@ -1,6 +1,6 @@
 """Checks a run before anything is paid, and collects all reasons to refuse it, not only the first.
 
-A run opens its parts here and continues with them; a dry run lists the reasons. Neither calls a worker here.
+A run opens its parts here and continues with them. A dry run lists the reasons. No worker is called here.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ _CONCURRENT_PROMPTS = 64
 
 @dataclass(frozen=True, slots=True)
 class PreparedTraining:
-    """The parts of a run that is not refused."""
+    """The opened parts of a run that is not refused."""
 
     pool: Pool
     start: Checkpoint
     tokenizer: Any
     codec: PromptCodec
     tasks: Mapping[str, Task] = field(default_factory=dict)
-    """The training questions by id; empty on a rank that does not call workers."""
+    """The training questions by id. They are empty on a rank that does not call workers."""
     evaluated: Mapping[str, Task] = field(default_factory=dict)
-    """The validation questions by id; empty on such a rank, and where the run has no evaluations."""
+    """The validation questions by id. They are empty on a rank that does not call workers, and if there are no
+    evaluations."""
 
 
 @dataclass(slots=True)
@@ -60,22 +61,22 @@ class Preflight:
 
     problems: list[PodiumError] = field(default_factory=list)
     pool: Pool | None = None
-    """The workers. One that cannot be called is an `UnreadyWorker` in it, and there is a problem for it."""
+    """The workers. A worker that cannot be called is an `UnreadyWorker`, and `problems` says why."""
     start: Checkpoint | None = None
     tokenizer: Any = None
     codec: PromptCodec | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
     evaluated: Mapping[str, Task] = field(default_factory=dict)
     longest_prompt: int = 0
-    """Tokens of the longest prompt of a first round; an estimate (four characters a token) without a tokenizer."""
+    """Tokens of the longest prompt of a first round. Without a tokenizer, an estimate of four characters per token."""
     workers: WorkerEstimate | None = None
-    """What workers would do and cost. None where the pool or the tasks could not be opened."""
+    """What workers would do and cost. None if the pool or the tasks could not be opened."""
 
     def require(self) -> PreparedTraining:
         """The opened parts.
 
         Raises:
-            PodiumError: the refusal; or a UsageError that lists them all.
+            PodiumError: the only problem, or a UsageError that lists all problems.
         """
         if len(self.problems) == 1:
             raise self.problems[0]
@@ -88,7 +89,7 @@ class Preflight:
         return PreparedTraining(self.pool, self.start, self.tokenizer, self.codec, self.tasks, self.evaluated)
 
     def attempt(self, make: Callable[[], T]) -> T | None:
-        """Call `make`. Returns its result; if it raises a PodiumError, adds that to the problems and returns None."""
+        """Call `make`, and return its result. If it raises a PodiumError, add that to the problems and return None."""
         try:
             return make()
         except PodiumError as error:
@@ -110,13 +111,14 @@ async def preflight(
     """Open what a run needs, and collect all reasons to refuse it. Closes the pool at the end.
 
     Args:
-        folder: the folder of the run, or None if it has none yet. Nothing is written to it.
+        folder: the folder of the run. None if there is none yet. Nothing is written to it.
         ranks: the number of processes that train together.
         calls_workers: whether this rank calls workers, or the scoring service. Otherwise it needs neither the workers'
             keys nor the tasks.
         run_budget_usd: dollars that the run may cost. A new run is refused if its first batch alone is likely to cost
             more. A resumed run is not, since its folder may hold the answers.
-        weights: whether to fetch the weights of a model on the hub; else only its tokenizer and configuration.
+        weights: whether to fetch the weights of a model on the hub. If not, only its tokenizer and configuration are
+            fetched.
     """
     checks = Preflight()
     if folder is not None:
@@ -161,7 +163,7 @@ def _open_model(checks: Preflight, settings: TrainSettings, *, weights: bool) ->
 
 
 def open_client(settings: TrainSettings) -> Client:
-    """A client of the scoring service that the settings name; it refuses a service with other settings.
+    """A client of the scoring service that the settings name. It refuses a service with other settings.
 
     Raises:
         ConfigError: the service's key is not in the environment.
@@ -263,7 +265,7 @@ async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec 
 
 
 def _past() -> Mapping[str, PastAnswers]:
-    """The lengths of workers' earlier answers in the user's own store of traces, if there is one."""
+    """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no store."""
     store = default_path()
     return past_answers(store) if store.is_file() else {}
 

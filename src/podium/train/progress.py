@@ -1,6 +1,6 @@
-"""Prints in plain lines how far a run is, from its first minute on. They are the same on a terminal and in a file.
+"""Prints in plain lines how far a run is, from its first minute on. A terminal and a file get the same lines.
 
-An iteration of a language model may take minutes, so a thread prints what happens within it.
+An iteration of a language model may take minutes, so a thread prints the progress within an iteration.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from types import TracebackType
 from typing import Self
 
 _FIRST_S, _EVERY_S = 20.0, 60.0
-"""Seconds until the first line, and between the others."""
+"""Seconds until the first line, and between further lines."""
 
 
 class Progress:
-    """How much of a run is done, told every minute while the block lasts.
+    """Prints every minute, while its block lasts, how much of a run is done.
 
     Args:
-        say: prints one line; called from a thread too.
-        noun: what is counted, as in "examples".
-        total: how many there are, over all starts of the run. 0 if not known yet.
+        say: prints one line. It is called from a thread too.
+        noun: what is counted, such as "examples".
+        total: how many there are, over all starts of the run. 0 if the number is not known yet.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Progress:
         self._phase = ""
         self._done = self._before = self._tokens = 0
         self.loss: float | None = None
-        """The figures of the newest step of the optimiser."""
+        """The loss of the newest step of the optimiser. None before the first step."""
         self._began = self._opened = time.monotonic()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="podium-progress", daemon=True)
@@ -54,21 +54,21 @@ class Progress:
         self._thread.join()
 
     def phase(self, name: str, done: int = 0) -> None:
-        """Name what the run does now, for the next line. `done`: it is at least there, since it left some out."""
+        """Name what the run does now, for the next line. At least `done` units are done, since some may be skipped."""
         self._phase, self._done = name, max(self._done, done)
 
     def begin(self, done: int) -> None:
-        """Begin to count, with `done` units that an earlier start of the run has finished."""
+        """Start counting at `done`, the units that an earlier start of the run has finished."""
         self._done = self._before = done
         self._began = time.monotonic()
 
     def advance(self, count: int, tokens: int) -> None:
-        """Count what is done, with its tokens."""
+        """Count finished units and their tokens."""
         self._done = min(self._done + count, self.total or self._done + count)
         self._tokens += tokens
 
     def record_loss(self, loss: float) -> None:
-        """Note the loss of the newest step of the optimiser. The first and the last step are printed at once."""
+        """Take the loss of the newest step of the optimiser. The first and the last step are printed at once."""
         first, self.loss = self.loss is None, loss
         if first or self._done == self.total:
             self.say(self.line())
@@ -97,6 +97,6 @@ class Progress:
 
 
 def format_duration(seconds: float) -> str:
-    """Minutes and seconds, as in "2:05"."""
+    """Minutes and seconds, such as "2:05"."""
     whole = round(seconds)
     return f"{whole // 60}:{whole % 60:02d}"

@@ -1,4 +1,4 @@
-"""Publishes the policy of a run: its folder with a model card that is written from what the run recorded."""
+"""Publishes the policy of a run: its folder, with a model card from what the run recorded."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from podium.team.team_file import open_pool
 
 HUB = "hub:"
 _AVERAGED_ROWS = 10
-"""Rows that "at first" and "in the end" are means of."""
+"""How many rows the means "at first" and "in the end" include."""
 
 
 def publish(run: Path, to: str, *, private: bool = False) -> str:
     """Write the policy of a run with its card to a new folder, or to the Hugging Face hub ("hub:OWNER/NAME").
 
     Returns:
-        Where it is.
+        The place of the published policy.
 
     Raises:
-        UsageError: it is no run, it has no policy yet, the folder holds something, or the hub refuses.
+        UsageError: `run` is no run or has no policy yet, the new folder is not empty, or the hub refuses.
     """
     policy = run / "policy"
     if not ((policy / "podium.json").is_file() and (run / "config.json").is_file()):
@@ -68,7 +68,7 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
 
     Args:
         name: the published folder, or OWNER/NAME on the hub.
-        on_hub: whether users have to fetch it from the hub first.
+        on_hub: whether users have to fetch the policy from the hub first.
     """
     folder = RunFolder(run)
     settings, rows = folder.configuration, folder.rows().read()

@@ -1,8 +1,8 @@
-"""Random plans for the supervised stage of a chat model: right about the form, random about the choice.
+"""Random plans for the supervised stage of a chat model: their form is right, and their choices are random.
 
-What reinforcement has to find must not be taught before, so workers, number of steps, topology and wording are drawn
-without a look at the question. What is right about every plan: each step is needed for the last one, a worker that
-works on responses alone sees some, a check follows something to check, and the last step asks for the whole answer.
+Choices must not be taught before reinforcement finds them. So workers, number of steps, topology and wording are drawn
+without reading the question. In every plan, the last step needs each other step, a worker that needs responses sees
+some, a check follows something to check, and the last step asks for the whole answer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from podium.types import Profile
 from podium.workflow import Access, AccessRule, Step, Workflow
 
 Place = Literal["start", "middle", "end", "tool"]
-"""The place of a step: it sees no response (start), some (middle), some and is the last (end), or is a tool's."""
+"""The place of a step. "start" sees no response, "middle" sees some, "end" is the last step and sees some, and "tool"
+is a tool's step."""
 
 
 def _phrases(*parts: Sequence[str]) -> tuple[str, ...]:
@@ -108,8 +109,8 @@ WORDINGS: dict[Place, tuple[tuple[str, ...], ...]] = {
         ("Use what is shown.", "Take the responses shown.", "Give the result.", "Run on what is shown."),
     ),
 }
-"""Kinds of subtasks by the place of their step; each kind is as likely, whatever the number of its wordings. None names
-a kind of question. The lone step of a plan is a "start"."""
+"""Kinds of subtasks by the place of their step. All kinds are equally likely, whatever the number of their wordings. No
+subtask names a kind of question. If a plan has only one step, its place is "start"."""
 
 _THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
     lambda names: ", then ".join(names) + ".",
@@ -119,13 +120,14 @@ _THOUGHTS: tuple[Callable[[Sequence[str]], str], ...] = (
     ),
     lambda names: f"{', '.join(names)}. The answer is {names[-1]}'s.",
 )
-"""Each names the workers of all steps in order: a small model copies a list of names more surely than it counts."""
+"""Thoughts that name the workers of all steps in order, since a small model copies names better than it counts."""
 
 
 def random_plan(
     random: Random, pool: Sequence[Profile], *, max_steps: int, access: AccessRule = "lists"
 ) -> Workflow:
-    """A plan of the first round. The number of steps is drawn evenly, then who takes each step, then what it sees."""
+    """A plan of the first round. First the number of steps is drawn evenly, then each step's worker, then its access
+    list."""
     count = random.randint(1, max_steps)
     tools = [number for number, profile in enumerate(pool) if profile.requires_earlier_responses]
     free = [number for number in range(len(pool)) if number not in tools] or tools
@@ -135,7 +137,7 @@ def random_plan(
         worker = random.randrange(len(pool)) if reads else random.choice(free)
         kinds = WORDINGS[_place(position, count, bool(reads), worker in tools)]
         subtask = random.choice(random.choice(kinds))
-        # A step that sees everything says "all": a small model does not count how many steps it has written.
+        # A step that sees everything says "all", since a small model does not count the steps that it has written.
         steps.append(
             Step(worker, subtask, Access(all=True) if len(reads) == position > 0 else Access(steps=reads))
         )
@@ -156,7 +158,7 @@ def _place(position: int, count: int, reads: bool, tool: bool) -> Place:
 
 
 def _topology(random: Random, count: int, access: AccessRule) -> list[tuple[int, ...]]:
-    """What each step sees, so that the last one needs all: a chain, a join, or drawn freely, equally likely."""
+    """What each step sees, such that the last step needs all. A chain, a join and a random graph are equally likely."""
     shape = random.choice(("chain", "join", "any"))
     seen: list[tuple[int, ...]] = []
     for position in range(count):

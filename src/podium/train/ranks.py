@@ -1,4 +1,5 @@
-"""The processes that train together: one here; `podium.train.trl.ranks` has accelerate's."""
+"""The processes that train together. Here it is a single process. `podium.train.trl.ranks` has accelerate's
+processes."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ class Ranks:
         """Call `make` on the first rank only. Returns its result there, and None on the other ranks.
 
         Raises:
-            PodiumError: what `make` raised, on every rank.
+            PodiumError: the error that `make` raised. Every rank raises it.
         """
         made: T | None = None
         failure: Any = None

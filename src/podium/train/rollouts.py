@@ -1,7 +1,7 @@
 """Takes the samples of a batch through their rounds, for either engine and for evaluations.
 
-The scoring session gives the prompts, the engine writes the completions, and the session runs and rewards each plan as
-soon as its last token is drawn. The session lives in the event loop; the engine trains in a thread of its own, in which
+The scoring session makes the prompts, the engine writes the completions, and the session runs and rewards each plan as
+soon as its last token is drawn. The session belongs to the event loop. The engine trains in a separate thread, in which
 everything here runs.
 """
 
@@ -27,7 +27,8 @@ T = TypeVar("T")
 
 
 class PromptCodec(Protocol):
-    """Messages to tokens and back: `podium.conductor.codec` for plain text, `chat_codec` for a chat template."""
+    """Turns messages into tokens and tokens into text: `podium.conductor.codec` for plain text, `chat_codec` for a chat
+    template."""
 
     def encode(self, messages: Sequence[Message]) -> list[int]: ...
 
@@ -38,22 +39,22 @@ class PromptCodec(Protocol):
 
 @dataclass(slots=True, eq=False)
 class SampledCompletion:
-    """One completion of a batch, and what became of it."""
+    """One completion of a batch, with its score and reward."""
 
     group: ScheduledGroup
     rollout: int
-    """The number of the rollout in its group; its rounds share it."""
+    """The number of the rollout in its group. All rounds of a rollout have the same number."""
     plans: tuple[str, ...] = ()
-    """What the policy wrote in the rounds before."""
+    """The policy's texts in the rounds before."""
     prompt: list[int] = field(default_factory=list)
-    """Token ids of the prompt; empty if the rollout does not reach this round."""
+    """Token ids of the prompt. It is empty if the rollout does not reach this round."""
     too_long: bool = False
-    """Whether its prompt would have left no room for a plan, so that none was asked for."""
+    """Whether the prompt would have left no room for a plan, so that no plan was asked for."""
     tokens: list[int] = field(default_factory=list)
-    """The completion's token ids, with the one that ended it."""
+    """The completion's token ids, including the token that ended it."""
     logprobs: list[float] | None = None
     ended: bool = False
-    """Whether it ended by itself, and was not cut off."""
+    """Whether the completion ended by itself and was not cut off."""
     score: Score | None = None
     reward: float | None = None
     """The reward that the engine learns from. A sample whose reward is None is left out of its group."""
@@ -75,7 +76,7 @@ OnEnd = Callable[[SampledCompletion, list[int]], None]
 
 
 class Sampler(Protocol):
-    """The part of an engine that samples completions with the policy as it is now."""
+    """The part of an engine that samples completions from the present policy."""
 
     @property
     def eos_token_ids(self) -> Collection[int]:
@@ -94,11 +95,11 @@ class Sampler(Protocol):
         """Draw a completion for each sample that has a prompt, and call `on_end` once for each as soon as it ends.
 
         Args:
-            samples: the samples of one round on this rank; in a first round, samples with the same prompt are
+            samples: the samples of one round on this rank. In a first round, samples with the same prompt are
                 neighbours.
             round_number: the number of the round, from 0.
             max_samples: the most samples of a round on any rank. All ranks call this together with the same value.
-            greedy: whether the most likely tokens are written.
+            greedy: whether the most likely tokens are taken.
         """
         ...
 
@@ -113,21 +114,21 @@ class RolloutCollector:
 
     scoring: ScoringBackend
     loop: asyncio.AbstractEventLoop
-    """The event loop in which the scoring session lives."""
+    """The event loop of the scoring session."""
     codec: PromptCodec
     rounds: int
     """The most plans of one rollout."""
     discount: float | Literal["none"]
     """The share of a plan's reward that comes from the round after it, as `discounted_rewards` computes it."""
     max_prompt_tokens: int
-    """A longer prompt gets no plan."""
+    """The most tokens of a prompt. A longer prompt gets no plan."""
     ranks: Ranks
     stop: threading.Event
     """An event that is set when the run is to end."""
     on_plan: Callable[[int], None] = lambda tokens: None
     """Called with the tokens of each plan when it is written."""
     gate: Callable[[Sequence[SampledCompletion]], None] | None = None
-    """Called with the samples of all ranks in the first batch; it refuses a start that cannot learn."""
+    """Called with the samples of all ranks in the first batch. It refuses a start that cannot learn."""
 
     def run(
         self,
@@ -140,13 +141,13 @@ class RolloutCollector:
         """Take this rank's samples through all rounds. All ranks call it together.
 
         Args:
-            max_samples: the most samples of a round on any rank; the same on all ranks.
+            max_samples: the most samples of a round on any rank. It is the same on all ranks.
 
         Returns:
             Two times in seconds: "sample" until the last token was drawn, and "score" from then until the last score.
 
         Raises:
-            PodiumError: one rank could not get a prompt or a score, such as a BudgetError; every rank raises it.
+            PodiumError: one rank could not get a prompt or a score. Every rank raises the error, such as a BudgetError.
             UsageError: the start does not pass the gate.
             TrainingInterruptedError: the run got a signal to stop.
         """
@@ -217,14 +218,14 @@ class RolloutCollector:
         groups: dict[Any, list[SampledCompletion]] = {}
         for sample in current:
             if not sample.group.round:
-                groups.setdefault(sample.group, []).append(sample)  # One prompt for the whole group.
+                groups.setdefault(sample.group, []).append(sample)  # The whole group has one prompt.
             elif (before := earlier[sample.key]).score is not None and not before.score.finished:
                 sample.plans = (*before.plans, self.codec.decode(before.tokens))
                 groups[sample.key] = [sample]
         await asyncio.gather(*map(add, groups.values()))
 
     def _take_scores(self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]) -> PodiumError | None:
-        """Wait for every score; returns the first error. By then the calls of all rollouts are paid."""
+        """Wait for every score, so that all paid calls have ended. Returns the first error."""
         error = None
         for sample, score in pending:
             try:
@@ -243,7 +244,7 @@ class RolloutCollector:
                     raise TrainingInterruptedError from None
 
     def _raise_everywhere(self, error: PodiumError | None) -> None:
-        """Raise on every rank the error of one of them: ranks that went on would wait for that one for ever."""
+        """Raise the error of one rank on every rank, since other ranks would wait for that rank for ever."""
         refusals: list[ErrorReply | None] = self.ranks.gather(
             [None if error is None else ErrorReply.of(error)]
         )
@@ -256,7 +257,8 @@ class RolloutCollector:
 
 
 def set_rewards(samples: Sequence[SampledCompletion], discount: float | Literal["none"]) -> None:
-    """Set each sample's reward, as `discounted_rewards` has it; None for a round that its rollout never reached."""
+    """Set each sample's reward by `discounted_rewards`. The reward is None for a round that its rollout never
+    reached."""
     rollouts: dict[tuple[str, int], list[SampledCompletion]] = {}
     for sample in sorted(samples, key=lambda sample: sample.group.round):
         sample.reward = None

@@ -47,18 +47,16 @@ async def run_grpo(
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
-
-    Refuses what `preflight` finds before it calls a worker.
+    """Train in a run folder, or resume the run in it. Returns the folder of the trained policy.
 
     Args:
         on_metrics: called with the row of each iteration as soon as it is written.
-        say: prints a warning or a line of progress; called from a thread too.
-        run_budget_usd: the budget that `dispatch` keeps: a first batch that would break it is refused.
+        say: prints a warning or a line of progress. It is called from a thread too.
+        run_budget_usd: the budget that `dispatch` enforces. A first batch that would exceed it is refused.
 
     Raises:
-        UsageError: what `preflight` refuses: the error itself, or one that lists them all.
-        BudgetError: the dollars of the run or the day are spent; the same call continues from the newest checkpoint.
+        UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
+        BudgetError: the dollars of the run or the day are spent. The same call continues from the newest checkpoint.
     """
     engine = open_engine(settings.engine)
     ranks = engine.open_ranks()
@@ -73,7 +71,7 @@ async def run_grpo(
     ) as checks:
         ranks.run_on_first(checks.require)
         prepared = checks.require()
-        local = ranks.first and settings.scoring_url is None  # A scoring service has the questions elsewhere.
+        local = ranks.first and settings.scoring_url is None  # A scoring service has its own questions.
         run = ranks.run_on_first(
             lambda: RunFolder.open(
                 folder,
@@ -152,12 +150,12 @@ async def open_scoring(
 ) -> AsyncIterator[ScoredTasks]:
     """Open the scoring session for the plans of this rank.
 
-    If the configuration names a scoring service, all ranks use it. Else a single rank opens a session in its own
-    process; of several ranks the first opens a session and serves it to the others.
+    If the configuration names a scoring service, all ranks use it. Otherwise the first rank opens a session in its own
+    process, and serves it to other ranks if there are any.
     """
     tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
 
-    # Other ranks have no questions before the first one tells them.
+    # Other ranks have no questions before the first rank tells them.
     def open_session() -> AbstractAsyncContextManager[tuple[ScoringSession, TraceStore]]:
         return open_run_session(
             settings,

@@ -1,4 +1,4 @@
-"""How torch runs here: threads and memory of the process, dtype of the matrix products, named random generators.
+"""How torch runs: threads and memory of the process, dtype of the matrix products, named random generators.
 
 Importing this module does not load torch, because the settings do.
 """
@@ -21,24 +21,25 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 
 def compute_on_one_core() -> None:
-    """Let torch use one thread and keep the memory that it frees; the user's OMP_NUM_THREADS goes before.
+    """Let torch use one thread and keep the memory that it frees. The user's OMP_NUM_THREADS takes precedence.
 
-    This is for tiny models alone. Their products are too small to split: two threads took 4.9 s an iteration, one 2.8.
-    And the allocator would map memory anew for each large tensor and unmap it right after use. A model of 135 million
-    parameters trains half as fast on one thread, and its memory grows without bound where nothing is mapped.
+    This is only for tiny models. Their products are too small to split: an iteration took 4.9 s on two threads, and 2.8
+    s on one. And without it the allocator would map memory for each large tensor and unmap it right after use. A model
+    of 135 million parameters trains half as fast on one thread, and if its memory is not mapped, it grows without
+    bound.
     """
     import torch  # noqa: PLC0415 - settings import this module, and load no torch
 
     if "OMP_NUM_THREADS" not in os.environ:
         torch.set_num_threads(1)
-    with suppress(AttributeError):  # Only glibc has it.
+    with suppress(AttributeError):  # Only glibc has `mallopt`.
         allocator = ctypes.CDLL(None)
         allocator.mallopt(_KEEP_MAPPED, 0)
         allocator.mallopt(_TRIM_ABOVE, 2**31 - 1)
 
 
 def resolve_device() -> torch.device:
-    """Where a model trains: on a GPU where there is one (CUDA_VISIBLE_DEVICES= hides it), else on the CPU."""
+    """The device on which a model trains: a GPU if there is one (CUDA_VISIBLE_DEVICES= hides it), else the CPU."""
     import torch  # noqa: PLC0415 - settings import this module, and load no torch
 
     return torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -48,7 +49,7 @@ def resolve_dtype(precision: Precision, device: str = "cpu") -> torch.dtype:
     """The dtype of the matrix products. "auto" is bf16 on a GPU and on a processor that multiplies bf16 natively, else
     fp32.
 
-    "auto" reads the processor's capabilities and measures no time, so a run that is resumed on the same machine gets
+    "auto" reads the processor's capabilities and measures nothing, so a run that is resumed on the same machine gets
     the same dtype.
     """
     import torch  # noqa: PLC0415 - see above

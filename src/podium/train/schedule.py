@@ -40,8 +40,8 @@ class ScheduledGroup:
 def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGroup]:
     """All groups of a run, in order. The rounds of a question are consecutive groups, so that one rank has them all.
 
-    Each task comes once before any comes again, in a new order in each pass. Generated tasks come in the order in which
-    `generate_tasks` drew them.
+    Each task comes once before any task comes again, in a new order in each pass. Generated tasks come in the order of
+    `generate_tasks`.
     """
     drawn = has_generated_tasks(settings)
 
@@ -65,9 +65,9 @@ def schedule(settings: TrainSettings, tasks: Sequence[str]) -> list[ScheduledGro
 
 
 def has_generated_tasks(settings: TrainSettings) -> bool:
-    """Whether each iteration draws new questions, of a generated task set without a limit.
+    """Whether each iteration draws new questions from a generated task set without a limit.
 
-    A scoring service has a list of its own.
+    A scoring service has its own list of questions.
     """
     return (
         settings.tasks in generated_names() and settings.task_limit is None and settings.scoring_url is None
@@ -103,7 +103,7 @@ def groups_by_label(groups: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledG
 
 
 class IterationSeeds(RolloutSeeds):
-    """Draws named by a run's seed and the iteration. Rollouts of evaluations draw as `RolloutSeeds` says.
+    """Seeds that are named by a run's seed and the iteration. Rollouts of evaluations have the seeds of `RolloutSeeds`.
 
     Args:
         groups: the schedule of the run.
@@ -120,11 +120,11 @@ class IterationSeeds(RolloutSeeds):
         return super().pool(request) if group is None else f"{self._seed}/{group.iteration}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
-        """The level of cost sensitivity. The questions of an iteration draw theirs in turn from one generator."""
+        """The level of cost sensitivity. The questions of an iteration draw their levels in turn from one generator."""
         group = self._groups.get(request.seed)
         if group is None:
             return super().level(request, levels)
-        # "thrift" was the name of cost sensitivity; another word would draw other levels than published runs had.
+        # "thrift" was the name of cost sensitivity. Another word would draw other levels than published runs had.
         random = Random(f"train/{self._seed}/{group.iteration}/thrift")
         return [random.randrange(levels) for _ in range(group.question + 1)][-1]
 

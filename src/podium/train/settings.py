@@ -1,9 +1,9 @@
 """The configuration of a training: `podium train --config FILE key=value`.
 
-One file serves each stage of the core and both engines. Defaults are the paper's run (section A.1). What only one
-engine can do is in `ENGINE_ONLY`; a run of the other engine that sets it is refused. Everything else that TRL's
-trainers, peft and bitsandbytes can do is set under `[trl]`, `[lora]` and `[quantization]`, in their own words. Nothing
-here loads torch.
+One file serves both stages and both engines. The defaults are those of the paper's run (section A.1). `ENGINE_ONLY` has
+the settings that only one engine supports, and a run of the other engine that sets one is refused. The tables `[trl]`,
+`[lora]` and `[quantization]` pass further arguments to TRL's trainers, peft and bitsandbytes, under their own names.
+Nothing here loads torch.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ def _named_in(table: Mapping[str, object]) -> AfterValidator:
 
 
 class GateSettings(Settings):
-    """What the plans of the first batch must show, else nothing is learned from them. Defaults let everything pass."""
+    """What the plans of the first batch must show. If they do not, the run is refused. The defaults let every batch
+    pass."""
 
     readable: float = Field(default=0.0, ge=0, le=1)
     """The least share of plans that can be read. Reinforcement of an unreadable start mostly teaches the form."""
     first_worker_entropy: float = Field(default=0.0, ge=0)
-    """The least entropy of who takes the first step, in nats."""
+    """The least entropy, in nats, of the worker of the first step."""
     all_workers: bool = False
     """Whether every worker of the pool must be named by some plan."""
     all_steps: bool = False
@@ -58,40 +59,41 @@ class GRPOSettings(Settings):
     """The stage of reinforcement. Names are TRL's where TRL has the setting."""
 
     iterations: int = Field(default=200, ge=1)
-    """Batches of rollouts. The cosine schedule of the learning rate ends with the last one."""
+    """Batches of rollouts. The cosine schedule of the learning rate ends with the last batch."""
     questions: int = Field(default=4, ge=1)
     """The number of different tasks in an iteration."""
     group: int = Field(default=64, ge=2)
-    """Rollouts of each task. With several rounds they are shared out: group / rounds samples of each round, which are
-    compared with one another alone."""
+    """Rollouts of each task. With several rounds, each round has group / rounds samples, which are compared only with
+    each other."""
     discount: Annotated[float, Field(ge=0, le=1)] | Literal["none"] = 0.25
-    """The share of a plan's reward that comes from the round after it, where there are several: d in (1 - d) r0 + d r1.
-    "none": every plan of a rollout earns the reward of the whole rollout."""
+    """With several rounds, the share of a plan's reward that comes from the round after it: d in (1 - d) r0 + d r1.
+    With "none", every plan of a rollout earns the reward of the whole rollout."""
     temperature: float = Field(default=1.0, gt=0)
-    """Sampling temperature. The most likely plan is run after training, so a temperature below 1 samples near it."""
+    """Sampling temperature. After training the most likely plan is run, and a temperature below 1 samples near that
+    plan."""
     max_tokens: int = Field(default=1024, ge=1)
-    """The longest completion; TRL's `max_completion_length`."""
+    """The most tokens of a completion. TRL's `max_completion_length`."""
     lr: float = Field(default=1e-6, gt=0)
-    """Peak learning rate; TRL's `learning_rate`."""
+    """Peak learning rate. TRL's `learning_rate`."""
     warmup: float = Field(default=0.03, ge=0, lt=1)
     """Share of the iterations in which the learning rate rises."""
     loss_type: str = "bnpo"
-    """How the loss averages over tokens, TRL's `loss_type`. "bnpo", as in the paper's code: over all tokens of the
-    batch. "grpo": over the tokens of each completion, then over completions. "dr_grpo": the sum over all tokens is
-    divided by the number of completions times `max_tokens`. TRL has more."""
+    """How the loss averages over tokens. TRL's `loss_type`. "bnpo" averages over all tokens of the batch, as in the
+    paper's code. "grpo" averages over the tokens of each completion, then over completions. "dr_grpo" divides the sum
+    over all tokens by the number of completions times `max_tokens`. TRL has more."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
-    """How rewards become advantages. "grpo": a reward is compared with the mean of its group. "maxrl": the difference
-    from the mean is divided by the mean, so that rare right plans weigh most."""
+    """How rewards become advantages. "grpo" compares a reward with the mean of its group. "maxrl" divides the
+    difference from the mean by the mean, so that rare right plans weigh most."""
     scale_rewards: ScaleRewards = "group"
-    """What an advantage is divided by. "group", as in the paper: the standard deviation of its group. "batch": that of
-    the whole batch. "none", as in Dr. GRPO: nothing."""
+    """What an advantage is divided by: the standard deviation of its "group", as in the paper, that of the whole
+    "batch", or "none", as in Dr. GRPO."""
     std_eps: float = Field(default=PAPER_STD_EPS, gt=0)
-    """Added to the standard deviation that advantages are divided by. With 0.1, advantages stay small in groups whose
-    rewards differ only a little, for instance only by costs."""
+    """A number that is added to the standard deviation. With 0.1, advantages stay small in groups whose rewards differ
+    only a little, for instance only by costs."""
     beta: float = Field(default=0.0, ge=0)
-    """Weight of the KL divergence from the start in the loss; the paper has none."""
+    """Weight of the KL divergence from the start in the loss. The paper has none."""
     clip: float = Field(default=0.2, gt=0, lt=1)
-    """How far a token's importance ratio may be from 1 before the loss rewards no further change; TRL's `epsilon`."""
+    """How far a token's importance ratio may be from 1 before the loss rewards no further change. TRL's `epsilon`."""
     num_iterations: int = Field(default=1, ge=1)
     """Steps of the optimiser on each batch of rollouts. From the second step on, `clip` takes effect."""
     skip_suffix_min_prob: float = Field(default=1.0, gt=0, le=1)
@@ -99,21 +101,22 @@ class GRPOSettings(Settings):
     probability. 0.999 halves the work and changes the gradient by a thousandth. 1 leaves out only tokens of
     probability 1."""
     max_norm: float = Field(default=1.0, gt=0)
-    """Gradients are scaled down to this norm; TRL's `max_grad_norm`."""
+    """The largest norm of the gradient, which is scaled down to it. TRL's `max_grad_norm`."""
     micro_batch: int = Field(default=8, ge=1)
-    """Rollouts in one forward and backward pass on one device; TRL's `per_device_train_batch_size`. The engine
+    """Rollouts in one forward and backward pass on one device. TRL's `per_device_train_batch_size`. The engine
     shared_prefix takes one question at a time."""
     gate: GateSettings = GateSettings()
-    """What the start has to show before reinforcement begins."""
+    """What the start must show before reinforcement begins."""
     minutes: float | None = Field(default=None, gt=0)
-    """Training stops before it takes longer than this. The learning rate does not depend on it."""
+    """The most minutes of the training. The learning rate does not depend on them."""
     patience: int = Field(default=20, ge=1)
-    """The run stops after so many iterations in a row whose groups all have equal rewards: nothing is learned there."""
+    """The run stops after this many iterations in a row in which every group has equal rewards, since then nothing is
+    learned."""
     save_every: int = Field(default=20, ge=1)
-    """Iterations from checkpoint to checkpoint; a resumed run repeats fewer than that."""
+    """Iterations from checkpoint to checkpoint. A resumed run repeats fewer iterations than that."""
     eval_every: int = Field(default=0, ge=0)
-    """Iterations between evaluations of the policy on validation questions, greedily. With 0 there are none, since they
-    are paid."""
+    """Iterations between greedy evaluations of the policy on validation questions. With 0 there are no evaluations,
+    since they cost money."""
     eval_questions: int = Field(default=100, ge=1)
     """Questions of an evaluation."""
 
@@ -126,12 +129,12 @@ class SFTSettings(Settings):
     count: int = Field(default=1000, ge=1)
     """The most examples."""
     group: int = Field(default=1, ge=1)
-    """Random plans of each prompt. The engine shared_prefix reads their prompt once, so more plans are learned in the
-    same time."""
+    """Random plans for each prompt. The engine shared_prefix reads the prompt once, so it learns more plans in the same
+    time."""
     min_score: float = Field(default=1.0, ge=0, le=1)
-    """The least grade of a trace that is learned from."""
+    """The least grade of a trace whose plans are learned."""
     max_cost_usd: float | None = Field(default=None, ge=0)
-    """The most that the question of a trace may have cost."""
+    """The most dollars of a trace whose plans are learned."""
     max_plan_chars: int | None = Field(default=None, ge=1)
     """The longest plan of a trace, in characters."""
     epochs: float = Field(default=1.0, gt=0)
@@ -139,14 +142,14 @@ class SFTSettings(Settings):
     batch: int = Field(default=16, ge=1)
     """Examples of a step of the optimiser."""
     micro_batch: int = Field(default=4, ge=1)
-    """Examples in one forward and backward pass on one device. The engine shared_prefix reads once what they begin
-    with."""
+    """Examples in one forward and backward pass on one device. The engine shared_prefix reads their common beginning
+    once."""
     save_every: int = Field(default=100, ge=1)
     """Steps from checkpoint to checkpoint."""
 
 
 class CurriculumStage(Settings):
-    """The settings of a generated task set from an iteration on."""
+    """The settings of a generated task set, from some iteration on."""
 
     start: int = Field(ge=0)
     """The first iteration of the stage."""
@@ -158,17 +161,18 @@ class TrainSettings(ScoringSettings):
     """The whole configuration file."""
 
     engine: EngineName = "auto"
-    """Which engine trains: "shared_prefix" reads the prompt of a group once and trains Llama- and Qwen2-shaped models
-    of up to a billion parameters, "trl" trains any chat model. "auto" becomes shared_prefix for policies of at most 50
-    million parameters that read plain text, else trl."""
+    """The engine. "shared_prefix" reads the prompt of a group once, and trains models in the shape of Llama and Qwen2
+    with up to a billion parameters. "trl" trains any chat model. "auto" takes shared_prefix for policies of at most 50
+    million parameters that read plain text, and trl for all others."""
     dtype: Precision = "auto"
-    """Dtype of the matrix products. Weights and optimiser states are fp32. "auto": with the engine shared_prefix bf16
-    where the device multiplies it natively, else fp32; with trl what `[trl]` says (bf16, fp16), else fp32."""
+    """Dtype of the matrix products. Weights and optimiser states are fp32. With the engine shared_prefix, "auto"
+    takes bf16 if the device multiplies it natively, else fp32. With trl, it takes what `[trl]` says (bf16, fp16),
+    else fp32."""
     stage: Literal["grpo", "sft"] = "grpo"
     """The stage that the command's option --stage names."""
     start: str
-    """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub. What the
-    table [prompt] leaves out is taken from the start's podium.json."""
+    """The model to train: a folder, a shipped checkpoint's name, or a model's name on the Hugging Face hub. Keys that
+    the table [prompt] leaves out are taken from the start's podium.json."""
     revision: str | None = None
     """The branch, tag or commit of a model on the hub."""
     chat_template: str | None = None
@@ -176,18 +180,18 @@ class TrainSettings(ScoringSettings):
     chat_template_kwargs: dict[str, Any] = Field(default_factory=dict)
     """Arguments of the chat template, such as enable_thinking = false for Qwen3."""
     curriculum: tuple[CurriculumStage, ...] = ()
-    """Stages of a generated task set, whose own shares hold without it. Other task sets have none."""
+    """Stages of a generated task set. Default: the task set's own shares. Other task sets have no stages."""
     grpo: GRPOSettings = GRPOSettings()
     sft: SFTSettings = SFTSettings()
     trl: dict[str, Any] = Field(default_factory=dict)
     """Further arguments of TRL's GRPOConfig or SFTConfig, such as bf16, gradient_checkpointing, use_vllm, report_to.
-    Each stage takes those that its trainer knows."""
+    Each stage takes the arguments that its trainer knows."""
     lora: dict[str, Any] | None = None
-    """Arguments of peft's LoraConfig. Without them all weights are trained."""
+    """Arguments of peft's LoraConfig. Default: all weights are trained."""
     quantization: dict[str, Any] | None = None
     """Arguments of transformers' BitsAndBytesConfig, for QLoRA."""
     scoring_url: str | None = None
-    """The URL of a scoring service that runs already. Without one the run scores its own plans."""
+    """The URL of a running scoring service. Default: the run scores its own plans."""
     scoring_key_env: str | None = None
     """The environment variable that holds that service's key."""
 
@@ -217,17 +221,17 @@ class TrainSettings(ScoringSettings):
 
     @property
     def samples(self) -> int:
-        """Samples that are compared with one another, since they have one question and one round."""
+        """How many samples are compared with each other: those of one question and one round."""
         return self.grpo.group // self.rounds
 
     @property
     def batch(self) -> int:
-        """Completions of an iteration, of all rounds."""
+        """Completions of an iteration, over all rounds."""
         return self.grpo.questions * self.grpo.group
 
     @property
     def plans(self) -> int:
-        """Plans of the whole run at most, evaluations included."""
+        """The most plans of the whole run, including evaluations."""
         every = self.grpo.eval_every
         evaluations = self.grpo.iterations // every if every else 0
         return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds
@@ -237,7 +241,7 @@ ENGINE_ONLY: Mapping[str, tuple[str, ...]] = {
     "shared_prefix": ("grpo.advantage", "grpo.std_eps", "grpo.skip_suffix_min_prob"),
     "trl": ("trl", "lora", "quantization"),
 }
-"""For each engine the settings that the other one lacks."""
+"""For each engine, the settings that the other engine lacks."""
 
 CHANGEABLE_ON_RESUME = (
     "grpo.minutes",
@@ -252,7 +256,7 @@ CHANGEABLE_ON_RESUME = (
     "scoring_key_env",
     "trl.report_to",
 )
-"""Settings that a resumed run may change: they do not change what is learned."""
+"""Settings that a resumed run may change, since they do not change what is learned."""
 
 
 def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:

@@ -34,7 +34,7 @@ class ModelShape:
     tied: bool = True
     """Whether the output matrix is the embedding."""
     qkv_bias: bool = False
-    """Qwen2 has biases on queries, keys and values; Llama none."""
+    """Whether queries, keys and values have biases, as in Qwen2 but not in Llama."""
 
     def __post_init__(self) -> None:
         if self.heads % self.kv_heads:
@@ -59,12 +59,12 @@ class ModelShape:
 
     @property
     def matrices(self) -> int:
-        """Parameters that each token is multiplied with, in the layers and the output matrix."""
+        """How many parameters each token is multiplied with, in the layers and the output matrix."""
         return self.layers * sum(a * b for a, b in self.linears) + self.vocab * self.hidden
 
     @property
     def parameters(self) -> int:
-        """The number of parameters without norms and biases, which are less than a thousandth."""
+        """The number of parameters. Norms and biases are left out, since they are less than a thousandth."""
         return self.matrices + (0 if self.tied else self.vocab * self.hidden)
 
     @property
@@ -108,7 +108,7 @@ class ModelShape:
         """The shape that a `config.json` describes.
 
         Raises:
-            CheckpointError: it describes another architecture, or lacks a size.
+            CheckpointError: the file describes another architecture, or lacks a size.
         """
         kind = config.get("model_type")
         if kind not in _ARCHITECTURES:
@@ -145,7 +145,7 @@ class ModelShape:
 
 
 def _sizes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes in a `config.json`, by the names of `ModelShape`; raises KeyError if it lacks one."""
+    """The sizes in a `config.json`, by the names of `ModelShape`. Raises KeyError if a size is missing."""
     heads = int(config["num_attention_heads"])
     return {
         "vocab": int(config["vocab_size"]),

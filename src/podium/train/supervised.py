@@ -1,6 +1,6 @@
 """The supervised stage: collects demonstrations, has an engine learn them, and writes the policy into the run's folder.
 
-It calls no worker; a judge may grade traces. The examples are encoded by the codec that encodes the policy's prompts
+It calls no worker, but a judge may grade traces. The codec that encodes the examples also encodes the policy's prompts
 later, so both have the same tokens.
 """
 
@@ -36,11 +36,11 @@ def run_sft(
     dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Train in a run folder, or resume the run that it holds. Returns the folder of the trained policy.
+    """Train in a run folder, or resume the run in it. Returns the folder of the trained policy.
 
     Args:
-        say: prints a warning or a line of progress; called from a thread too.
-        dispatch: opens what keeps the budget and the replies of the judges that grade traces.
+        say: prints a warning or a line of progress. It is called from a thread too.
+        dispatch: opens the dispatcher with the budget and the response cache of the judges that grade traces.
 
     Raises:
         BudgetError: the dollars of the run or the day do not suffice to grade the traces.
@@ -51,7 +51,7 @@ def run_sft(
     engine = open_supervised_engine(settings.engine)
     ranks = engine.open_ranks()
     for refusal in engine.find_problems(settings, None, ranks.size):
-        raise refusal  # Before anything is fetched.
+        raise refusal  # Refuse the run before anything is fetched.
     with ExitStack() as opened:
         progress = Progress(say if ranks.first else lambda line: None, noun="examples")
         opened.enter_context(progress)
@@ -59,7 +59,7 @@ def run_sft(
         start = find_start(settings)
         for refusal in engine.find_problems(settings, start, ranks.size):
             raise refusal
-        pool = open_pool(settings.pool, ready=False)  # No worker is called: none needs its key.
+        pool = open_pool(settings.pool, ready=False)  # No worker is called, so no worker needs its key.
         opened.callback(lambda: asyncio.run(pool.close()))
         tokenizer = open_tokenizer(settings, start)
         codec = open_codec(settings, start, tokenizer)

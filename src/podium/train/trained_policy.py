@@ -25,13 +25,14 @@ _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgp
 
 
 def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
-    """The checkpoint that the run starts from; one on the Hugging Face hub is fetched, or taken from its cache.
+    """The checkpoint that the run starts from. A model on the Hugging Face hub is fetched, or taken from the hub's
+    cache.
 
     Args:
-        weights: whether a model on the hub is fetched whole; else all but its weights.
+        weights: whether the weights of a model on the hub are fetched too.
 
     Raises:
-        CheckpointError: there is none, it cannot be fetched, or it has no chat template where it needs one.
+        CheckpointError: there is no such checkpoint, it cannot be fetched, or it lacks a chat template that it needs.
     """
     name = settings.start
     if (
@@ -73,10 +74,10 @@ def _fetch(name: str, revision: str | None, **which: Any) -> Path:
 
 
 def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
-    """The tokenizer of a checkpoint, with the run's chat template where it names one.
+    """The tokenizer of a checkpoint, with the run's chat template if the run names one.
 
     Raises:
-        CheckpointError: transformers cannot load it.
+        CheckpointError: transformers cannot load the tokenizer.
         ConfigError: the chat template cannot be read.
     """
     from transformers import AutoTokenizer  # noqa: PLC0415 - loads torch
@@ -110,7 +111,7 @@ def open_codec(settings: TrainSettings, checkpoint: Checkpoint, tokenizer: Any) 
 
 
 def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> PodiumFile:
-    """The podium.json of the trained policy: its prompt, its plans' limits, and what it was trained to conduct."""
+    """The podium.json of the trained policy: its prompt, the limits of its plans, and the pools that it may conduct."""
     return PodiumFile(
         prompt=settings.prompt,
         conducts=TrainingScope.of(
@@ -138,10 +139,10 @@ _TOKENIZER_FILES = (
 def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Pool) -> None:
     """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
 
-    An adapter is merged into `base`. A kill never leaves a part of the policy there.
+    An adapter is merged into `base`. If the process is killed, no partial policy is left.
 
     Raises:
-        CheckpointError: the merged model would not write what the trained one does.
+        CheckpointError: the merged model would not write the same text as the trained model.
     """
     saved = run / "trained"
     with atomic_folder(run / "policy") as policy:
@@ -151,7 +152,7 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
             merge_adapter(base, saved, policy)
         else:
             shutil.copytree(saved, policy, ignore=shutil.ignore_patterns("training_args.bin"))
-        for name in _TOKENIZER_FILES:  # As they were: what transformers writes may differ in added tokens.
+        for name in _TOKENIZER_FILES:  # Unchanged, since transformers may write other added tokens.
             (policy / name).unlink(missing_ok=True)
             if (base.path / name).is_file():
                 shutil.copyfile(base.path / name, policy / name)

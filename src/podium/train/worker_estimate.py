@@ -1,7 +1,7 @@
 """Estimates the calls, tokens, dollars and seconds of a run's workers, from a sample of plans.
 
-The plans of a policy are not known before it is trained. So random valid plans of every length, for a sample of the
-run's tasks, stand for them. The cost of graders is left out.
+The plans of a policy are not known before its training. So the sample has random valid plans of every length, for some
+of the run's tasks. The cost of graders is left out.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class WorkerEstimate:
     """The calls of workers in a run, and what they would cost, from the means over random plans."""
 
     plans: int
-    """Plans of the run: one for each completion, if all can be read."""
+    """Plans of the run: one for each completion, as if all could be read."""
     calls: float
     tokens: Range
     cost_usd: Range
     cost_by_steps: Mapping[int, float]
-    """For each number of steps, the likely dollars if all plans had that many."""
+    """For each number of steps, the likely dollars if all plans had that many steps."""
     iteration_s: float
     """Seconds that the workers of one iteration take."""
     paid: bool
-    """Whether any worker costs money. If so, only such workers count; if all are scripted or recorded, all count and
-    nothing is paid."""
+    """Whether any worker costs money. If so, only workers that cost money count. If all are scripted or recorded, all
+    count, and nothing is paid."""
 
 
 def estimate_workers(
@@ -57,8 +57,8 @@ def estimate_workers(
     """Estimate what so many plans for these tasks need. The same arguments give the same figures.
 
     Args:
-        plans: of the whole run.
-        batch: plans of an iteration.
+        plans: the plans of the whole run.
+        batch: the plans of an iteration.
         past: earlier answers by the worker's name. For other workers the length of a response is assumed.
     """
     random = Random(f"estimate/{settings.seed}")
@@ -74,7 +74,7 @@ def estimate_workers(
         steps = estimate_plan(workflow, drawn, task.question, past=past).steps
         counted = tuple(step for step in steps if not real or step.worker in real)
         sample.append(counted)
-        # Steps that nothing needs are written and not run.
+        # Steps that no other step needs are written but not run.
         dollars[len(workflow.steps)].append(sum(step.cost_usd.likely for step in counted))
     workload = Workload.of(sample, pool)
     return WorkerEstimate(

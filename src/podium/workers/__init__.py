@@ -1,6 +1,6 @@
-"""Who answers: the worker protocol, its kinds, and the pool they stand in.
+"""The worker protocol, the kinds of workers, and the pool of workers.
 
-Endpoints (`openai`) are imported from their own module, since it brings more with it.
+Endpoints (`openai`) are imported from their own module, which loads an HTTP client.
 """
 
 from podium.trace import Reply

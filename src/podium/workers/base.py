@@ -1,4 +1,4 @@
-"""The worker protocol: what every worker has, and the request that it gets. Its reply is part of the trace."""
+"""The worker protocol: what every worker has, and the request that a worker gets. `podium.trace` has its reply."""
 
 from __future__ import annotations
 
@@ -26,40 +26,42 @@ class Request:
     question_seed: str = ""
     """Seeds the randomness of the whole question."""
     earlier_calls: int = 0
-    """Steps of this question before this one that went to the same worker."""
+    """How many earlier steps of this question went to the same worker."""
     earlier_duplicates: int = 0
-    """Steps of this question before this one that sent the same worker the same messages. The cache keeps an answer for
+    """How many earlier steps of this question sent the same worker the same messages. The cache keeps an answer for
     each."""
     sample: int = 0
-    """Which of several independent samples of this question it belongs to, from 0."""
+    """The number, from 0, of the request's sample among independent samples of the question."""
     fence_mark: str = ""
-    """The random mark in the messages' fences. The cache ignores it: it is no part of the question."""
+    """The random mark in the messages' fences. The cache ignores the mark, which is not part of the question."""
     missing: tuple[int, ...] = ()
-    """Positions, from 0, of the responses that the worker should see but that do not exist, since their steps failed or
-    were skipped. Only tools read this, whose replies are not cached."""
+    """Positions, from 0, of the responses that the worker should see but that are missing, since their steps failed or
+    were skipped. Only tools read this, and their replies are not cached."""
     options: AnswerOptions = AnswerOptions()
-    """They win over the worker's own settings. A worker ignores those that it does not have."""
+    """The caller's options, which override the worker's own settings. A worker ignores options that it does not
+    support."""
     thoughts_alone: bool = False
-    """Whether a reply that has thoughts and no answer is a reply, and not a failure: a plan may stand in thoughts."""
+    """Whether a reply with thoughts and no answer counts as a reply. Otherwise it is a failure. A plan may be in the
+    thoughts."""
     executor_view: WorkerView | None = None
-    """What the executor wrote into the messages, as data. None if they do not come from the executor."""
+    """What the executor wrote into the messages, as data. None if the executor did not write them."""
     on_text: Callable[[str], None] | None = None
-    """Workers that stream call it with each piece of text; the reply has the whole text in any case."""
+    """A listener that a streaming worker calls with each piece of text. The reply has the whole text in any case."""
     on_reasoning: Callable[[str], None] | None = None
-    """The same for the visible reasoning."""
+    """The listener for pieces of visible reasoning."""
     spend_limits: tuple[SpendLimit, ...] = field(default=(), compare=False)
-    """The dollars from which a worker that pays for its own calls (`Traits.pays_for_own_calls`) makes each of them."""
+    """The limits in which a worker that pays for its own calls (`Traits.pays_for_own_calls`) reserves dollars."""
     receipt: Receipt = field(default_factory=Receipt, compare=False, repr=False)
-    """In it the worker counts the tokens and dollars of a call that fails or is cancelled."""
+    """The worker adds the tokens and dollars of a call that fails or is cancelled."""
 
     @property
     def view(self) -> WorkerView:
-        """The request as data: `executor_view`, or else parsed from the messages."""
+        """The request as data: `executor_view`. If that is None, what the messages say."""
         return read_view(self.messages) if self.executor_view is None else self.executor_view
 
 
 def seed_number(seed: str) -> int:
-    """The number of a named seed: 31 bits, the same on every machine."""
+    """A number of 31 bits for a named seed, the same on every machine."""
     return int.from_bytes(sha256(seed.encode("utf-8", "surrogatepass")).digest()[:4]) >> 1
 
 
@@ -68,7 +70,7 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
     """Limit a call of a worker to `seconds`.
 
     Args:
-        grace_s: seconds more, so that a worker that keeps the limit itself can say what it was waiting for.
+        grace_s: further seconds, so that a worker with a timeout of its own can say what it was waiting for.
 
     Raises:
         WorkerError: of kind "timeout".
@@ -82,10 +84,10 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
 
 @runtime_checkable
 class Worker(Protocol):
-    """Answers messages. A call is one attempt; `podium.calls` retries.
+    """Answers messages. A call is one attempt, and `podium.calls` retries.
 
-    One that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
-    (`podium.workers.traits`). The smallest one::
+    A worker that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
+    (`podium.workers.traits`). The smallest worker::
 
         @dataclass(frozen=True)
         class Echo:
@@ -103,29 +105,34 @@ class Worker(Protocol):
 
     @property
     def profile(self) -> Profile:
-        """Name, description and price, as a planner sees them."""
+        """The worker's name, description and price, as a planner sees them."""
         ...
 
     @property
     def limits(self) -> Limits:
-        """Limits of its calls: concurrency, rates, timeouts, tokens."""
+        """The limits of the worker's calls: concurrency, rates, timeouts, tokens."""
         ...
 
     @property
     def fallback(self) -> str | None:
-        """Name of the worker in the same pool that gets a call after its last retry failed here."""
+        """The name of the worker in the same pool that gets a call after this worker's last retry failed."""
         ...
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """All besides the messages that can change an answer (endpoint, model, sampling), as JSON without secrets.
+        """Everything except the messages that can change an answer (endpoint, model, sampling), as JSON without
+        secrets.
 
-        None if its replies are not cached, since its calls cost nothing or its answers change.
+        None if the worker's replies are not cached, since its calls cost nothing or its answers change.
         """
         ...
 
     async def answer(self, request: Request) -> Reply:
-        """Answer, or raise `podium.errors.WorkerError`; what a call without a reply took stands in the receipt."""
+        """Answer the request. A call without a reply adds what it took to `request.receipt`.
+
+        Raises:
+            WorkerError: the call failed.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
 """Builds a worker from its spec, by a table of kinds: each row has a spec class and a build function.
 
-Another package adds a kind by an entry point of the group "podium.workers", whose value is a `WorkerKind`. A worker's
-module is imported when the first of its kind is built, so a pool without endpoints loads no HTTP client.
+Another package adds a kind by an entry point of the group "podium.workers", whose value is a `WorkerKind`. The module
+of a kind is imported when the first worker of that kind is built, so a pool without endpoints loads no HTTP client.
 """
 
 from __future__ import annotations
@@ -46,16 +46,17 @@ class BuildContext:
     connections: Connections = field(default_factory=Connections)
     recordings: RecordingLoader = field(default_factory=RecordingLoader)
     folder: Path = Path()
-    """Paths in specs are relative to it, but paths of recordings to the folder of `recordings`."""
+    """Paths in specs are relative to this folder. Only paths of recordings are relative to the folder of
+    `recordings`."""
     gguf_servers: GgufServers = field(default_factory=GgufServers)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerKind:
-    """One kind of worker, by the name that it has in the entry-point group or in `BUILT_IN`."""
+    """One kind of worker. Its name is that of the entry point, or the key in `BUILT_IN`."""
 
     spec: type[WorkerSpec]
-    """Its table in a pool file; it has a field `kind`, a `Literal` of the name."""
+    """The class of the worker's table in a pool file. It has a field `kind`, a `Literal` of the kind's name."""
     build: Callable[[Any, BuildContext], Worker]
     """Builds the worker from such a spec. Raises `ConfigError`, whose `where` is the key at fault."""
 
@@ -71,23 +72,23 @@ def build_worker(
 
     Args:
         spec: one `[[worker]]` of a pool file.
-        context: what the workers of a pool share. Without one, this worker gets its own.
-        kinds: the kinds to choose from, by name; `BUILT_IN` by default.
+        context: what the workers of a pool share. Default: a new context for this worker.
+        kinds: the kinds to choose from, by name. Default: `BUILT_IN`.
 
     Raises:
-        ConfigError: a key that is not in the environment, a `base_url` that is not one, a recording that
-            cannot be read or lacks the worker, a program or function that is not there, a team that cannot be opened.
+        ConfigError: a key that is not in the environment, a `base_url` that is no address, a recording that cannot be
+            read or lacks the worker, a program or function that is missing, a team that cannot be opened.
     """
     kind = next(kind for kind in (kinds or BUILT_IN).values() if kind.spec is type(spec))
     return kind.build(spec, context or BuildContext())
 
 
 class UnreadyWorker:
-    """Takes the place of a worker that could not be built in a pool that is only listed or checked. Every call fails.
+    """Stands for a worker that could not be built, in a pool that is only listed or checked. Every call fails.
 
     Args:
-        spec: the spec of that worker; planners see its profile.
-        reason: why that worker could not be built.
+        spec: the spec of the worker. Planners see its profile.
+        reason: why the worker could not be built.
     """
 
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
@@ -202,7 +203,8 @@ def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
 def _read_env(names: Iterable[str], owner: str) -> dict[str, str]:
     """The environment variables that a spec names in `env`, with their values."""
     for name in names:
-        if not name.isidentifier():  # It is most likely the secret itself, so the message does not repeat it.
+        if not name.isidentifier():
+            # The name is most likely the secret itself, so the message does not repeat it.
             raise ConfigError(
                 f"{owner}: env contains an item that is no name of an environment variable; give names, not values.",
                 ("env",),
@@ -289,4 +291,4 @@ BUILT_IN: Mapping[str, WorkerKind] = MappingProxyType(
         "code": WorkerKind(CodeSpec, _code),
     }
 )
-"""The kinds that come with Podium; `podium.team.team_file` adds teams ("podium") and local models ("local")."""
+"""The kinds that come with Podium. `podium.team.team_file` adds teams ("podium") and local models ("local")."""

@@ -1,7 +1,7 @@
-"""`calculator`: a tool that computes the arithmetic in its subtask, or in the latest final answer that it is shown.
+"""`calculator`: a tool that computes the arithmetic in its subtask, or in the latest final answer that it sees.
 
-It is exact, deterministic and free. It computes formulas, and rounds as the text requests; it understands no other
-words.
+The tool is exact, deterministic and free. It computes formulas and rounds as the text requests, but understands no
+other words.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _FIGURES_ASKED = re.compile(rf"{_NUMBER}[ \t]+sig(?:nificant|\.)?[ \t]+(?:digit|
 _PLACES_ASKED = re.compile(rf"{_NUMBER}[ \t]+decimal(?:[ \t]+(?:place|digit)|s\b)", re.IGNORECASE)
 _SCIENTIFIC = re.compile(r"\bscientific notation\b", re.IGNORECASE)
 _MAX_FIGURES = 300
-"""The most figures or decimals."""
+"""The most significant figures or decimals of a value."""
 _DEFAULT_FIGURES = 12
-"""Figures in scientific notation, if the text names no number of them."""
+"""The number of figures in scientific notation, if the text does not name one."""
 _WIDE = Context(prec=10_000)
 
 
 class CalculatorWorker:
-    """Computes every expression that it finds; the value of the last one is the answer."""
+    """Computes every expression that it finds. The value of the last expression is the answer."""
 
     identity = None
     traits = TOOL
@@ -60,10 +60,11 @@ class CalculatorWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The value of each expression, and the answer; without an expression, a sentence that says so.
+        """The value of each expression, and the answer. If there is no expression, a sentence that says so.
 
         Raises:
-            WorkerError: "missing": there is no expression, and a step failed whose response it should see.
+            WorkerError: of kind "missing" if there is no expression and a step failed whose response the tool should
+                see.
         """
         subtask, *others = tool.searched_texts(request)
         for text in (subtask, *(final_answer(other) or "" for other in others)):
@@ -93,7 +94,7 @@ def _computed(texts: list[str], rounding: AnswerRounding) -> str:
 
 
 def _written(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
-    """The value, rounded as the text requests; hexadecimal if the expression is."""
+    """The value, rounded as the text requests. It is hexadecimal if the expression is."""
     if "0x" in expression.lower() and value.denominator == 1:
         return hex(value.numerator)
     return rounding.write(value) if rounding else format_number(value)
@@ -101,21 +102,21 @@ def _written(value: Fraction, expression: str, rounding: AnswerRounding) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRounding:
-    """How a text wants its answer written. Halves are rounded away from zero, as schools teach it."""
+    """How a text wants its answer written. Halves are rounded away from zero, as schools teach."""
 
     figures: int | None = None
     """How many significant figures are asked for."""
     places: int | None = None
-    """Decimals; `figures` wins over them."""
+    """How many decimals are asked for. `figures` wins over `places`."""
     scientific: bool = False
-    """Whether the answer is written as in 1.23e+4."""
+    """Whether the answer is written in scientific notation, such as 1.23e+4."""
 
     def __bool__(self) -> bool:
-        """Whether the text names any of these."""
+        """Whether the text asks for any rounding or notation."""
         return self != AnswerRounding()
 
     def write(self, value: Fraction) -> str:
-        """The value, written so. Zeros at the end are kept only in scientific notation."""
+        """Write the value in this form. Zeros at the end are kept only in scientific notation."""
         if self.scientific:
             figures = self.figures or _DEFAULT_FIGURES
             return f"{_to_figures(value, figures):.{figures - 1}e}"
@@ -127,7 +128,7 @@ class AnswerRounding:
 
 
 def requested_rounding(text: str) -> AnswerRounding:
-    """The rounding that a text names; if it names several of one sort, the last."""
+    """The rounding that a text asks for. If it asks for several of one sort, the last counts."""
     figures = _last(_FIGURES_ASKED, text)
     return AnswerRounding(
         None if figures is None else max(1, figures),
@@ -146,7 +147,7 @@ def _last(pattern: re.Pattern[str], text: str) -> int | None:
 
 
 def _to_figures(value: Fraction, figures: int) -> Decimal:
-    if not value:  # Decimal writes a quotient of 0 as 0.00e+2.
+    if not value:  # Decimal would write a quotient of 0 as 0.00e+2.
         return Decimal(0).scaleb(1 - figures)
     context = Context(prec=figures, rounding=ROUND_HALF_UP)
     return context.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -1,7 +1,8 @@
-"""`code`: a tool that runs the Python program it is given or shown, in the sandbox, and returns what it printed.
+"""`code`: a tool that runs a Python program in the sandbox and returns what the program printed.
 
-The program can read the responses that the tool is shown from its standard input, to check them or choose among them.
-It is never trusted: docs/sandbox.md says what it may do. The tool is no model: it writes and repairs no programs.
+The program is in the subtask, or in a response that the tool sees. It can read those responses from its standard input,
+to check them or choose among them. It is never trusted: docs/sandbox.md says what it may do. The tool is no model, so
+it writes and repairs no programs.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ DESCRIPTION = (
 )
 NO_PROGRAM = tool.no_result("neither the subtask nor a response that is shown holds a Python program")
 _WALL_TIME_FACTOR = 3
-"""Wall time, as a multiple of CPU time, as for graded programs."""
+"""The limit of wall time as a multiple of CPU time, as for graded programs."""
 _CHARS_PER_TOKEN = 4
-"""Characters a token; the output is not tokenized."""
+"""The assumed characters per token of the output."""
 
 
 class CodeWorker:
     """Runs programs, each in a sandbox of its own.
 
     Args:
-        seconds: limit of CPU time of a program; its wall time may be three times as long.
+        seconds: limit of CPU time of a program. Its wall time may be three times as long.
         memory_mb: memory limit of a program with all its processes.
         allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
     """
@@ -66,18 +67,19 @@ class CodeWorker:
         )
 
     async def answer(self, request: Request) -> Reply:
-        """Reply with the output of the program, or why it failed; without a program, with a sentence that says so.
+        """Reply with the output of the program, or why it failed. If there is no program, a sentence says so.
 
         Raises:
-            WorkerError: "unready": there is no strong isolation here, and a weak one is not allowed; "status": the
-                sandbox failed; "missing": there is no program, and a step failed whose response it should see.
+            WorkerError: of kind "unready" if this machine has no strong isolation and a weak one is not allowed;
+                "status" if the sandbox failed; "missing" if there is no program and a step failed whose response the
+                tool should see.
         """
         programs = map(program_in, tool.searched_texts(request))
         program = next((candidate for candidate in programs if candidate is not None), None)
         try:
             pool = await self._pools.pool()
             if program is None:
-                # A checkup sends no program, and must find out whether one could run.
+                # A checkup sends no program, but must find out whether a program could run.
                 await pool.checked_isolation(allow_weak=self._allow_weak)
                 return tool.no_input_reply(request, NO_PROGRAM)
             async with pool.acquire(allow_weak=self._allow_weak) as (sandbox,):
@@ -126,18 +128,19 @@ class CodeWorker:
 
 
 def program_in(text: str) -> str | None:
-    """The program in a text: its block that holds one (`last_program`); else the whole text, if it is a program."""
+    """The program in a text: the last block with a program (`last_program`), or the whole text if it is a program. None
+    if there is no program."""
     return last_program(text) or (text if is_program(text) else None)
 
 
 def _shown(request: Request) -> str:
-    """The program's standard input: the responses that the tool is shown, in order, each with its final answer."""
+    """The program's standard input: the responses that the tool sees, in order, each with its final answer."""
     responses = tool.responses(request.view)
     return json.dumps([{"response": text, "answer": final_answer(text)} for text in responses])
 
 
 def _result(printed: str) -> str:
-    """The output; one line alone is marked as the answer, so that votes count it."""
+    """The output. A single line is marked as the answer, so that votes count it."""
     if "\n" in printed or printed.casefold().startswith("answer:"):
         return printed
     return tool.as_final_answer(printed)

@@ -1,7 +1,7 @@
 """`command`: a program of the user's that reads one JSON object on its standard input and writes its answer.
 
-No shell: the command is a list. Each call is a process of its own. If the call is cancelled, that process and all
-that it started are killed. Not a sandbox.
+The command is a list and no shell runs it. Each call is a new process. If the call is cancelled, that process and all
+processes that it started are killed. This is not a sandbox.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN_LINES = 3
 _EX_TEMPFAIL = 75
 """EX_TEMPFAIL of sysexits.h."""
 _RETRYABLE = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY}
-"""Errors at the start of a program that may pass."""
+"""Errors at the start of a program that may not happen again."""
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
@@ -40,10 +40,10 @@ class CommandWorker:
     """A program that is run for each call.
 
     Args:
-        spec: its settings. The program gets `max_tokens`, and may ignore it.
-        folder: its working directory.
+        spec: the worker's settings. The program gets `max_tokens`, and may ignore it.
+        folder: the program's working directory.
         named: the variables of `spec.env` with their values.
-        scrub: removes secrets from its output.
+        scrub: removes secrets from the program's output.
 
     Raises:
         ConfigError: there is no such program, or it may not be run.
@@ -79,8 +79,8 @@ class CommandWorker:
         """Run the program once.
 
         Raises:
-            WorkerError: "status": it failed; a retry is useful only if its exit status is 75; "protocol": its output
-                is no answer; "connection": it could not be started.
+            WorkerError: of kind "status" if the program failed, where a retry is useful only after exit status 75;
+                "protocol" if its output is no answer; "connection" if it could not be started.
         """
         input_ = {
             "messages": [{"role": m.role, "content": m.content} for m in request.messages],
@@ -123,7 +123,8 @@ class CommandWorker:
             raise self._error(f"wrote no answer{form} ({error})", "protocol") from None
 
     def _errors(self, ended: CompletedProgram) -> str:
-        """The last lines of its standard error. Scrubbed before they are cut, since half a key is a secret too."""
+        """The last lines of the standard error. Secrets are removed before the text is cut, since half a key is a
+        secret too."""
         text = self._scrub(ended.errors.decode("utf-8", "replace"))
         lines = [" ".join(line.split()) for line in text.splitlines() if line.strip()]
         shown = " / ".join(lines[-_SHOWN_LINES:]).rstrip(".")
@@ -136,10 +137,10 @@ class CommandWorker:
 
 
 def find_program(name: str, folder: Path) -> str:
-    """The absolute path of a program. A name with a slash is relative to `folder`; any other is searched in PATH.
+    """The absolute path of a program. A name with a slash is relative to `folder`. Any other name is searched in PATH.
 
     Raises:
-        ConfigError: there is none, or it may not be run.
+        ConfigError: there is no such program, or it may not be run.
     """
     local = os.sep in name
     program = shutil.which(str(folder.absolute() / name) if local else name)

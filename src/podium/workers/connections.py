@@ -1,7 +1,7 @@
-"""What the workers of a pool share: its secrets, and one HTTP client session for each event loop.
+"""What the workers of a pool share: the pool's secrets, and one HTTP client session for each event loop.
 
-A pool may be used in several `asyncio.run` calls; a session may not. aiohttp is imported at the first call, so listing
-a pool stays fast.
+A pool may be used in several `asyncio.run` calls, but a session may not. aiohttp is imported at the first call, so
+listing a pool stays fast.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ class Connections:
     """Opens a session at the first call of each event loop.
 
     Args:
-        secrets: removed from all messages and responses; by default the passwords of the environment's proxies.
+        secrets: secrets that are removed from all messages and responses. Default: the passwords of the environment's
+            proxies.
     """
 
     def __init__(self, secrets: Secrets | None = None) -> None:
@@ -28,7 +29,7 @@ class Connections:
         self._sessions = PerLoop(_open)
 
     async def session(self) -> aiohttp.ClientSession:
-        """The session of the running event loop; opened at the first call."""
+        """The session of the running event loop. The first call opens it."""
         session = await self._sessions.get()
         if session.closed:
             await self._sessions.close()
@@ -36,7 +37,7 @@ class Connections:
         return session
 
     async def close(self) -> None:
-        """Close the running loop's session. Calling twice is fine, and a later call opens a new one."""
+        """Close the running loop's session. Calling this twice is fine. A later call opens a new session."""
         await self._sessions.close()
 
 

@@ -1,6 +1,6 @@
-"""Opens the connections of a session, only so many to one address at the same time.
+"""Opens the connections of a session, and limits how many to one address are being opened at the same time.
 
-A file of its own, because aiohttp is imported at the first call only (`connections`).
+This is a separate file because aiohttp is imported only at the first call (`connections`).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 OPENING = 128
-"""Connections to one address that are being opened at the same time."""
+"""The most connections to one address that are being opened at the same time."""
 _IDLE_S = 4.0
-"""A connection is used again after at most so many idle seconds. llama.cpp, uvicorn and others close it after 5, and a
-call that is sent at that moment fails."""
+"""The longest idle time after which a connection is used again. llama.cpp, uvicorn and others close a connection after
+5 s, and a call that is sent at that moment fails."""
 
 
 class Connector(aiohttp.TCPConnector):
-    """Any number of connections; `connect_timeout` counts from when a call has its turn to open one.
+    """Allows any number of connections. A call's `connect_timeout` begins when the call may open a connection.
 
-    If 10,000 calls began to connect at once, most would reach the time limit: the event loop and the endpoint's queue
-    of new connections need longer than that for all of them.
+    If 10,000 calls began to connect at once, most would reach that timeout before the event loop and the endpoint had
+    accepted all connections.
     """
 
     def __init__(self) -> None:
         super().__init__(limit=0, keepalive_timeout=_IDLE_S)  # `podium.calls` limits concurrent calls.
         self._turns: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(OPENING))
-        """The keys are "HOST:PORT"."""
+        """The turns for opening connections, by "HOST:PORT"."""
 
     async def connect(
         self,

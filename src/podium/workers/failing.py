@@ -1,7 +1,7 @@
-"""Workers that take the place of another one in a pool, so that a training or a test can see how a planner copes.
+"""Workers that replace another worker in a pool, so that a training or a test can see how a planner copes.
 
-Planners see the profile of that worker. Neither that worker nor its cache is called, and its limits
-and cooldowns stay as they are (`Dispatcher.channel`). A fallback that is another worker takes over failed calls.
+Planners see the profile of the replaced worker. Neither the replaced worker nor its cache is called, and its limits and
+cooldowns do not change (`Dispatcher.channel`). Its fallback takes over failed calls.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN, traits_of
 
 ENVIRONMENT = "environment"
-"""The kind of its failures. They are part of the question, so such rollouts are not left out."""
+"""The kind of the errors of a `FailingWorker`. They are part of the exercise, so their rollouts are not left out."""
 
 
 class FailingWorker:
-    """Takes the place of `worker`, and fails every call."""
+    """Replaces `worker`, and fails every call."""
 
     identity = None
     traits = WRITTEN
@@ -30,7 +30,7 @@ class FailingWorker:
         self.fallback = worker.fallback
 
     async def answer(self, request: Request) -> Reply:
-        """Raises WorkerError, always."""
+        """Raise a `WorkerError`."""
         del request
         raise WorkerError("It does not answer this question: the pool was drawn so.", kind=ENVIRONMENT)
 
@@ -39,8 +39,8 @@ class FailingWorker:
 
 
 class ReplacedWorker:
-    """Takes the place of `worker`, and gives the answers of `other` at its price, like a provider that serves another
-    model under an old name."""
+    """Replaces `worker` with the answers and the price of `other`, like a provider that serves another model under an
+    old name."""
 
     def __init__(self, worker: Worker, other: Worker) -> None:
         self.profile, self.fallback = worker.profile, worker.fallback
@@ -53,4 +53,4 @@ class ReplacedWorker:
         return replace(reply, cost_usd=reply.price(self._other.profile))
 
     async def close(self) -> None:
-        """Nothing to close: the pool has the other worker, too."""
+        """Nothing to close: the pool closes the other worker."""

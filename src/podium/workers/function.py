@@ -1,7 +1,7 @@
 """`python`: calls a function of the user in this process.
 
 An async function runs on the event loop, and is cancelled like any call. Any other function runs in a thread, which
-cannot be stopped: after a cancelled call it may run on, its result is dropped, and Podium does not wait for it.
+cannot be stopped. After a cancelled call the thread may go on, but Podium does not wait for it and drops its result.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ class FunctionWorker:
 
     Args:
         profile: what planners see of the worker.
-        function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`,
-            `max_tokens` and `receipt` for which it has parameters. It counts what a call costs that fails in `receipt`,
-            a `podium.types.Receipt`. Returns text, a dict of `reply_form`, or a `Reply`.
-        limits, fallback: the limits of its calls, and the worker that takes over from it.
-        scrub: removes secrets from its answers and errors.
-        identity: what its answers depend on. Without one they are not cached.
+        function: gets a list of `{"role": ..., "content": ...}`, and those of `seed`, `repeat`, `sample`, `max_tokens`
+            and `receipt` for which it has parameters. It adds the cost of a failed call to `receipt`, a
+            `podium.types.Receipt`. It returns text, a dict of `reply_form`, or a `Reply`.
+        limits, fallback: the limits of the worker's calls, and the name of its fallback.
+        scrub: removes secrets from answers and errors.
+        identity: what the answers depend on. If it is None, answers are not cached.
 
     Raises:
-        ConfigError: it cannot be called with these arguments.
+        ConfigError: the function cannot be called with these arguments.
     """
 
     def __init__(
@@ -74,11 +74,12 @@ class FunctionWorker:
         return f"FunctionWorker({self.profile.name!r}, {self._name})"
 
     async def answer(self, request: Request) -> Reply:
-        """Call it once.
+        """Call the function once.
 
         Raises:
-            WorkerError: the one that the function raised; "timeout" or "connection", retryable, if it raised a
-                `TimeoutError` or `ConnectionError`; "protocol" if it raised anything else or returned no answer.
+            WorkerError: the error that the function raised; of kind "timeout" or "connection", and retryable, if it
+                raised a `TimeoutError` or `ConnectionError`; of kind "protocol" if it raised anything else or returned
+                no answer.
         """
         messages = [{"role": m.role, "content": m.content} for m in request.messages]
         values = {
@@ -126,7 +127,7 @@ class FunctionWorker:
         )
 
     def _failure(self, error: BaseException) -> WorkerError:
-        # Scrubbed before it is cut: half a key is a secret too.
+        # Secrets are removed before the text is cut, since half a key is a secret too.
         message = " ".join(self._scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
@@ -161,12 +162,12 @@ def worker(
         async def prices(messages: list[dict[str, str]]) -> str:
             return await look_up(messages[-1]["content"])
 
-    The function gets the chat messages of its step, each with "role" and "content"; the last one has the subtask. It
-    returns the response. If it is not async, it runs in a thread.
+    The function gets the chat messages of its step, each with "role" and "content". The last message has the
+    subtask. The function returns the response. If it is not async, it runs in a thread.
 
     Args:
-        description: what the worker is good at; the planner reads this text.
-        price: dollars per million tokens. Without it, its answers cost nothing.
+        description: what the worker is good at. The planner reads this text.
+        price: dollars per million tokens. Default: answers cost nothing.
         limits: concurrency, requests a minute, timeout, retries.
     """
     profile = Profile(name=name, description=description, skills=tuple(skills), price=price or Price())
@@ -180,7 +181,7 @@ def find_function(named: str, path: Path | None = None) -> Function:
         path: a folder that is appended to `sys.path`, and stays there.
 
     Raises:
-        ConfigError: it cannot be imported, is not there, or cannot be called.
+        ConfigError: the function cannot be imported, does not exist, or cannot be called.
     """
     place, colon, attribute = named.partition(":")
     if not (colon and all(part.isidentifier() for part in (*place.split("."), *attribute.split(".")))):
@@ -211,10 +212,11 @@ def find_function(named: str, path: Path | None = None) -> Function:
 
 
 def accepted_keywords(function: Function) -> tuple[str, ...]:
-    """The names of `_KEYWORDS` for which a function has parameters. `**` takes all but `receipt`, which is no JSON.
+    """The names of `_KEYWORDS` for which a function has parameters. A parameter `**` takes all names but `receipt`,
+    whose value is no JSON.
 
     Raises:
-        ConfigError: it has further parameters without defaults, or takes no messages.
+        ConfigError: the function has further parameters without defaults, or takes no messages.
     """
     try:
         signature = inspect.signature(function)
@@ -240,7 +242,7 @@ def accepted_keywords(function: Function) -> tuple[str, ...]:
 
 
 def function_digest(function: Function) -> str | None:
-    """SHA-256 of the file that defines a function, or None if it has no file."""
+    """The SHA-256 of the file that defines a function. None if there is no file."""
     module = inspect.getmodule(function)
     file = getattr(module, "__file__", None)
     return None if file is None else hashlib.sha256(Path(file).read_bytes()).hexdigest()
@@ -267,10 +269,10 @@ def _is_async(function: Function) -> bool:
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
-    """Run `call` in a thread of its own, and return or raise what it does.
+    """Run `call` in a new thread, and return its result or raise its exception.
 
-    The thread is a daemon: unlike a thread pool's threads, neither the event loop nor the interpreter waits for it when
-    they end.
+    The thread is a daemon. So neither the event loop nor the interpreter waits for it at the end, as they would for a
+    thread of a pool.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()

@@ -1,7 +1,7 @@
 """`gguf`: a model in a GGUF file, which llama.cpp's own server runs in a child process. No server has to be set up.
 
-Workers of one pool that name the same file share one process (`gguf_servers`), with as many slots as they may have
-calls at once.
+Workers of one pool that name the same file share one process (`gguf_servers`). It has as many slots as these workers
+may have calls at once.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podium.workers.traits import LOCAL_MODEL
 
 
 class GgufWorker:
-    """A model that a child process of ours serves."""
+    """A model that a child process of Podium serves."""
 
     traits = replace(LOCAL_MODEL, takes_extra=True)
 
@@ -44,7 +44,7 @@ class GgufWorker:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """The file and the settings. A file without a checksum is identified by its name, size and date."""
+        """The file and the settings. A file without a checksum is identified by name, size and date."""
         spec = self._spec
         file = None if spec.file.startswith(HUB) or spec.sha256 else Path(spec.file).stat()
         return {
@@ -61,7 +61,7 @@ class GgufWorker:
         }
 
     async def answer(self, request: Request) -> Reply:
-        """One attempt, as of any endpoint.
+        """Call the model once.
 
         Raises:
             WorkerError: the call failed, or the model cannot be fetched or served.
@@ -75,7 +75,7 @@ class GgufWorker:
         return replace(reply, model=self._spec.file)
 
     async def close(self) -> None:
-        """Close the connections; the last worker of the file ends its process."""
+        """Close the connections. When the last worker of the file is closed, the file's process ends."""
         if self._endpoint is not None:
             await self._endpoint[1].close()
             self._endpoint = None
@@ -84,7 +84,7 @@ class GgufWorker:
             await asyncio.to_thread(self._server.leave, self._spec)
 
     def _worker_at(self, address: str) -> OpenAIWorker:
-        """The worker that asks the server at an address. A new process of the server has a new one."""
+        """The worker that asks the server at this address. A new server process has a new address."""
         if self._endpoint is None or self._endpoint[0] != address:
             client = ChatClient(f"{address}/v1", None, connections=self._connections)
             worker = OpenAIWorker(self._spec, client, Path(self._spec.file).stem)
@@ -93,7 +93,7 @@ class GgufWorker:
 
 
 def build_gguf(spec: GgufSpec, folder: Path, servers: GgufServers, connections: Connections) -> GgufWorker:
-    """The worker of a spec; nothing is loaded yet.
+    """The worker of a spec. No model is loaded yet.
 
     Raises:
         ConfigError: xllamacpp is not installed, or the file is missing or has another checksum.

@@ -1,7 +1,7 @@
 """The program of a child process that serves one GGUF file with llama.cpp's own server. `gguf` starts it.
 
-It imports nothing of Podium. It prints the server's address once the model answers, and ends when its input ends,
-which also happens when Podium is killed.
+The program imports nothing of Podium. It prints the server's address once the model answers. It ends when its input
+ends, which also happens when Podium is killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(settings: str) -> None:
     _end_with_input()
     wanted = json.loads(settings)
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what the library prints is no address
+    os.dup2(2, 1)  # the parent reads the address from the output, where the library must not print
     parameters = xllamacpp.CommonParams()
     parameters.model.path = wanted["file"]
     parameters.hostnames, parameters.port = ["127.0.0.1"], 0
@@ -48,14 +48,14 @@ def main(settings: str) -> None:
 
 
 def _end_with_input() -> None:
-    """Let the end of the input end the process at once.
+    """End the process as soon as its input ends.
 
-    A signal does it, since no thread of Python runs while the library loads a model, which may take minutes.
+    This uses a signal, since no Python thread runs while the library loads a model, which may take minutes.
     """
     signal.signal(signal.SIGIO, signal.SIG_DFL)
     fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
     fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
-    if select.select([0], [], [], 0)[0]:  # Nothing is ever written: it has ended already.
+    if select.select([0], [], [], 0)[0]:  # Nobody writes to the input, so it has ended already.
         os._exit(0)
 
 
@@ -64,7 +64,7 @@ def _answers(address: str) -> bool:
         with urllib.request.urlopen(f"{address}/health") as reply:
             return bool(reply.status == 200)
     except urllib.error.HTTPError:
-        return False  # 503: it still loads the model
+        return False  # status 503: the server still loads the model
 
 
 if __name__ == "__main__":

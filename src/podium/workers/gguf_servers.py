@@ -1,8 +1,8 @@
-"""The child processes that serve a pool's GGUF files: one for each file, started with its first call.
+"""The child processes that serve a pool's GGUF files. Each file has one process, which the first call starts.
 
-They run llama.cpp's own server (`gguf_server`). A crash of native code ends such a process alone, and the next call
-starts another. They end with the last worker of their file, or with Podium; and where workers share a machine's memory
-(`Limits.host`), with the start of another that needs their room.
+A process runs llama.cpp's own server (`gguf_server`). A crash of native code ends only this process, and the next call
+starts another. The process ends with the last worker of its file, or with Podium. If workers share a machine's memory
+(`Limits.host`), it also ends when another model needs its room.
 """
 
 from __future__ import annotations
@@ -23,52 +23,52 @@ from podium.workers.spec import GgufSpec
 HUB = "hub:"
 """The prefix of a file's name on the Hugging Face hub: hub:OWNER/NAME/FILE.gguf."""
 _START_S = 600.0
-"""Seconds for a model to be loaded."""
+"""The longest time in which a model must be loaded."""
 _DEVICES = ("CUDA_", "GGML_", "HIP_", "LD_LIBRARY_PATH", "ROCR_", "VK_")
-"""Prefixes of the variables that choose devices. The process gets these and the usual variables alone."""
+"""Prefixes of the variables that choose devices. The process gets only these and the usual variables."""
 _PROGRAM = str(Path(__file__).with_name("gguf_server.py"))
-"""The path of the program. It runs as a file, since a module would load all of `podium.workers` first."""
+"""The path of the program. It runs as a file, since running it as a module would load all of `podium.workers`."""
 
 
 class GgufServer:
     """The server of one file, for all workers that name it in one pool.
 
     Args:
-        file: the file, or None if it is still to be downloaded.
-        loaded_at_once: models that the memory of its machine holds.
-        neighbours: the servers that share this memory, itself among them.
-        starting: held by the one of them that starts.
+        file: the file. None if it must be downloaded first.
+        loaded_at_once: how many models the machine's memory holds.
+        neighbours: all servers that share this memory, including this one.
+        starting: a lock that the one starting server among them holds.
     """
 
     def __init__(
         self, file: Path | None, loaded_at_once: int, neighbours: list[GgufServer], starting: Lock
     ) -> None:
         self.calls = 0
-        """Calls in flight; its workers count them."""
+        """Calls in flight, which the workers count."""
         self._file = file
         self._loaded_at_once = loaded_at_once
         self._neighbours = neighbours
         self._starting = starting
         self._specs: list[GgufSpec] = []
-        """Of the workers that use it."""
+        """The specs of the workers that use this server."""
         self._reading = Lock()
-        """Held while a thread reads from the child."""
+        """A lock for the thread that reads from the child."""
         self._child: ChildProcess | None = None
         self._address = ""
-        """Empty until the child answers there."""
+        """The address of the child. It is empty until the child answers there."""
 
     def join(self, spec: GgufSpec) -> None:
-        """Add a worker that will use it. What it needs counts from the next start on."""
+        """Add a worker that will use the server. Its needs count from the server's next start."""
         self._specs.append(spec)
 
     def leave(self, spec: GgufSpec) -> None:
-        """Remove a worker that closes. After the last one the process ends."""
+        """Remove a worker that is closed. If it was the last, the process ends."""
         self._specs.remove(spec)
         if not self._specs:
             self._end()
 
     def address(self) -> str:
-        """The address of the server, which is started, and its file downloaded, if need be.
+        """The address of the server. If need be, the file is downloaded and the server started.
 
         Raises:
             WorkerError: the file cannot be fetched, or the server does not start.
@@ -87,13 +87,13 @@ class GgufServer:
     def _end(self) -> None:
         child, self._child = self._child, None
         if child is not None:
-            child.stop()  # Then nothing reads from it any more.
+            child.stop()  # After this, no thread reads from the child any more.
             with self._reading:
                 child.close()
 
     def _make_room(self) -> None:
-        """End idle servers, those that started first before others, until one more model fits into the memory."""
-        self._end()  # It may have crashed.
+        """End idle servers, the earliest started first, until one more model fits into the memory."""
+        self._end()  # The child may have crashed.
         running = [server for server in self._neighbours if server._running_at() is not None]
         beyond = len(running) + 1 - self._loaded_at_once
         for server in [server for server in running if server.calls == 0][: max(0, beyond)]:
@@ -137,7 +137,7 @@ class GgufServers:
     _machines: dict[str, tuple[list[GgufServer], Lock]] = field(default_factory=dict)
 
     def of(self, spec: GgufSpec, file: Path | None) -> GgufServer:
-        """The server of a worker's file, with slots for all its workers, and memory for the longest context."""
+        """The server of a worker's file, with slots for all workers of the file, and memory for the longest context."""
         name = spec.file if file is None else str(file.resolve())
         server = self._servers.get(name)
         if server is None:
@@ -156,10 +156,10 @@ def _environment() -> dict[str, str]:
 
 
 def _download(specs: Sequence[GgufSpec]) -> Path:
-    """A file of the hub, from its cache if it is there; a bar shows the progress.
+    """Download a file of the hub, or find it in the hub's cache. A bar shows the progress.
 
     Raises:
-        WorkerError: it cannot be fetched, or has another checksum.
+        WorkerError: the file cannot be fetched, or has another checksum.
     """
     from huggingface_hub import hf_hub_download  # noqa: PLC0415 - an extra
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError  # noqa: PLC0415
@@ -177,10 +177,10 @@ def _download(specs: Sequence[GgufSpec]) -> Path:
 
 
 def check_sha256(spec: GgufSpec, file: Path) -> None:
-    """Refuse a file with another checksum than the pool file states.
+    """Check that a file has the checksum that the pool file states.
 
     Raises:
-        ConfigError: it is another file.
+        ConfigError: the file has another checksum.
     """
     if spec.sha256 is None:
         return

@@ -1,8 +1,8 @@
 """`litellm`: a model of any provider that the litellm library supports.
 
-The library is imported at the first call, since that takes seconds. It makes one attempt: its retries, cache, callbacks
-and price table are switched off. It reads environment variables by itself, does not limit the size of a reply, and
-keeps a task on the event loop until the worker is closed.
+The library is imported at the first call, since the import takes seconds. A call is one attempt: the library's retries,
+cache, callbacks and price table are switched off. The library reads environment variables by itself, does not limit the
+size of a reply, and keeps a task on the event loop until the worker is closed.
 """
 
 from __future__ import annotations
@@ -40,18 +40,19 @@ _OPTIONS = ("temperature", "top_p", "stop", "response_format")
 _CONNECTION_ERRORS = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, OSError)
 _DECODING_ERRORS = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 _NAME_CHARS = 200
-"""Characters kept of a model name or finish_reason."""
+"""The most characters that are kept of a model name or finish_reason."""
 _IMPORT_ENVIRONMENT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
-"""Set before the import. Without them it reads a file .env into the environment and downloads prices."""
+"""Variables that are set before the import. Otherwise the library reads a file .env into the environment and downloads
+prices."""
 
 
 class LiteLLMWorker:
     """A model that is called through litellm.
 
     Args:
-        spec: its settings; the price of its profile is the only one that counts.
-        secrets: removed from its answers and errors.
-        key: passed to the library. Without it, the library looks for one in the environment.
+        spec: the worker's settings. Only the price in them counts.
+        secrets: secrets that are removed from answers and errors.
+        key: the key for the library. If it is None, the library looks for a key in the environment.
     """
 
     traits = Traits(role="model")
@@ -84,7 +85,8 @@ class LiteLLMWorker:
         }
 
     async def answer(self, request: Request) -> Reply:
-        """One attempt. The request's seed is not sent, since providers do not guarantee the same answer for it."""
+        """Call the model once. The seed is not sent, since providers do not promise the same answer for the same
+        seed."""
         library = await asyncio.to_thread(_library)
         self._used = True
         messages, options = self._system + request.messages, request.options
@@ -130,7 +132,7 @@ class LiteLLMWorker:
                     failure = self._failure(library, error)
                     if failure.kind == "timeout":
                         self._count(request, read_usage(None, messages, ""))
-                    # `from None`: its text may contain a key, and a traceback would print it.
+                    # `from None`, since the library's error may contain a key, which a traceback would print.
                     raise failure from None
         self._adaptation |= adapted.known
         return replace(
@@ -141,7 +143,7 @@ class LiteLLMWorker:
         )
 
     async def close(self) -> None:
-        """Close all connections of the library, whichever worker uses them, and end its task."""
+        """Close all connections of the library, whichever worker uses them, and end the library's task."""
         if self._used:
             self._used = False
             library = _library()
@@ -201,10 +203,10 @@ class LiteLLMWorker:
 
 
 def check_installed() -> None:
-    """Check, without importing it, that the library is installed.
+    """Check that the library is installed, without importing it.
 
     Raises:
-        ConfigError: it is not, or is one of the releases in `_STOLEN_RELEASES`.
+        ConfigError: the library is not installed, or is one of `_STOLEN_RELEASES`.
     """
     if importlib.util.find_spec("litellm") is None:
         raise ConfigError(
@@ -223,12 +225,13 @@ def _library() -> Any:
         os.environ.setdefault(name, value)
     import litellm  # noqa: PLC0415
 
-    litellm.suppress_debug_info = True  # Else it prints to standard output when a call fails.
+    litellm.suppress_debug_info = True  # Otherwise the library prints to standard output when a call fails.
     return litellm
 
 
 def _beneath(error: Exception) -> tuple[str, str, bool] | None:
-    """The connection error or garbled reply behind a status 500 of the library: message, kind, whether retryable."""
+    """The message and kind of the connection error or garbled reply behind a status 500 of the library, and whether it
+    is retryable. None if there is no such error."""
     from openai import APIConnectionError  # noqa: PLC0415 - litellm depends on it
 
     causes = tuple(_causes(error))
@@ -242,7 +245,7 @@ def _beneath(error: Exception) -> tuple[str, str, bool] | None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """The error, its cause, the cause of that, and so on."""
+    """The error and the chain of its causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -258,13 +261,13 @@ def _status(error: Exception) -> int | None:
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """The provider's, which the library keeps in one of two places."""
+    """The provider's headers, which the library keeps in one of two places."""
     of_reply = getattr(getattr(error, "response", None), "headers", None)
     return dict(of_reply or {}) | dict(getattr(error, "litellm_response_headers", None) or {})
 
 
 def _counts(usage: Any) -> Any:
-    """The token counts as a dict; None if all are 0, which the library writes where the provider sent none."""
+    """The token counts as a dict. None if all are 0, which the library writes if the provider sent no counts."""
     counts = usage.model_dump() if hasattr(usage, "model_dump") else usage
     known = isinstance(counts, dict) and (counts.get("prompt_tokens") or counts.get("completion_tokens"))
     return counts if known else None

@@ -1,7 +1,7 @@
 """A worker behind any endpoint that speaks OpenAI's /chat/completions.
 
-Holds the model's settings; the package `chat` sends requests, reads responses and makes errors. One call is one
-attempt.
+This module has the model's settings. The package `chat` sends requests, reads responses and makes errors. One call is
+one attempt.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ class OpenAIWorker:
     """A model behind a `ChatClient`.
 
     Args:
-        spec: its settings.
-        model: the endpoint's name for it.
+        spec: the worker's settings.
+        model: the endpoint's name for the model.
     """
 
     traits = ENDPOINT
@@ -42,7 +42,7 @@ class OpenAIWorker:
 
     @property
     def identity(self) -> Mapping[str, Any] | None:
-        """Endpoint, model and settings; neither keys nor secret headers."""
+        """The endpoint, the model and the settings, without keys and secret headers."""
         endpoint = self._client.endpoint
         return {
             "kind": "openai",
@@ -58,7 +58,7 @@ class OpenAIWorker:
         }
 
     async def answer(self, request: Request) -> Reply:
-        """One attempt. `earlier_calls` and `sample` are not sent: the seed already differs by them."""
+        """Call the model once. `earlier_calls` and `sample` are not sent, since the seed already depends on them."""
         if not self._system:
             return await self._client.chat(request, self._spec, self._model)
         sent = replace(request, messages=self._system + request.messages)

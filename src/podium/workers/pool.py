@@ -1,6 +1,6 @@
-"""The pool: the ordered, named workers on offer for one question, and its reading from a file.
+"""The pool: named workers in an order. This module also reads a pool from a file.
 
-Frozen. A plan's worker k is `pool[k]`. Knows nothing of plans, limits or calls.
+A pool is frozen. A plan's worker k is `pool[k]`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Pool:
     """Workers in an order.
 
     Raises:
-        ConfigError: none at all, two of one name, a fallback that is not in the pool, a circle of fallbacks.
+        ConfigError: there is no worker, two workers have one name, a fallback is not in the pool, or fallbacks form a
+            circle.
     """
 
     __slots__ = ("_aliases", "_by_name", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
@@ -50,11 +51,12 @@ class Pool:
         secrets: Secrets | None = None,
     ) -> None:
         self.source = source
-        """The file that the pool was read from, if it was read from one."""
+        """The file that the pool was read from. None if it was made in a program."""
         self.folder = folder
         """The folder that paths in that file are relative to."""
         self.secrets = Secrets.of_proxies() if secrets is None else secrets
-        """The secrets that its workers, and an endpoint that plans for it, remove from messages and replies."""
+        """The secrets that the pool's workers, and an endpoint that plans for the pool, remove from messages and
+        replies."""
         self._aliases: Mapping[str, str] = {}
         self._fill(workers, ratings)
         for worker in self._workers:
@@ -82,7 +84,7 @@ class Pool:
 
     @property
     def ratings(self) -> Ratings | None:
-        """The ratings of the workers. None if they were not measured."""
+        """The ratings of the workers. None if no worker was measured."""
         return self._ratings
 
     def profiles_for(self, question: str) -> tuple[Profile, ...]:
@@ -101,12 +103,12 @@ class Pool:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of its tools, in order."""
+        """The names of the tools, in order."""
         return tuple(worker.profile.name for worker in self if is_tool(worker))
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """The names of the workers that can answer a question, in order: all but tools."""
+        """The names of all workers except tools, in order. These can answer a question."""
         return tuple(worker.profile.name for worker in self if not is_tool(worker))
 
     def __len__(self) -> int:
@@ -125,29 +127,26 @@ class Pool:
         """The worker of that name.
 
         Raises:
-            ConfigError: there is none.
+            ConfigError: no worker has that name.
         """
         if name not in self._by_name:
             raise ConfigError(f"The pool has no worker named {name!r}; {suggestion(name, self.names)}")
         return self._by_name[name]
 
     def fallback(self, worker: Worker) -> Worker | None:
-        """The worker that takes over from `worker`. None if it names none, or a subset left that one out."""
+        """The fallback of `worker`. None if it has no fallback, or if a subset of the pool left the fallback out."""
         return None if worker.fallback is None else self._by_name.get(worker.fallback)
 
     def subset(self, indices: Sequence[int]) -> Pool:
-        """The workers at `indices`, in that order: fewer, in another order, or both.
-
-        A fallback that is left out is not on offer, and so is not taken.
-        """
+        """A pool of the workers at `indices`, in that order. A fallback that is left out is not called."""
         return self._with([self._workers[i] for i in indices])
 
     def replaced(self, workers: Mapping[str, Worker]) -> Pool:
-        """A pool with other workers in the places of those with these names."""
+        """A pool in which other workers replace the workers of these names."""
         return self._with([workers.get(worker.profile.name, worker) for worker in self._workers])
 
     def joined(self, workers: Sequence[Worker]) -> Pool:
-        """A pool with further workers after its own.
+        """A pool with further workers after the present workers.
 
         Raises:
             ConfigError: two workers have one name.
@@ -158,14 +157,14 @@ class Pool:
         """A pool of the same workers, which planners see under other names.
 
         Args:
-            aliases: the other names by the workers' own.
+            aliases: the other names, by the workers' own names.
         """
         pool = self._with(self._workers)
         pool._aliases = aliases
         return pool
 
     def _with(self, workers: Sequence[Worker]) -> Pool:
-        """Other workers, and the rest of this pool. Fallbacks are not checked."""
+        """A pool of other workers, with the ratings, file and secrets of this pool. Fallbacks are not checked."""
         part = Pool.__new__(Pool)
         part._aliases = self._aliases
         part.source, part.folder, part.secrets = self.source, self.folder, self.secrets
@@ -173,7 +172,8 @@ class Pool:
         return part
 
     async def close(self) -> None:
-        """Close every worker's connections. Calling twice is fine; a later call of a worker opens new ones."""
+        """Close every worker's connections. Calling this twice is fine. A later call of a worker opens new
+        connections."""
         async with asyncio.TaskGroup() as tasks:
             for worker in self._workers:
                 tasks.create_task(worker.close())
@@ -203,15 +203,15 @@ def load_pool(
     ready: bool = True,
     kinds: Mapping[str, WorkerKind] = MappingProxyType({}),
 ) -> Pool:
-    """The pool of a TOML file that has workers and ratings alone, after overrides such as
-    "worker.gpt-5.limits.timeout=10". `podium.team.team_file` reads whole team files.
+    """The pool of a TOML file that has only workers and ratings. `podium.team.team_file` reads whole team files.
 
     Args:
-        rated, ready: passed to `build_pool`.
-        kinds: further kinds of workers by name; built-in and installed ones are known anyway.
+        overrides: texts such as "worker.gpt-5.limits.timeout=10".
+        rated, ready: as for `build_pool`.
+        kinds: further kinds of workers by name, besides built-in and installed kinds.
 
     Raises:
-        ConfigError: anything about it that cannot be used, in one sentence that names the file and the line.
+        ConfigError: the file cannot be used. The message is one sentence that names the file and the line.
     """
     source = SettingsSource.read(path, overrides)
     known = known_kinds(source, kinds)
@@ -230,18 +230,18 @@ def build_pool(
     rated: bool = True,
     ready: bool = True,
 ) -> Pool:
-    """Build the workers of a file that was read.
+    """Build the workers of a file that has been read.
 
     Args:
         source: the file, for the lines of messages.
-        folder: the folder of the file, which the paths of workers and ratings are relative to.
+        folder: the folder of the file. Paths of workers and ratings are relative to it.
         kinds: the kinds that `known_kinds` returns.
-        rated: whether its ratings are read, if it names some.
-        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for each
-            that cannot, as where a key is not in the environment.
+        rated: whether the ratings that the file names are read.
+        ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for a worker that is
+            not, for example because its key is not in the environment.
 
     Raises:
-        ConfigError: anything about the file that cannot be used.
+        ConfigError: the file has something that cannot be used.
     """
     context = BuildContext(Connections(), RecordingLoader(folder), folder)
     try:
@@ -263,7 +263,7 @@ def build_pool(
 
 
 def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
-    """The built-in kinds, and others that the file names: from `given`, or of installed packages."""
+    """The built-in kinds, and the other kinds that the file names, from `given` or from installed packages."""
     kinds: dict[str, WorkerKind] = {}
     tables = source.tables.get("worker")
     for i, table in enumerate(tables if isinstance(tables, list) else ()):
@@ -278,11 +278,12 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
                 )
         except ConfigError as error:
             raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
-        # Of an unknown kind the message names all that there are.
+        # For an unknown kind, the error message lists all kinds.
         kinds |= given if kind is None else {name: kind}
     return {**BUILT_IN, **kinds} if kinds else BUILT_IN
 
 
 def pool_file(name: str, folder: Path = Path()) -> Path:
-    """The file of the pool that is installed under this name (`podium.shipped`), or else the one seen from `folder`."""
+    """The file of the pool that is shipped or installed under this name (`podium.shipped`). If there is none, the file
+    of this name in `folder`."""
     return shipped_pool(name) or folder / name

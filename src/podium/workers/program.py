@@ -1,7 +1,7 @@
 """Runs a program once: writes its input, reads its output, and at its end kills every process that it started.
 
-This is no sandbox: the program may do what its user may. A child that opens a session of its own escapes, and is not
-waited for. If Podium itself is killed, the program stays behind, with its input and output closed.
+This is no sandbox: the program may do what its user may do. A child process that opens its own session escapes, and
+Podium does not wait for it. If Podium itself is killed, the program goes on with its input and output closed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READ_BYTES = 2**18
 _KEPT_ERROR_BYTES = 2**13
 """Bytes at the end of the standard error that are kept."""
 _POLL_S = 0.005
-"""Seconds between two checks whether it has ended, on systems without an event for that."""
+"""Seconds between two checks whether the program has ended, on systems without an event for that."""
 _MAX_DEATH_S = 0.2
 """The longest wait for a killed process to be gone."""
 
@@ -31,23 +31,23 @@ class CompletedProgram:
     """The result of a run."""
 
     status: int
-    """The exit status of the program; a negative one is the signal that killed it."""
+    """The exit status of the program. A negative status is the signal that killed it."""
     output: bytes
     """The program's standard output."""
     errors: bytes
     """The end of its standard error."""
     cut: bool
-    """Whether it was killed because it wrote too much."""
+    """Whether the program was killed because it wrote too much."""
 
 
 class Program:
     """A running program, in a process group of its own."""
 
     def __init__(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> None:
-        """Start it.
+        """Start the program.
 
         Raises:
-            OSError: it cannot be started.
+            OSError: the program cannot be started.
         """
         self._popen: subprocess.Popen[bytes] = subprocess.Popen(
             command,
@@ -64,14 +64,14 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """The id of its process, and of its process group."""
+        """The id of the program's process, and of its process group."""
         return self._popen.pid
 
     async def run(self, input_: bytes, most: int) -> CompletedProgram:
-        """Write `input_` to it, and wait until it ends. Cancelling this call kills the program and its children.
+        """Write `input_`, and wait until the program ends. Cancelling this call kills the program and its children.
 
         Args:
-            input_: what is written to its standard input, which is then closed. The program need not read it.
+            input_: what is written to the standard input, which is then closed. The program need not read it.
             most: the most bytes of output. A program that writes more is killed.
         """
         stdin, stdout, stderr = self._popen.stdin, self._popen.stdout, self._popen.stderr
@@ -118,14 +118,14 @@ class Program:
         del self._errors[:-_KEPT_ERROR_BYTES]
 
     def _kill(self) -> None:
-        """Kill the group. Its id belongs to it until its leader was waited for."""
+        """Kill the process group. No other group can get its id before the system was asked for the leader's status."""
         if not self._over:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
 
 
 async def _end_of(popen: subprocess.Popen[bytes]) -> None:
-    """Wait until the leader has ended; where the system has pidfds, without reaping it."""
+    """Wait until the group's leader has ended. If the system has pidfds, the leader is not reaped."""
     try:
         watch = os.pidfd_open(popen.pid)
     except (AttributeError, OSError):
@@ -171,13 +171,13 @@ async def _write(pipe: IO[bytes], sent: bytes) -> None:
             with suppress(BlockingIOError):
                 rest = rest[os.write(pipe.fileno(), rest[:_READ_BYTES]) :]
     except ConnectionError:
-        pass  # It has closed its input, as it may.
+        pass  # The program has closed its input, as it may.
     pipe.close()
 
 
 async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
     while True:
-        # Even if more can be read at once: a program that never stops writing must not block the event loop.
+        # Wait even if more can be read now, so that a program that never stops writing does not block the event loop.
         await _readable(pipe.fileno())
         with suppress(BlockingIOError):
             part = os.read(pipe.fileno(), _READ_BYTES)
@@ -187,7 +187,7 @@ async def _read(pipe: IO[bytes], take: Callable[[bytes], None]) -> None:
 
 
 def _drain(pipe: IO[bytes], take: Callable[[bytes], None], most: int) -> None:
-    """Take what is in the pipe now, up to `most` bytes: an escaped child may go on writing."""
+    """Take what is in the pipe now. It stops at `most` bytes, since an escaped child may go on writing."""
     taken = 0
     with suppress(BlockingIOError):
         while taken <= most and (part := os.read(pipe.fileno(), _READ_BYTES)):

@@ -1,8 +1,8 @@
 """Ratings: a file, named by a pool, with the measured figures of each worker on each cluster of questions.
 
 A *cluster* is a group of questions with words in common. Only the wording of a question decides its cluster. A worker's
-*tally* says for each cluster on how many questions the worker was measured, how many it answered rightly, and what the
-answers cost. A new worker needs only a tally: a planner that reads ratings does not have to be trained again for it.
+*tally* says for a cluster how many questions were measured, how many the worker answered rightly, and what the answers
+cost. A new worker needs only tallies: a planner that reads ratings does not have to be trained again.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from podium.errors import ConfigError
 from podium.types import Profile, Rating
 
 WORD = re.compile(r"[^\W\d_]{2,}")
-"""A word of a question: two letters or more."""
+"""Matches a word of a question, which has two letters or more."""
 ClusterWords = Mapping[str, Mapping[str, FiniteFloat]]
-"""Name of a cluster -> the weight of each of its words."""
+"""For each cluster, by name, the weight of each of its words."""
 _PSEUDO_COUNT = 3.0
-"""Pseudo-count: this many questions at the worker's overall accuracy are added to each cluster, which has few."""
+"""How many questions at the worker's overall accuracy are added to each cluster, since a cluster has few questions."""
 
 
 class WordWeights(Settings):
@@ -35,20 +35,20 @@ class WordWeights(Settings):
     idf: Mapping[str, FiniteFloat]
     """The inverse document frequency of each word that the model knows."""
     weights: Mapping[str, Mapping[str, FiniteFloat]]
-    """Name of a worker -> word -> its weight."""
+    """For each worker, by name, the weight of each word."""
 
     def gain(self, worker: str, question: str) -> float:
-        """The accuracy that the question's words add for the worker; 0 for a worker that the model does not know."""
+        """The accuracy that the question's words add for the worker. 0 for a worker that the model does not know."""
         weights = self.weights.get(worker, {})
         return sum(value * weights.get(word, 0.0) for word, value in self._vector(question).items())
 
     @cached_property
     def _vector(self) -> Callable[[str], Mapping[str, float]]:
-        """`_tfidf` with a cache: it is called once for each worker."""
+        """`_tfidf` with a cache, since a question's vector is needed once for each worker."""
         return lru_cache(maxsize=4096)(self._tfidf)
 
     def _tfidf(self, question: str) -> Mapping[str, float]:
-        """The question's TF-IDF vector, of length 1; empty if the model knows none of its words."""
+        """The question's TF-IDF vector, of length 1. It is empty if the model knows none of the question's words."""
         counts = Counter(word for word in WORD.findall(question.lower()) if word in self.idf)
         values = {word: (1 + math.log(count)) * self.idf[word] for word, count in counts.items()}
         length = math.hypot(*values.values())
@@ -59,10 +59,10 @@ class Tally(Settings):
     """One worker's figures on one cluster."""
 
     right: float = Field(ge=0, allow_inf_nan=False)
-    """Right answers; a question that was sampled several times counts with its share of right answers."""
+    """Right answers. A question that was sampled several times counts with its share of right answers."""
     questions: int = Field(ge=0)
     cost_usd: float = Field(ge=0, allow_inf_nan=False)
-    """Dollars for all answers together, one to each question."""
+    """Dollars for one answer to each of the questions."""
 
     @model_validator(mode="after")
     def _check_counts(self) -> Self:
@@ -84,16 +84,16 @@ class Ratings(Settings):
     format: Literal[1] = 1
     clusters: ClusterWords
     workers: Mapping[str, Mapping[str, Tally]]
-    """Name of a worker, as in the pool -> cluster -> tally."""
+    """For each worker, by its name in the pool, the tally of each cluster."""
     words: WordWeights | None = None
-    """Predicts accuracies from a question's words. Without it, its cluster's accuracies hold."""
+    """Predicts accuracies from a question's words. If it is None, the accuracies of the question's cluster hold."""
 
     @classmethod
     def open(cls, path: Path) -> Ratings:
         """Read a file.
 
         Raises:
-            ConfigError: it cannot be read, or is no ratings file.
+            ConfigError: the file cannot be read, or is no ratings file.
         """
         try:
             return cls.model_validate_json(read_file(path))
@@ -108,15 +108,17 @@ class Ratings(Settings):
         return self.model_dump_json(indent=1, exclude_none=True).encode() + b"\n"
 
     def joined(self, other: Ratings) -> Ratings:
-        """Join the workers of two files with these clusters. For a worker in both, the other's tallies count."""
+        """The ratings of the workers in both, with the clusters of these. For a worker in both, the tallies of `other`
+        count."""
         return Ratings(clusters=self.clusters, workers={**self.workers, **other.workers})
 
     def cluster_of(self, question: str) -> str:
-        """The cluster whose words have the most weight in the question; empty if the question has none of the words."""
+        """The cluster whose words have the most weight in the question. It is empty if the question has none of the
+        words."""
         return self._found(question)
 
     def rated(self, profile: Profile, question: str) -> Profile:
-        """The profile with the worker's rating for this question; unchanged for a worker that was not measured."""
+        """The profile with the worker's rating for this question. A worker that was not measured keeps its profile."""
         tallies = self.workers.get(profile.name)
         if tallies is None:
             return profile
@@ -153,7 +155,7 @@ class Ratings(Settings):
 
     @cached_property
     def _found(self) -> Callable[[str], str]:
-        """`_find` with a cache: it is slow and is called several times for each question."""
+        """`_find` with a cache, since `_find` is slow and is called several times for each question."""
         return lru_cache(maxsize=4096)(self._find)
 
     def _find(self, question: str) -> str:

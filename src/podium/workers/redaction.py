@@ -1,7 +1,7 @@
 """Removes the secrets of a pool from text.
 
-A message of a provider, a proxy or a library may repeat a key. `Secrets` has all keys that a pool reads, and every
-worker scrubs its errors and replies with it before they are cut, kept or shown. It finds only secrets that were added.
+A message of a provider, a proxy or a library may repeat a key. `Secrets` has all keys that a pool reads. Every worker
+uses it to scrub errors and replies before they are cut, kept or shown.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _SHORTEST = 8
 """The fewest characters of a secret. Removing shorter values ("EMPTY", "ollama") would only spoil answers."""
 
 _KEY = re.compile(r"(?=.*[a-z])(?=.*\d)\w{20,}")
-"""A string that looks like a key, although it could name a variable."""
+"""Matches a string that looks like a key, although it could be the name of a variable."""
 
 
 class Secrets:
-    """The secrets that are removed. It grows while a pool is read, and its workers share it."""
+    """The secrets that are removed from texts. The workers of a pool share it, and it grows while the pool is read."""
 
     __slots__ = ("_forms", "_longest")
 
@@ -38,7 +38,7 @@ class Secrets:
 
     @classmethod
     def of_proxies(cls, environment: Mapping[str, str] | None = None) -> Secrets:
-        """The passwords of the proxies that an environment names, by default this process's."""
+        """The passwords of the proxies that an environment names. Default: the environment of this process."""
         secrets = cls()
         for name, address in (os.environ if environment is None else environment).items():
             if name.lower().endswith("_proxy"):
@@ -51,8 +51,8 @@ class Secrets:
     def add(self, value: str) -> None:
         """Add a secret, which is then removed in every form in which a message is likely to repeat it.
 
-        That is plain, quoted for a URL, escaped for JSON, HTML or Python, and in base64, alone or with other text
-        around it. Of a value such as "Bearer KEY" the second word alone is removed too. Outer spaces do not count; a
+        The forms are: plain, quoted for a URL, escaped for JSON, HTML or Python, and in base64, also within other text.
+        If the value is like "Bearer KEY", the second word alone is removed too. Spaces around the value do not count. A
         value of fewer than 8 characters is not removed.
         """
         value = value.strip()
@@ -61,12 +61,12 @@ class Secrets:
         if len(value) < _SHORTEST:
             return
         forms = {form for form in (value, *_escaped(value), *_encoded(value)) if len(form) >= _SHORTEST}
-        # The longest first: replacing a form within a longer one would leave the ends of the longer one.
+        # The longest form comes first, since replacing a shorter form within it would leave the ends of the longer.
         self._forms = tuple(sorted(forms.union(self._forms), key=lambda form: (-len(form), form)))
         self._longest = len(self._forms[0])
 
     def add_address(self, address: str) -> None:
-        """Add the user name and password of a URL, both together and the password alone, if it has any."""
+        """Add the password of a URL, alone and together with the user name, if the URL has one."""
         user, at, _ = address.partition("://")[2].partition("/")[0].rpartition("@")
         if not at:
             return
@@ -75,7 +75,8 @@ class Secrets:
             self.add(value)
 
     def partial_secret_start(self, text: str) -> int:
-        """Position where a secret may begin that the end of `text` cuts off; without one, the length of `text`."""
+        """The position where a secret may begin that the end of `text` cuts off. The length of `text` if there is
+        none."""
         start = max(0, len(text) - self._longest)
         return next(
             (at for at in range(start, len(text)) if any(form.startswith(text[at:]) for form in self._forms)),
@@ -83,7 +84,7 @@ class Secrets:
         )
 
     def scrub(self, text: str) -> str:
-        """`text` with every secret replaced by "***", also one that the end of the text cuts off."""
+        """The text with every secret replaced by "***", including a secret that the end of the text cuts off."""
         if not self._forms:
             return text
         for form in self._forms:
@@ -95,7 +96,7 @@ class Secrets:
         return text[: start + min(cuts)] + REDACTED if cuts else text
 
     def scrub_values(self, value: Any) -> Any:
-        """JSON data in which every string is scrubbed, also in nested lists and objects; keys stay."""
+        """JSON data in which every string is scrubbed, also in nested lists and objects. Keys of objects stay."""
         if not self._forms:
             return value
         if isinstance(value, str):
@@ -112,19 +113,19 @@ def read_key(
     *,
     where: tuple[str, ...] = ("api_key_env",),
 ) -> str:
-    """The secret in an environment variable (by default of this process).
+    """The secret in an environment variable. The default environment is that of this process.
 
     Args:
         needed_by: what needs the key, for the message.
         where: the path of the setting that names the variable, in its table of the file.
 
     Raises:
-        ConfigError: it is not set, is empty, or could not be sent as a header.
+        ConfigError: the variable is not set, is empty, or could not be sent as a header.
     """
     key = (os.environ if environment is None else environment).get(variable, "").strip()
     names = ".".join(where)
     if not key and (not variable.isidentifier() or _KEY.fullmatch(variable)):
-        # It is most likely the key itself, so the message does not repeat it.
+        # The name is most likely the key itself, so the message does not repeat it.
         raise ConfigError(
             f"{needed_by}: {names} must be the name of an environment variable, not a key.", where
         )
@@ -177,7 +178,7 @@ def _encoded(value: str) -> Iterator[str]:
     data = value.encode()
     for before in range(3):
         whole = b"\0" * before + data
-        # A character encodes six bits. Those at the ends also depend on the neighbours, so they are left out.
+        # A character encodes six bits. Characters at the ends also depend on the neighbours, so they are left out.
         first, last = -(-before * 8 // 6), len(whole) * 8 // 6
         for encode in (b64encode, urlsafe_b64encode):
             encoded = encode(whole).decode()
@@ -188,7 +189,8 @@ def _encoded(value: str) -> Iterator[str]:
 
 
 def _cut_off(tail: str, form: str) -> int | None:
-    """Position in `tail` from which on it equals the beginning of `form`, for at least 8 characters."""
+    """The position from which `tail` equals the beginning of `form`, for at least 8 characters. None if there is
+    none."""
     at = tail.find(form[:_SHORTEST])
     while at >= 0:
         if form.startswith(tail[at:]):

@@ -1,8 +1,9 @@
 """`replay`: a worker that returns the recorded response of a model to the question.
 
-If the recording has conditioned responses, it also looks up what the step shows, and fails if no response to that was
-recorded. If not, it ignores subtasks and other workers' responses: a replay then does not show what a plan that relies
-on them would do with the real model. `podium.evals.evaluation` counts steps of both sorts.
+A conditioned response was recorded together with what the step showed the model. If the recording has conditioned
+responses, the worker looks up what the present step shows, and fails if no response to that was recorded. If not, the
+worker ignores subtasks and other workers' responses, so it does not show what the real model would do with them.
+`podium.evals.evaluation` counts steps of both sorts.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ class ReplayWorker:
     """One worker of a recording.
 
     Args:
-        worker: its name in the recording.
+        worker: the worker's name in the recording.
         samples: the order of several responses to a question: as recorded, or shuffled by the question's seed. Each
-            further call for the same question gets the next one; after the last comes the first. A further sample of a
-            question begins, if they are in turn, with the next one too.
+            further call for the same question gets the next response, and after the last the first. If they are in
+            turn, each further sample of a question begins with the next response too.
         assumed_output_tokens: output tokens of every response, instead of the recorded number.
 
     Raises:
@@ -65,7 +66,7 @@ class ReplayWorker:
 
     @property
     def samples(self) -> int:
-        """The highest number of responses to one bare question. 0 if it has only conditioned responses."""
+        """The highest number of responses to one bare question. 0 if there are only conditioned responses."""
         return self.recording.samples(self._worker)
 
     def responses(self, question: str) -> tuple[RecordedResponse, ...]:
@@ -79,7 +80,7 @@ class ReplayWorker:
     def knows(self, question: str) -> bool:
         """Whether a response to the question with this text is recorded.
 
-        Of a worker that never was asked a bare question, such as a judge, a conditioned one counts.
+        If the worker was never asked a bare question, as a judge, a conditioned response counts.
         """
         if self.samples:
             return self.count(question) > 0
@@ -95,14 +96,15 @@ class ReplayWorker:
         """The recorded response, with its tokens and seconds as far as they are known.
 
         Raises:
-            WorkerError: "unrecorded": the recording has no response to the question, or none to what the step shows.
+            WorkerError: of kind "unrecorded" if the recording has no response to the question, or none to what the step
+                shows.
         """
         recorded = self._question(request)
         responses: tuple[RecordedResponse, ...] = ()
-        # A further sample of the question begins with the next response, unless the seed draws which one is first.
+        # A further sample begins with the next response, unless the seed draws which response is first.
         seen, number = None, request.earlier_calls + (0 if self._random else request.sample)
         if recorded is not None and self.recording.conditioned:
-            # Live workers were asked again only if they were sent the same messages again.
+            # When the recording was made, a worker was asked again only if it got the same messages again.
             number = request.earlier_duplicates
             seen, responses = self._conditioned(request.view, recorded)
         elif recorded is not None:
@@ -131,7 +133,7 @@ class ReplayWorker:
     def _conditioned(
         self, view: WorkerView, recorded: RecordedQuestion
     ) -> tuple[ShownContext | None, tuple[RecordedResponse, ...]]:
-        """The step's context besides the question, and the responses to that. None if it shows the bare question."""
+        """The step's context besides the question, and the responses to it. The context is None for a bare question."""
         seen = context_shown(view, recorded.text)
         if seen is None:
             return None, self.responses(recorded.text)
@@ -141,14 +143,15 @@ class ReplayWorker:
         """Nothing to close."""
 
     def _question(self, request: Request) -> RecordedQuestion | None:
-        """Find the recorded question: the last user message itself, else the question in it, else the one in that.
+        """Find the recorded question: the last user message, else the question in it, else the question in that, and so
+        on.
 
-        The message itself comes first, since a recorded question may look like a message of the executor. Questions
-        are nested where the worker is in a team that is itself a worker: the team's question is a whole message.
+        The whole message comes first, since a recorded question may look like a message of the executor. Questions are
+        nested if the worker is in a team that is itself a worker, since the team's question is a whole message.
         """
         text = next((message.content for message in reversed(request.messages) if message.role == "user"), "")
         inner = request.view.question
-        if inner == text:  # The question alone was sent.
+        if inner == text:  # The message is the question alone.
             inner = read_view((Message(role="user", content=text),)).question
         while (row := self.recording.find(text)) is None:
             if inner == text:
@@ -158,7 +161,7 @@ class ReplayWorker:
         return row
 
     def _usage(self, response: RecordedResponse, asked: str) -> Usage:
-        """Tokens of what was asked and of the response, as in the recorded call, not of the messages of this call."""
+        """The tokens of the recorded call's question and response. The messages of the present call do not count."""
         sent, made = response.input_tokens, response.output_tokens
         length = _length(response) if self._assumed is None else self._assumed
         return Usage(
@@ -169,9 +172,10 @@ class ReplayWorker:
 
 
 def context_shown(view: WorkerView, question: str) -> ShownContext | None:
-    """The context that a step shows besides the recorded question, as a recording keys it, or None if it shows none.
+    """The context that a step shows besides the recorded question, in the form of a recording's key. None if there is
+    none.
 
-    In a team that is itself a worker, the question of a step is a whole message. What that shows counts as seen too.
+    In a team that is itself a worker, the question of a step is a whole message. What that message shows counts too.
     """
     outer = None
     if view.question.strip() != question.strip():
@@ -195,7 +199,7 @@ def replays_conditioned(workers: Iterable[Worker]) -> bool:
 
 
 def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[str]) -> str | None:
-    """A sentence that names the workers whose output tokens, and so costs, the recording lacks, or None if it lacks
+    """A sentence that names the workers whose output tokens, and so costs, the recording lacks. None if there are
     none."""
     names = [
         worker.profile.name
@@ -211,7 +215,7 @@ def unknown_length_warning(workers: Iterable[ReplayWorker], questions: Sequence[
 
 
 def _length(response: RecordedResponse) -> int | None:
-    """Output tokens of the response, or None if they are not known, since the source has only its answer."""
+    """The output tokens of the response. None if they are unknown, since the source has only the answer."""
     if response.output_tokens is not None:
         return response.output_tokens
     if response.text in ("", f"<answer>{response.answer}</answer>"):
@@ -220,7 +224,8 @@ def _length(response: RecordedResponse) -> int | None:
 
 
 def with_answer(response: RecordedResponse) -> str:
-    """The response's text without thoughts. If its final answer is not the recorded one, that is added at the end."""
+    """The response's text without thoughts. If its final answer differs from the recorded answer, that is added at the
+    end."""
     text = without_thoughts(response.text)
     if response.answer is None or not response.answer.strip():
         return text

@@ -1,6 +1,6 @@
 """The form of a reply by which a user's program or function reports usage and cost besides its text.
 
-It is validated strictly: an unknown key, a negative number or an empty text is a failed call.
+The form is validated strictly: an unknown key, a negative number or an empty text is a failed call.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class ReplyForm(FrozenModel):
 
     text: str
     usage: UsageForm | None = None
-    """The counted tokens. Without them Podium estimates the usage."""
+    """The counted tokens. If it is None, Podium estimates the usage."""
     cost_usd: float | None = Field(default=None, ge=0, allow_inf_nan=False)
-    """The dollars of the call. Without them they are computed from usage and price."""
+    """The dollars of the call. If it is None, Podium computes them from usage and price."""
 
 
 def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> Reply:
     """The reply that JSON or a mapping describes.
 
     Raises:
-        ValueError: it is invalid; the message is a few words, and repeats no values.
+        ValueError: the form is invalid. The message is a few words, and repeats no values.
     """
     try:
         if isinstance(form, bytes):
@@ -71,7 +71,7 @@ def read_form(form: bytes | Mapping[Any, Any], messages: Sequence[Message]) -> R
 def text_reply(
     text: str, messages: Sequence[Message], usage: Usage | None = None, cost_usd: float | None = None
 ) -> Reply:
-    """A reply of `text`; without `usage`, its tokens are estimated and marked so.
+    """A reply of `text`. If `usage` is None, the tokens are estimated and marked as estimated.
 
     Raises:
         ValueError: there is no text, or it cannot be written as UTF-8.

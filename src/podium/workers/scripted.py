@@ -1,7 +1,7 @@
 """`scripted`: a worker whose replies are written beforehand, for tests and dry runs.
 
-A call for which no reply is left is a `WorkerError` of kind "exhausted". It looks at the subtask and the question
-alone; `replay` is the worker that gives recorded answers.
+If no reply is left, a call raises a `WorkerError` of kind "exhausted". A reply depends only on the subtask and the
+question. `replay` is the worker that gives recorded answers.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ class ScriptedWorker:
     """Answers from a script.
 
     Args:
-        name: name in the pool.
-        replies: replies in the order of the calls; or a mapping from a text to the reply, where the first text that the
-            subtask or the question contains chooses the reply, any number of times. A `WorkerError` is raised.
+        name: the worker's name in the pool.
+        replies: replies in the order of the calls, or a mapping from texts to replies. In a mapping, the first text
+            that the subtask or the question contains chooses the reply, any number of times. A `WorkerError` among the
+            replies is raised.
         delay: seconds that each call takes.
         failures_spend: the tokens and dollars of each scripted failure.
-        profile: what planners see; it overrides `name`.
-        limits, fallback: the limits of its calls, and the worker that takes over from it.
+        profile: what planners see. It overrides `name`.
+        limits, fallback: the limits of the worker's calls, and the name of its fallback.
     """
 
     identity = None
@@ -60,7 +61,7 @@ class ScriptedWorker:
             await asyncio.sleep(self._delay)
         if isinstance(reply, WorkerError):
             request.receipt.add(self._failures_spend)
-            # A copy: raising writes a traceback into the exception, and a mapping may raise it many times.
+            # Raise a copy, since raising writes a traceback into the exception, and a mapping may raise it many times.
             raise WorkerError(
                 str(reply),
                 kind=reply.kind,

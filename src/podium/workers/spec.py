@@ -1,6 +1,6 @@
 """The tables of a pool file: one class for each value of `kind`.
 
-The classes only describe workers. `build` turns a spec into a worker, and says how another package adds a kind.
+A class only describes a worker. `build` makes a worker from a spec, and says how another package adds a kind.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATH_KEYS = (
     "path",
     "file",
 )
-"""Keys of a pool file whose values may be paths, relative to its folder."""
+"""Keys of a pool file whose values may be paths, relative to the file's folder."""
 
 
 def _check_one_line(name: str) -> str:
@@ -41,10 +41,10 @@ class WorkerSpec(Settings):
     traits: ClassVar[Traits] = Traits()
     """The traits of workers of this kind."""
     requires_earlier_responses: ClassVar[bool] = False
-    """Whether workers of this kind work on earlier responses alone (`Profile.requires_earlier_responses`)."""
+    """Whether workers of this kind need responses of earlier steps (`Profile.requires_earlier_responses`)."""
     name: Annotated[str, AfterValidator(_check_one_line)] = Field(min_length=1)
     profile: str = ""
-    """Free text that planners read: "Strong at code and maths; dear."""
+    """Free text that planners read, such as `Strong at code and maths; dear`."""
     skills: tuple[str, ...] = ()
     price: Price = Price()
     """Dollars per million tokens."""
@@ -52,11 +52,11 @@ class WorkerSpec(Settings):
     fallback: str | None = None
     """Name of the worker that gets a call after its last retry failed."""
     latency: float | None = Field(default=None, ge=0)
-    """Typical seconds a call, shown to planners."""
+    """Typical seconds of a call, which planners see."""
     context_tokens: int | None = Field(default=None, ge=1)
 
     def to_profile(self, description: str = "") -> Profile:
-        """The profile that planners see; `description` replaces an empty one."""
+        """The profile that planners see. `description` replaces an empty description."""
         return Profile(
             name=self.name,
             description=self.profile or description,
@@ -71,18 +71,18 @@ class WorkerSpec(Settings):
 _SECRET = re.compile(
     r"(x[-_])?api[-_]?key|authorization|password|secret|(access|auth)[-_]?token", re.IGNORECASE
 )
-"""Keys of `extra` that hold a secret; prompt_cache_key, for one, sounds like one and is none."""
+"""Matches keys of `extra` that hold a secret. It leaves out keys such as prompt_cache_key, which hold none."""
 
 
 class ModelSpec(WorkerSpec):
-    """A language model that is sent chats: what every way to it has."""
+    """The keys of every language model that gets chats."""
 
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
     temperature: float | None = Field(default=None, ge=0)
-    """The sampling temperature. Without one none is sent, since some models refuse any."""
+    """The sampling temperature. Default: none is sent, since some models refuse any temperature."""
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Further keys of the request, sent as they are: reasoning_effort, thinking, top_p, top_k, ..."""
+    """Further keys that are sent unchanged in each request: reasoning_effort, thinking, top_p, top_k, ..."""
 
 
 class ChatSpec(ModelSpec):
@@ -91,7 +91,7 @@ class ChatSpec(ModelSpec):
     calls_tools: bool = True
     """Whether the model can call the caller's tools."""
     stream: bool = False
-    """Whether to ask for streamed replies; needed for `limits.first_token_timeout`."""
+    """Whether to ask for streamed replies. `limits.first_token_timeout` needs them."""
     send_seed: bool = False
     """Whether each call sends a seed, a number of 31 bits that is derived from the question's seed, the round and the
     step, so that a repeated run of the question sends the same seeds. An endpoint may ignore it."""
@@ -108,19 +108,19 @@ class OpenAISpec(ChatSpec):
     kind: Literal["openai"]
     model: str = Field(min_length=1)
     base_url: str
-    """The address before /chat/completions, as in "https://api.openai.com/v1"."""
+    """The address before /chat/completions, such as "https://api.openai.com/v1"."""
     query: dict[str, str] = Field(default_factory=dict)
-    """Query parameters that are added to the address, as in { api-version = "2024-10-21" }."""
+    """Query parameters that are added to the address, such as { api-version = "2024-10-21" }."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key. Without it, no key is sent."""
+    """Name of the environment variable that holds the key. Default: no key is sent."""
     key_header: str | None = None
     """Header that carries the bare key, such as Azure's "api-key". Default: Authorization, with "Bearer KEY"."""
     headers: dict[str, str] = Field(default_factory=dict)
-    """Further headers, sent as they are; no secrets."""
+    """Further headers that are sent unchanged. They must not be secrets."""
     headers_env: dict[str, str] = Field(default_factory=dict)
-    """Further headers that are secrets: header -> name of the environment variable that holds its value."""
+    """Further headers that are secrets: for each header, the name of the environment variable that holds its value."""
     sees: bool = False
-    """Whether the model understands images; only then it gets them."""
+    """Whether the model understands images. Only then it gets images."""
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] | None = None
     """Request key for `limits.max_tokens`. Default: max_completion_tokens for api.openai.com, else max_tokens."""
 
@@ -166,20 +166,20 @@ class OpenAISpec(ChatSpec):
 
 
 class GgufSpec(ChatSpec):
-    """A model in a GGUF file, which a child process of Podium's serves."""
+    """A model in a GGUF file, which a child process of Podium serves."""
 
     traits = LOCAL_MODEL
     kind: Literal["gguf"]
     file: str = Field(min_length=1)
-    """The file, relative to the pool file's folder; or one of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
+    """The file, relative to the pool file's folder, or a file of the Hugging Face hub, as hub:OWNER/NAME/FILE.gguf."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-fA-F]{64}$")] | None = None
-    """The SHA-256 that the file must have. Without one, any file is loaded."""
+    """The SHA-256 that the file must have. Default: any file is loaded."""
     limits: Limits = Limits(concurrency=4, timeout=600, max_tokens=1024)
-    """The limits of its calls. `concurrency` is also the number of the server's slots."""
+    """The limits of the worker's calls. `concurrency` is also the number of the server's slots."""
     context_tokens: int = Field(default=8192, ge=256)
-    """Tokens of a call, prompt and answer, for which memory is taken in each slot."""
+    """Tokens of a call, prompt and answer together. Each slot takes memory for them."""
     threads: int | None = Field(default=None, ge=1)
-    """Threads that compute; by default llama.cpp's choice, which is the machine's cores."""
+    """Threads that compute. Default: llama.cpp's choice, which is the machine's cores."""
     stream: bool = True
     send_seed: bool = True
 
@@ -195,12 +195,13 @@ class LocalSpec(WorkerSpec):
     system: str | None = None
     """The worker's own system prompt, the first message of every call."""
     temperature: float = Field(default=0.0, ge=0)
-    """The sampling temperature; 0 always takes the most likely token."""
+    """The sampling temperature. 0 always takes the most likely token."""
     reads: Literal["messages", "view"] = "messages"
     """What the model reads: the executor's messages, or their content in a few short lines, for small models that were
-    trained on them."""
+    trained on such lines."""
     price_compute: bool = False
-    """Whether a call costs what it computes: a dollar for each 10^12 parameters x tokens, of prompt and answer."""
+    """Whether a call costs what it computes: a dollar for 10^12 parameters times tokens, of prompt and answer
+    together."""
 
 
 class ScriptedFailure(Settings):
@@ -233,11 +234,11 @@ class ReplaySpec(WorkerSpec):
     recording: Path
     """NAME.parquet, relative to the pool file's folder."""
     worker: str | None = None
-    """The worker's name in the recording; by default `name`."""
+    """The worker's name in the recording. Default: `name`."""
     samples: Literal["in turn", "random"] = "in turn"
-    """Order of several responses to a question: as recorded, or shuffled. Each further call gets the next one."""
+    """Order of several responses to a question: as recorded, or shuffled. Each further call gets the next response."""
     assumed_output_tokens: int | None = Field(default=None, ge=0)
-    """Output tokens of every response, instead of the recorded number: for models whose reasoning is hidden."""
+    """Output tokens of every response, in place of the recorded number, for models whose reasoning is hidden."""
 
 
 class CommandSpec(WorkerSpec):
@@ -245,15 +246,17 @@ class CommandSpec(WorkerSpec):
 
     kind: Literal["command"]
     command: tuple[str, ...] = Field(min_length=1)
-    """The program and its arguments; no shell. A program with a slash is relative to `folder`, any other is in PATH."""
+    """The program and its arguments, without a shell. A name with a slash is relative to `folder`. Any other name is
+    searched in PATH."""
     folder: Path = Path()
     """The program's working directory, relative to the pool file's folder."""
     output: Literal["text", "json"] = "text"
-    """Whether it prints its answer as plain text, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
+    """Whether the program prints its answer as plain text, or as { "text": ..., "usage": ..., "cost_usd": ... }."""
     env: tuple[str, ...] = ()
-    """Variables that it gets besides PATH, HOME, LANG, LC_* and TMPDIR; their values are removed from its output."""
+    """Variables that the program gets besides PATH, HOME, LANG, LC_* and TMPDIR. Their values are removed from its
+    output."""
     cache: bool = False
-    """Whether its answers may be cached: it must give the same answer to the same messages, whatever the seed."""
+    """Whether answers may be cached. The program must give the same answer to the same messages, whatever the seed."""
 
 
 class FunctionSpec(WorkerSpec):
@@ -261,13 +264,14 @@ class FunctionSpec(WorkerSpec):
 
     kind: Literal["python"]
     callable: str
-    """The function, as in "package.module:function"."""
+    """The function, such as "package.module:function"."""
     path: Path | None = None
-    """Folder of its module, relative to the pool file's folder. Without it, the module is an installed one."""
+    """Folder of the function's module, relative to the pool file's folder. Default: the module is installed."""
     env: tuple[str, ...] = ()
-    """Variables that it reads. They must be set, and their values are removed from its answers."""
+    """Variables that the function reads. They must be set, and their values are removed from its answers."""
     cache: bool = False
-    """Whether its answers may be cached: it must give the same answer to the same messages, and seed if it has one."""
+    """Whether answers may be cached. The function must give the same answer to the same messages, and to the same seed
+    if it takes one."""
 
 
 class LiteLLMSpec(ModelSpec):
@@ -276,13 +280,13 @@ class LiteLLMSpec(ModelSpec):
     traits = Traits(role="model")
     kind: Literal["litellm"]
     model: str = Field(min_length=1)
-    """litellm's name for the model, with its provider, as in "bedrock/...", "vertex_ai/..."."""
+    """litellm's name for the model, with its provider, such as "bedrock/..." or "vertex_ai/..."."""
     base_url: str | None = None
-    """The address of the API. Without it, the provider's own."""
+    """The address of the API. Default: the provider's own."""
     api_key_env: str | None = None
-    """Name of the environment variable that holds the key. Without it, litellm finds one by its own rules."""
+    """Name of the environment variable that holds the key. Default: litellm finds a key by its own rules."""
     env: tuple[str, ...] = ()
-    """Variables that litellm reads by itself. They must be set, and their values are removed from its answers."""
+    """Variables that litellm reads by itself. They must be set, and their values are removed from answers."""
 
     @field_validator("extra")
     @classmethod
@@ -319,13 +323,14 @@ class CodeSpec(WorkerSpec):
     requires_earlier_responses = True
     kind: Literal["code"]
     limits: Limits = Limits(retries=0)
-    """Output beyond `max_tokens`, at four characters each, is cut off."""
+    """Output beyond `max_tokens`, counted as four characters per token, is cut off."""
     seconds: float = Field(default=6.0, gt=0)
-    """Limit of CPU time of a program; its wall time may be three times as long."""
+    """Limit of CPU time of a program. Its wall time may be three times as long."""
     memory_mb: int = Field(default=2048, ge=64)
     """Memory limit of a program with all its processes."""
     allow_weak_sandbox: bool = False
-    """Whether programs run without isolation where bubblewrap does not work: only for programs that you trust."""
+    """Whether programs run without isolation where bubblewrap does not work. Use it only for programs that you
+    trust."""
 
 
 AnySpec = Annotated[
@@ -344,7 +349,7 @@ AnySpec = Annotated[
 
 
 class PoolSpec(Settings):
-    """The workers of a team file. Those here are of built-in kinds; `with_workers` makes the class for others."""
+    """The workers of a team file, for built-in kinds. `with_workers` makes the class for other kinds."""
 
     ratings: Path | None = None
     """The ratings file (`podium rate`), relative to the folder of the file."""
@@ -352,7 +357,7 @@ class PoolSpec(Settings):
 
     @model_validator(mode="after")
     def _hold_as_many(self) -> Self:
-        """All workers of a machine say the same `loaded_at_once`."""
+        """Check that all workers of a machine have the same `loaded_at_once`."""
         holds: dict[str, int] = {}
         for spec in self.worker:
             machine, models = spec.limits.host, spec.limits.loaded_at_once
@@ -368,7 +373,8 @@ P = TypeVar("P", bound=PoolSpec)
 
 
 def with_workers(form: type[P], specs: Iterable[type[WorkerSpec]]) -> type[P]:
-    """The class of a file whose workers have these specs, each with a field `kind`, a `Literal` of its name."""
+    """The class of a file whose workers have these specs. Each spec has a field `kind`, a `Literal` of the kind's
+    name."""
     members: Any = Union[tuple(specs)]  # noqa: UP007 - known only at run time
     workers: Any = tuple[Annotated[members, Field(discriminator="kind")], ...]
     return create_model(form.__name__, __base__=form, worker=(workers, ()))

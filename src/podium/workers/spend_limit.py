@@ -13,43 +13,44 @@ import asyncio
 from podium.types import MAX_USD
 
 NANO_PER_USD = 10**9
-"""Sums are kept in whole billionths of a dollar: sums of floats have rounding errors, and these are kept for months."""
+"""Sums are kept in whole billionths of a dollar for months. Sums of floats would have rounding errors."""
 
 
 def to_nano(usd: float) -> int:
-    """Dollars in billionths. A price may be too large for 64 bits: it is capped above all limits, which refuse it."""
+    """Dollars in billionths. Dollars that are too large for 64 bits are capped at a sum that every limit refuses."""
     return round(min(usd, 2 * MAX_USD) * NANO_PER_USD)
 
 
 class SpendLimit:
-    """Dollars at most, kept in the memory of this process, for one event loop.
+    """A limit in dollars in the memory of this process. It belongs to one event loop.
 
     Args:
-        limit_usd: dollars at most.
-        name: as in "the budget's $5".
-        way_out: how to have a larger limit.
+        limit_usd: the most dollars.
+        name: the name in messages, such as "the budget's $5".
+        way_out: how the user can get a larger limit, for messages.
     """
 
     def __init__(self, limit_usd: float, *, name: str, way_out: str) -> None:
         self.limit_usd = limit_usd
         self.refusal: str | None = None
-        """Why it last refused a call for good. None if it has refused none."""
+        """Why the limit last refused a call for good. None if it has refused no call."""
         self._name = name
         self._way_out = way_out
         self._limit = to_nano(limit_usd)
         self._spent = 0
-        """What all processes have spent, as this one last knew it."""
-        self._own = 0
+        """What all processes have spent, as far as this process knows."""
+        self._reserved_here = 0
         """What this process has reserved and not settled."""
         self._waiting: list[asyncio.Future[None]] = []
 
     def reserve(self, usd: float) -> str | None:
-        """Reserve `usd` and return None; or reserve nothing and say in a sentence which limit the call could break.
+        """Reserve `usd` and return None. If there is no room, return a sentence that says which limit the call could
+        break.
 
         A call that costs nothing is refused only if more than the limit has been spent.
 
         Raises:
-            StoreError: it cannot be written; nothing is reserved.
+            StoreError: the reservation cannot be written. Nothing is reserved.
         """
         amount = to_nano(usd)
         refused = not self._take(amount) if amount else self.exhausted
@@ -58,21 +59,21 @@ class SpendLimit:
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Release what was reserved and count what was paid.
 
-        It never fails, since an answer that is paid for must not be lost. If it cannot be written, later reservations
-        raise the error.
+        This never fails, since an answer that is paid for must not be lost. If the settlement cannot be written, later
+        reservations raise the error.
         """
         if reserved_usd or paid_usd:
-            self._own -= to_nano(reserved_usd)
+            self._reserved_here -= to_nano(reserved_usd)
             self._spent += to_nano(paid_usd)
             self._wake()
 
     def may_fit_later(self, usd: float) -> bool:
-        """Whether calls of this process that are in flight could, once they are settled, leave room for `usd`."""
-        others = max(0, self._reserved - self._own)
-        return self._own > 0 and self._spent + others + to_nano(usd) <= self._limit
+        """Whether there could be room for `usd` once the calls in flight of this process are settled."""
+        others = max(0, self._reserved_everywhere - self._reserved_here)
+        return self._reserved_here > 0 and self._spent + others + to_nano(usd) <= self._limit
 
     async def wait_until_settled(self) -> None:
-        """Wait until this process has settled something."""
+        """Wait until this process has settled a call."""
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(waiting)
         try:
@@ -83,7 +84,7 @@ class SpendLimit:
 
     async def wait_until_unreserved(self) -> None:
         """Wait until this process has no call in flight that may cost something."""
-        while self._own:
+        while self._reserved_here:
             await SpendLimit.wait_until_settled(self)
 
     @property
@@ -99,18 +100,18 @@ class SpendLimit:
     @property
     def reserved_usd(self) -> float:
         """Dollars reserved for calls in flight."""
-        return self._reserved / NANO_PER_USD
+        return self._reserved_everywhere / NANO_PER_USD
 
     @property
-    def _reserved(self) -> int:
-        """What all processes have reserved, as this one last knew it."""
-        return self._own
+    def _reserved_everywhere(self) -> int:
+        """What all processes have reserved, as far as this process knows."""
+        return self._reserved_here
 
     def _take(self, amount: int) -> bool:
-        """Reserve so many billionths, if there is room for them."""
-        if self._spent + self._own + amount > self._limit:
+        """Reserve `amount` billionths. Returns False if there is no room for them."""
+        if self._spent + self._reserved_here + amount > self._limit:
             return False
-        self._own += amount
+        self._reserved_here += amount
         return True
 
     def _wake(self) -> None:
@@ -120,10 +121,10 @@ class SpendLimit:
         self._waiting.clear()
 
     def _refusal_text(self, usd: float) -> str:
-        """The sentence that a call, which could cost `usd`, is refused."""
+        """The sentence that refuses a call, which could cost `usd`."""
         if self.exhausted:
             return f"${self._spent / NANO_PER_USD:.6f} of {self._name} are spent: {self._way_out}."
-        spent, reserved = self._spent, self._reserved
+        spent, reserved = self._spent, self._reserved_everywhere
         left, spent_usd, reserved_usd = (
             nano / NANO_PER_USD for nano in (max(0, self._limit - spent - reserved), spent, reserved)
         )

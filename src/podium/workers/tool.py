@@ -1,6 +1,6 @@
 """What the built-in tools `vote`, `calculator` and `code` share: which texts they work on, and how they reply.
 
-A tool runs no model and costs nothing. A tool without a result replies with a sentence that says so; votes do not count
+A tool runs no model and costs nothing. A tool without a result replies with a sentence that says so. Votes do not count
 that sentence as an answer.
 """
 
@@ -16,16 +16,16 @@ _NO_RESULT = "There is no result: "
 
 
 def responses(view: WorkerView) -> list[str]:
-    """The responses that a tool is shown, in order, after the final response of the previous round."""
+    """The final response of the previous round, if the tool sees it, and then the responses of steps that it sees."""
     previous = [] if view.previous is None else [view.previous]
     return previous + [shown.response for shown in view.earlier]
 
 
 def searched_texts(request: Request) -> list[str]:
-    """The texts that a tool searches, in order: its subtask, then the responses that it is shown, the latest first.
+    """The texts that a tool searches, in order: its subtask, then the responses that it sees, the latest first.
 
-    Sentences that say that there is no result are left out. The question is searched only if the step reads no
-    response; else the step is about these responses.
+    Sentences of tools without a result are left out. The question is searched only if the step reads no response.
+    Otherwise the step is about the responses.
     """
     view = request.view
     shown = responses(view)
@@ -40,7 +40,7 @@ def free_reply(text: str) -> Reply:
 
 
 def as_final_answer(answer: str) -> str:
-    """An answer in a form in which `final_answer` finds it."""
+    """The answer in a form that `final_answer` finds."""
     return f"<answer>{answer}</answer>" if "\n" in answer else f"Answer: {answer}"
 
 
@@ -55,10 +55,10 @@ def is_result(text: str) -> bool:
 
 
 def no_input_reply(request: Request, sentence: str) -> Reply:
-    """The reply of a tool that finds nothing to work on: `sentence`, if all steps that it reads gave a response.
+    """The reply of a tool that finds nothing to work on: `sentence`.
 
     Raises:
-        WorkerError: "missing": a step that it reads gave no response.
+        WorkerError: of kind "missing" if a step that the tool reads gave no response.
     """
     if request.missing:
         raise WorkerError(

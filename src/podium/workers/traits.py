@@ -1,5 +1,4 @@
-"""The traits of a worker, for whoever plans, pays or compares: whether it is a model, a tool or a program, and whether
-its calls cost anything."""
+"""The traits of a worker: whether it is a model, a tool or a program, and what its calls cost."""
 
 from __future__ import annotations
 
@@ -10,33 +9,34 @@ from typing import Literal
 from podium.workers.base import Worker
 
 IsCertain = Callable[[str, Sequence[str | None]], bool]
-"""Whether the responses that are still to come cannot change a tool's result.
+"""A function that says whether a tool's result is certain although some responses are still to come.
 
-It is given the subtask, and the responses that the tool reads, in order: None for one that is still to come, "" if its
-step failed."""
+Its arguments are the subtask, and the responses that the tool reads, in order. A response is None if it is still to
+come, and "" if its step failed."""
 
-_SOMETHING = "Answer: something"
+_NEW_ANSWER = "Answer: something"
 """An answer that no response has given yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What sort of worker it is. A worker declares it in its attribute `traits`, a kind of workers in its spec, and who
-    declares nothing has the defaults. An endpoint is `ENDPOINT`."""
+    """What sort of worker a worker is. A worker declares its traits in an attribute `traits`, and a kind of workers in
+    its spec class. A worker that declares none has the defaults."""
 
     role: Literal["model", "tool", "program"] = "program"
     """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
     "program": anything else, such as a command or a team."""
     cost: Literal["money", "compute", "nothing"] = "money"
-    """What its calls cost: "compute" of a model that runs here, "nothing" of a tool, a script or a recording."""
+    """What the worker's calls cost. A model that runs here costs "compute". A tool, a script or a recording costs
+    "nothing"."""
     takes_extra: bool = False
-    """Whether `AnswerOptions.extra` reaches its model."""
+    """Whether `AnswerOptions.extra` reaches the worker's model."""
     keeps_time_limit: bool = False
-    """Whether a call ends within `limits.timeout` by itself. Without it, its caller cancels it then."""
+    """Whether a call ends within `limits.timeout` by itself. Otherwise the caller cancels it at that time."""
     pays_for_own_calls: bool = False
-    """Whether it reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
+    """Whether the worker reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
-    """Tells whether a tool's result is certain before the tool has all responses. None if it needs all."""
+    """Says whether a tool's result is certain before all responses are there. None if the tool needs all responses."""
 
 
 TOOL = Traits(role="tool", cost="nothing")
@@ -59,36 +59,36 @@ def is_tool(worker: Worker) -> bool:
 
 
 def costly_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """The workers whose calls cost something, in order: neither tools nor scripted or recorded ones."""
+    """The workers whose calls cost something, in order. Tools, scripted and recorded workers are left out."""
     return [worker for worker in workers if traits_of(worker).cost != "nothing"]
 
 
 def has_costly_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of them costs something."""
+    """Whether a call of any of the workers costs something."""
     return bool(costly_workers(workers))
 
 
 def has_paid_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of them may cost money."""
+    """Whether a call of any of the workers may cost money."""
     return any(traits_of(worker).cost == "money" for worker in workers)
 
 
 def responses_to_get_next(
     is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
 ) -> tuple[int, ...]:
-    """Indices of the responses to get next; none if the result is certain.
+    """Indices of the responses to get next. There are none if the result is certain.
 
     Args:
-        responses: what the vote will see: None for one that is not there yet, "" if its step failed.
+        responses: what the vote will see. A response is None if it is still to come, and "" if its step failed.
         order: indices of responses, the cheapest first.
     """
     if is_certain(subtask, responses):
         return ()
     waiting = [place for place in order if responses[place] is None]
-    hoped_for = {_SOMETHING, *(text for text in responses if text)}
+    next_texts = {_NEW_ANSWER, *(text for text in responses if text)}
     for count in range(1, len(waiting)):
         turn = waiting[:count]
-        if any(is_certain(subtask, _filled(responses, turn, text)) for text in hoped_for):
+        if any(is_certain(subtask, _filled(responses, turn, text)) for text in next_texts):
             return tuple(turn)
     return tuple(waiting)
 

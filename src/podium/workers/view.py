@@ -1,9 +1,9 @@
 """The content of a request as data, for tools and scripted workers.
 
-The executor passes it with the messages (`Request.executor_view`). `read_view` parses messages that come without it,
-such as the question of a nested team, which another executor wrote. It trusts only fences with the random mark of the
-message's last fence, so text that imitates a fence stays text. It never raises: a message of any other form is a
-question without earlier steps.
+The executor sends this content with the messages (`Request.executor_view`). `read_view` parses messages that come
+without it, such as the question of a nested team, which another executor wrote. `read_view` trusts only fences with the
+random mark of the message's last fence, so text that imitates a fence stays text. It never raises: a message of any
+other form is a question without earlier steps.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from podium.types import ANSWER_WHOLE_QUESTION, Message
 
 OWN_SUBTASK = "your subtask"
-"""Label of the last block of a packed message. The next two are labels of blocks before it."""
+"""The label of the last block of a packed message. The next two constants are labels of the blocks before it."""
 SUBTASK = "subtask"
 PREVIOUS_RESPONSE = "previous response"
 PLAIN_QUESTION = "Question:\n"
-"""Begins the last message of the plain layout. The next two stand between its parts, and for the round before."""
+"""The beginning of the last message of the plain layout. The next two constants separate its parts and name the round
+before."""
 PLAIN_SUBTASK = "\n\nYour subtask:\n"
 PLAIN_PREVIOUS = "The answer of the round before"
 _NUMBER = re.compile(r"^\d\. ")
@@ -30,10 +31,10 @@ _RESPONSE = re.compile(r"(?:round (?P<round>\d{1,9}) )?step (?P<position>\d{1,9}
 
 @dataclass(frozen=True, slots=True)
 class EarlierStep:
-    """One earlier step that is shown."""
+    """One earlier step that a worker sees."""
 
     position: int | None
-    """Position of the step, from 0. None if it was parsed from messages of the plain layout, which lack it."""
+    """The step's position, from 0. None in messages of the plain layout, which lack it."""
     subtask: str
     response: str
     round: int | None = None
@@ -41,7 +42,7 @@ class EarlierStep:
 
     @property
     def label(self) -> str:
-        """The label of the block of its response."""
+        """The label of the block that has the step's response."""
         label = f"step {self.position} response"
         return label if self.round is None else f"round {self.round} {label}"
 
@@ -53,21 +54,22 @@ class WorkerView:
     question: str
     subtask: str
     earlier: tuple[EarlierStep, ...] = ()
-    """In the order shown. In messages of the plain layout, turns of the chat history look like steps too."""
+    """The earlier steps, in the order of the messages. In the plain layout, turns of the chat history look like steps
+    too."""
     previous: str | None = None
-    """The final response of the previous round, if it is shown."""
+    """The final response of the previous round. None if the worker does not see it."""
 
     @property
     def is_bare(self) -> bool:
-        """Whether it shows no other answers, and the subtask requests the whole question."""
+        """Whether the view has no earlier responses, and the subtask asks for the whole question."""
         shown = self.earlier or self.previous is not None
         return not shown and requests_whole_question(self.subtask, self.question)
 
 
 def requests_whole_question(subtask: str, question: str) -> bool:
-    """Whether a subtask requests an answer to the whole question, not to a part or a rewording of it.
+    """Whether a subtask asks for an answer to the whole question, not to a part or a rewording of it.
 
-    Small policies number their subtasks. Such a number in front ("1. ") makes no difference.
+    A number in front ("1. ") makes no difference, since small policies number their subtasks.
     """
     return any(
         text.strip() in (ANSWER_WHOLE_QUESTION, question.strip())
@@ -76,7 +78,7 @@ def requests_whole_question(subtask: str, question: str) -> bool:
 
 
 def read_view(messages: Sequence[Message]) -> WorkerView:
-    """Parse messages of the executor. In others, the last user message is both question and subtask."""
+    """Parse messages of the executor. If others wrote them, the last user message is both question and subtask."""
     last = max((i for i, message in enumerate(messages) if message.role == "user"), default=None)
     if last is None:
         return WorkerView(question="", subtask="")
@@ -86,8 +88,8 @@ def read_view(messages: Sequence[Message]) -> WorkerView:
 
 
 def _read_packed(text: str) -> WorkerView | None:
-    # The worker's own subtask is the last block of the message, so the last end line is never forged: what stands
-    # inside a block is followed by that block's own end.
+    # The worker's own subtask is the last block of the message, so the last end line is never forged: any text inside a
+    # block is followed by that block's own end line.
     start = text.rfind(_END)
     stop = text.find(">>>", start)
     if start < 0 or text[stop:] != ">>>":
@@ -111,13 +113,13 @@ def _read_packed(text: str) -> WorkerView | None:
 
 
 def _blocks(text: str, token: str) -> Iterator[tuple[str, str]]:
-    """Label and content of every block fenced with `token`, in order."""
+    """The label and content of every block that is fenced with `token`, in order."""
     opening, closing = f" {token}>>>\n", f"{_END}{token}>>>"
     place = 0
     while (stop := text.find(opening, place)) >= 0:
         start = text.rfind("<<<", place, stop)
         body = stop + len(opening)
-        # One character back: the line break of an empty block is also the one before its end.
+        # Search from one character back, since an empty block has only one line break.
         end = text.find(closing, body - 1)
         if end < 0:
             return

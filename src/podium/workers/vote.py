@@ -1,8 +1,8 @@
-"""`vote`: a tool that returns the most common final answer among the responses it is shown.
+"""`vote`: a tool that returns the most common final answer among the responses that it sees.
 
-It is deterministic and free. It compares answers as `same_answer` does, so 0.5 and 1/2 are one answer. A subtask may
-name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response shown, in order. Whatever else
-counts equal answers (planners, ratings, studies) does it by `voted_answer` and `vote_key`.
+The tool is deterministic and free. It compares answers as `same_answer` does, so 0.5 and 1/2 are one answer. A subtask
+may name weights, as in "Vote with the weights 2, 1, 1.5.": one number for each response, in order. Planners, ratings
+and studies also count equal answers by `voted_answer` and `vote_key`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from podium.workers.base import Request
 from podium.workers.traits import TOOL
 
 VOTE = "vote"
-"""The name under which pools offer it to baselines and to policies that read ratings."""
+"""The tool's name in a pool, by which baselines and policies that read ratings find it."""
 DESCRIPTION = "A tool: returns the most common final answer among the responses it is shown. Free."
 NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW_ANSWER = "\n"
-"""The key of any answer that was not given yet: no answer's key has a line break."""
+"""The key of an answer that no response has given. No other key has a line break."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
 def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     """Whether the leading answer wins even if all responses that are still to come give one rival answer.
 
-    Then it wins in any case: votes that are spread over several answers help the strongest rival less.
+    If it does, it wins in any case, since responses that are spread over several answers help each rival less.
     """
     weights = _weights(subtask, len(responses))
     votes = [None if text is None else vote_key(text) for text in responses]
@@ -50,10 +50,10 @@ def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
 
 
 class VoteWorker:
-    """Counts answers; in a tie, the answer that was shown first wins, in the form in which most wrote it.
+    """Counts answers. In a tie, the first answer wins. The reply has the winner in its most common form.
 
     A response that is a JSON object or list is an answer as a whole. If the caller wants structured answers, the reply
-    is the winning one as it was written, and nothing else.
+    is only the winning object or list, as it was written.
     """
 
     identity = None
@@ -74,10 +74,11 @@ class VoteWorker:
         self.fallback = fallback
 
     async def answer(self, request: Request) -> Reply:
-        """The winner, in the words of `announce`; if no response gives an answer, a sentence that says so.
+        """The winner, in the words of `announce`. If no response gives an answer, a sentence that says so.
 
         Raises:
-            WorkerError: "missing": no response gives an answer, and a step failed whose response it should see.
+            WorkerError: of kind "missing" if no response gives an answer and a step failed whose response the tool
+                should see.
         """
         view = request.view
         responses = tool.responses(view)
@@ -108,21 +109,22 @@ def announce(answer: str, agreeing: int, of: int) -> str:
 
 
 def voted_answer(response: str | None) -> str | None:
-    """The answer that a response votes for, as written: all of a JSON object or list, else the final answer. None if it
-    has none."""
+    """The answer that a response votes for, as written: a whole JSON object or list, else the final answer. None if the
+    response has no answer."""
     if response is None or not tool.is_result(response):
         return None
     return final_answer(response) if sorted_json(response) is None else response.strip()
 
 
 def vote_key(response: str | None) -> str | None:
-    """The key of the answer that a response votes for: equal if two vote for the same. None if it has no answer."""
+    """The key of the answer that a response votes for. Two responses with equal keys vote for the same answer. None if
+    the response has no answer."""
     answer = voted_answer(response)
     return None if answer is None else answer_key(answer)
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
-    """The vote with the most weight, in a tie the first. None if there are no votes."""
+    """The vote with the most weight. In a tie, the first. None if there are no votes."""
     counted: dict[str, float] = {}
     for vote, weight in zip(votes, weights, strict=False):
         if vote is not None:
@@ -131,7 +133,7 @@ def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None
 
 
 def _weights(subtask: str, count: int) -> Sequence[float]:
-    """The weights that the subtask names, if it names one for each response; else 1 for each."""
+    """The weights that the subtask names. If it does not name one for each response, each weight is 1."""
     named = _WEIGHTS.search(subtask)
     weights = [float(weight) for weight in named[1].split(", ")] if named else []
     return weights if len(weights) == count else [1.0] * count

@@ -1,4 +1,4 @@
-"""The workflow language: a plan as data. It parses, checks and renders plans, and computes facts of their graph."""
+"""The workflow language: a plan as data. This package parses, checks and renders plans, and describes their graphs."""
 
 from podium.workflow.check import AccessRule, check
 from podium.workflow.graph import Topology, edges, needed_steps, topology, width

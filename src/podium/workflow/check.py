@@ -13,8 +13,8 @@ from podium.workflow.fault import quote_fragment
 from podium.workflow.model import Access, PlanError, Workflow, render
 
 AccessRule = Literal["lists", "all_or_none"]
-"""What an access list may hold. "lists": also numbers of earlier steps. "all_or_none": only [] or ["all"], as in the
-paper."""
+"""What an access list may contain. "lists" also allows numbers of earlier steps. "all_or_none" allows only [] or
+["all"], as in the paper."""
 MAX_SUBTASK = 8_000
 """The most characters of one subtask."""
 MAX_TEXT = 64 * 1024
@@ -28,11 +28,11 @@ class Violation:
     kind: str
     message: str
     name: Literal["model_id", "subtasks", "access_list"] = "model_id"
-    """The list of that entry."""
+    """The list that has the entry at fault."""
     step: int | None = None
-    """The step at fault. None if the plan as a whole is."""
+    """The step at fault. None if the whole plan is at fault."""
     read: int | None = None
-    """The number in the step's access list, if it is at fault."""
+    """The number at fault in the step's access list. None if no number is at fault."""
 
 
 def check(
@@ -43,13 +43,13 @@ def check(
     later_round: bool = False,
     access: AccessRule = "lists",
 ) -> PlanError | None:
-    """The first rule that `workflow` breaks, as an error without a position. None if it can run.
+    """The first rule that `workflow` breaks, as an error without a position. None if the workflow can run.
 
     Args:
-        workers: the number of workers in the pool; they are numbered from 0.
+        workers: the number of workers in the pool. They are numbered from 0.
         max_steps: the most steps of a plan.
-        later_round: whether a previous round exists, whose response a step can read.
-        access: what an access list may hold.
+        later_round: whether there is a previous round, whose response a step can read.
+        access: what an access list may contain.
     """
     violation = first_violation(
         workflow, workers=workers, max_steps=max_steps, later_round=later_round, access=access
@@ -164,7 +164,7 @@ def _untidy(workflow: Workflow) -> Violation | None:
 
 
 def canonical(access: Access) -> Access:
-    """The canonical form of an access list: "all" alone; numbers ascending, each once."""
+    """The canonical form of an access list: only "all", or the numbers in ascending order without repeats."""
     if access.all:
         return Access(all=True)
     return Access(steps=tuple(sorted(set(access.steps))), previous=access.previous)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from podium.workflow.model import PlanError
 
 LINE_WIDTH = 72
-"""The most characters of a line that are shown; a longer line is shortened around the column."""
+"""The most characters of a line that an error shows. A longer line is shortened around the column."""
 FOUND_WIDTH = 24
 """The most characters of the text at fault that a message repeats."""
 
@@ -19,7 +19,7 @@ _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class ParseFault:
-    """A fault at a position in the text; `error` makes a `PlanError` of it, which needs no text."""
+    """A fault at a position in the text. `error` makes a `PlanError`, which contains the line at fault."""
 
     kind: str
     message: str
@@ -47,7 +47,7 @@ def line_around(text: str, at: int) -> tuple[str, int]:
 
 
 def _cells(character: str) -> int:
-    """Columns that a character takes on a terminal: 0 for marks that join the one before, 2 for wide ones, else 1."""
+    """How many columns a character takes on a terminal: 0 for a combining mark, 2 for a wide character, else 1."""
     if character.isascii():
         return 1
     if unicodedata.category(character) in ("Mn", "Me", "Cf") or "\u1160" <= character <= "\u11ff":

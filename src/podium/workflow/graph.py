@@ -14,7 +14,7 @@ Topology = Literal["single", "chain", "parallel+join", "tree", "other"]
 
 
 def needed_steps(workflow: Workflow) -> tuple[int, ...]:
-    """Positions of the steps that the last step needs, itself included, ascending."""
+    """The positions of the last step and of the steps that it needs, in ascending order."""
     if not workflow.steps:
         return ()
     last = len(workflow.steps) - 1
@@ -24,8 +24,8 @@ def needed_steps(workflow: Workflow) -> tuple[int, ...]:
 def width(workflow: Workflow) -> int:
     """The largest number of steps that can run at once, since none of them waits for another."""
     needs, steps = _needs(workflow), needed_steps(workflow)
-    # By Dilworth's theorem this is the least number of chains that cover the graph: the number of steps,
-    # minus the size of a maximum matching of (earlier, later) pairs, each of which joins two chains.
+    # By Dilworth's theorem the width is the least number of chains that cover the graph: the number of steps, minus the
+    # size of a maximum matching of (earlier, later) pairs, each of which joins two chains.
     followed_by: dict[int, int] = {}
 
     def match(later: int, tried: set[int]) -> bool:

@@ -28,9 +28,9 @@ class Item(NamedTuple):
 
     value: list[Item] | dict[str, Item] | str | int
     at: int
-    """Position of its first character in the text."""
+    """The position of the value's first character in the text."""
     bare: bool = False
-    """A word without quotation marks, such as `all` or `None`."""
+    """Whether the value is a word without quotation marks, such as `all` or `None`."""
 
 
 _GAP = r"(?>(?:\n[ \t]*+[-*+•>](?=[ \t])|[\s\u200b\ufeff]|\#[^\n]*+|//[^\n]*+)*)"
@@ -76,16 +76,16 @@ _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def read_list(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
-    """Read the list that opens at `text[at]`: the list or the fault in it, and the position where reading stopped.
+    """Read the list that opens at `text[at]`. Returns the list or its fault, and the position where reading stopped.
 
     Args:
-        name: of the list, for messages.
+        name: the name of the list, for messages.
     """
     return _read(text, at, name, _TOKEN)
 
 
 def read_object(text: str, at: int, name: str) -> tuple[Item | ParseFault, int]:
-    """Read the object that opens at `text[at]`, with the lists and objects in it; as `read_list`."""
+    """Read the object that opens at `text[at]`, as `read_list` reads a list."""
     return _read(text, at, name, _OBJECT_TOKEN)
 
 
@@ -101,21 +101,21 @@ def _read(text: str, at: int, name: str, tokens: re.Pattern[str]) -> tuple[Item 
 
 
 class _Reader:
-    """Takes the tokens after the opening bracket of `outermost`, one by one, until it is closed."""
+    """Takes the tokens after the opening bracket of `outermost`, one by one, until its closing bracket."""
 
     def __init__(self, text: str, name: str, outermost: Item) -> None:
         self._text = text
         self._name = name
         self.open = [outermost]
-        """The lists and objects that are open, the outermost first."""
+        """The lists and objects that are open. The outermost comes first."""
         self._last = outermost
         """The item that was read last."""
         self._key: Item | None = None
-        """The key whose value, or whose colon, comes next."""
+        """The key whose colon or value comes next. None if no key is waiting."""
         self._expects: Literal["item", "key", "colon", "comma"] = self._first(outermost)
 
     def take(self, kind: str, written: str, at: int) -> ParseFault | None:
-        """Take one token of `kind`; returns the fault if it must not stand there."""
+        """Take one token of `kind`. Returns a fault if the token must not be here."""
         if self._expects == "colon":
             self._expects = "item"
             return None if kind == "colon" else self._misplaced(at, "':' after a key")
@@ -190,7 +190,7 @@ class _Reader:
         return ParseFault("missing_comma", message, at)
 
     def unclosed(self, position: int) -> ParseFault:
-        """The fault of a text that ends at `position` within the item, or within a text that no mark closes."""
+        """The fault of a text that ends at `position`, before the item or a string in it is closed."""
         text, name = self._text, self._name
         gap = _GAP_ALONE.match(text, position)
         start = gap.end() if gap else position

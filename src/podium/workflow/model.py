@@ -1,7 +1,7 @@
-"""The workflow: a sequence of steps, each a subtask, a worker and an access list; and its canonical text in two forms.
+"""The workflow: a sequence of steps, each with a subtask, a worker and an access list. It is written in two forms.
 
-Trained policies write the three lists, models that conduct untrained the structured plan. `parse` reads either back,
-`check` has the rules of validity, and `graph` the facts about the graph.
+Trained policies write three lists, and untrained Conductors write a structured plan. `parse` reads both forms, `check`
+has the rules of validity, and `graph` describes the graph.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ PlanForm = Literal["lists", "structured"]
 class Access:
     """The access list of a step: which earlier responses its worker sees.
 
-    `Access()` shows no response, `Access(all=True)` all, `Access(steps=(0, 2))` the responses of two earlier steps.
+    `Access()` shows no response, `Access(all=True)` shows all, and `Access(steps=(0, 2))` shows those of two steps.
     """
 
     steps: tuple[int, ...] = ()
     """Positions of earlier steps, ascending, without repeats."""
     all: bool = False
-    """Shows every earlier step and, in a later round, the final response of the previous round."""
+    """Whether every earlier step is shown and, in a later round, the final response of the previous round."""
     previous: bool = False
-    """Shows the final response of the previous round (later rounds only)."""
+    """Whether the final response of the previous round is shown. Only a later round may set it."""
 
     def resolve(self, position: int) -> tuple[int, ...]:
         """The earlier steps that a step at `position` reads, ascending."""
@@ -46,7 +46,7 @@ class Step:
     worker: int
     """Number of the worker in the pool, from 0, as in the prompt."""
     subtask: str
-    """What the worker should do: not empty, without leading or trailing spaces."""
+    """What the worker should do. It is not empty and has no leading or trailing spaces."""
     access: Access = Access()
 
 
@@ -63,10 +63,10 @@ class Workflow:
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Three empty lists, or `"accept": true`, in a later round: the planner accepts the previous answer."""
+    """The planner accepts the previous answer, by three empty lists or `"accept": true` in a later round."""
 
     accept: Literal[True] = True
-    """Tells it from the other decisions where it is written as JSON."""
+    """Distinguishes an acceptance from the other decisions in JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +78,9 @@ class PlanError:
     message: str
     """One sentence: what was expected and what was found."""
     text: str = ""
-    """The faulty line of the completion, if the fault has a position."""
+    """The faulty line of the completion. It is empty if the fault has no position."""
     column: int | None = None
-    """Position of the fault in `text`, from 0."""
+    """The position of the fault in `text`, from 0. None if the fault has no position."""
 
     def __str__(self) -> str:
         """The message and, if the fault has a position, the line with a caret under it."""
@@ -99,8 +99,8 @@ def render(
     """The plan as JSON in one of the two forms. `parse` reads every workflow that passes `check` back unchanged.
 
     Args:
-        names: of the workers, for a structured plan that names them. If empty, it has their numbers.
-        thought: of a structured plan.
+        names: the names of the workers, for a structured plan. If empty, the plan has the numbers of workers.
+        thought: the thought of a structured plan.
     """
     if form == "structured":
         return _structured(plan, names, thought)

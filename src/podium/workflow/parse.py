@@ -45,19 +45,20 @@ def parse(
     access: AccessRule = "lists",
     cut: bool = False,
 ) -> Workflow | Acceptance | PlanError:
-    """Parse the text that a planner wrote, in either form. Never raises; the time is linear in the length of the text.
+    """Parse the text that a planner wrote, in either form. It never raises. Its time is linear in the length of the
+    text.
 
     Args:
-        text: the whole completion, with the three lists or the structured plan anywhere in it. Of several, the one
-            that ends last counts.
-        workers: number of workers in the pool; they are numbered from 0.
-        names: of the workers in their order, for structured plans. If empty, these can only have numbers.
-        form: which form was asked for. It decides what an error says, and not what is read.
-        max_steps: most steps.
-        later_round: whether a previous answer exists. Three empty lists, or `"accept": true`, then accept it, and
-            "previous" shows it.
-        access: what an access list may hold.
-        cut: whether the text was cut off at a limit of tokens. A draft in an unfinished thought is then no plan.
+        text: the whole completion, with the plan anywhere in it. If it has several plans, the plan that ends last
+            counts.
+        workers: the number of workers in the pool. They are numbered from 0.
+        names: the names of the workers in their order, for structured plans. If empty, plans must use numbers.
+        form: the form that was asked for. It decides what an error says, but both forms are read.
+        max_steps: the most steps.
+        later_round: whether there is a previous answer. Three empty lists, or `"accept": true`, then accept that
+            answer, and "previous" shows it.
+        access: what an access list may contain.
+        cut: whether a token limit cut off the text. Then a draft inside an unfinished thought does not count as a plan.
     """
     if 4 * len(text) > MAX_TEXT:  # a character has at most four bytes
         size = len(text.encode(errors="surrogatepass"))
@@ -80,7 +81,7 @@ class _Rules:
     access: AccessRule
 
     def worker(self, item: Item, step: int) -> int | ParseFault:
-        """The number of the worker that `item` means by its number or its name."""
+        """The number of the worker that `item` names or numbers."""
         number = self._named(item.value) if isinstance(item.value, str) else None
         number = _number(item) if number is None else number
         if number is not None:
@@ -178,13 +179,13 @@ def _items(item: Item) -> list[Item]:
 
 
 def _unwrapped(item: Item) -> list[Item]:
-    """The entries of a list of plain values, also if it has one more pair of brackets."""
+    """The entries of a list of plain values, which may have a second pair of brackets around it."""
     entries = _items(item)
     return _items(entries[0]) if len(entries) == 1 else entries
 
 
 def _unwrapped_entries(item: Item, steps: int) -> list[Item]:
-    """The entries of the access list, also if it has one more pair of brackets."""
+    """The entries of the access list, which may have a second pair of brackets around it."""
     entries = _items(item)
     if len(entries) != 1 or not isinstance(entries[0].value, list):
         return entries

@@ -1,4 +1,4 @@
-"""A structured plan that is still being written: which of its steps are complete."""
+"""Finds the complete steps of a structured plan that is still being written."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 class StepReader:
     """Reads the text of a structured plan piece by piece.
 
-    A step counts as complete once the next one opens. So the last step of a plan is never among them: what is the last
-    step, whose response is the answer, is known only when the plan ends.
+    A step counts as complete once the next step opens. So the last step of a plan is never among the complete steps:
+    only the end of the plan shows which step is the last.
     """
 
     def __init__(self) -> None:
@@ -21,8 +21,7 @@ class StepReader:
         """Take in the next piece of the text.
 
         Returns:
-            The text with the complete steps alone, closed so that `parse` reads it; or None if the piece completes no
-            step.
+            The text with only the complete steps, closed so that `parse` reads it. None if the piece completes no step.
         """
         start, complete = len(self._text), None
         self._text += piece

@@ -1,9 +1,10 @@
-"""The JSON schemas of structured plans, for endpoints that hold a model to one. What comes back is parsed all the same.
+"""The JSON schemas of structured plans, for endpoints that enforce a schema. The reply is parsed and checked all the
+same.
 
-"portable" keeps to what the strictest providers take: every property required, no further ones, enums, and no bounds.
-"exact" adds what servers on one's own machine take: the number of steps, for each step the earlier ones alone, most
-characters of a text, since a small model that repeats itself would write until it is cut off, and that steps which have
-no result without an earlier response see one.
+The schema "portable" uses only what the strictest providers accept: every property is required, no further properties
+are allowed, and there are enums but no bounds. The schema "exact" adds what local servers accept. It bounds the number
+of steps. It allows each step only earlier steps. It bounds the characters of a text, since a small model that repeats
+itself would otherwise write until it is cut off. And a step that needs an earlier response must see one.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from podium.workflow.check import AccessRule
 
 SchemaKind = Literal["exact", "portable"]
 _THOUGHT_CHARS, _SUBTASK_CHARS = 400, 600
-"""The most characters of a thought and of a subtask in the exact schema; `check` allows longer subtasks."""
+"""The most characters of a thought and of a subtask in the exact schema. `check` allows longer subtasks."""
 _FRAME_TOKENS, _CHARS_PER_TOKEN, _FEWEST_CHARS = 30, 3, 120
-"""Tokens around each text of a plan (keys, name, `sees`, spaces); characters that a token of text has at least, in
-most languages; and characters that each text needs, for a subtask is cut off in the middle of a word."""
+"""The tokens around each text of a plan (keys, name, `sees`, spaces), the fewest characters of a token in most
+languages, and the fewest characters of a useful text."""
 
 
 def plan_schema(
@@ -32,22 +33,22 @@ def plan_schema(
     max_tokens: int | None = None,
     need_responses: Collection[int] = (),
 ) -> dict[str, Any]:
-    """The schema of the structured plans for a pool. All that `render` writes of plans that pass `check` fits
-    "portable". "exact" is narrower: texts are bounded; the last of several steps sees a response, else it alone would
-    run; and so does a step of a worker that has no result without one.
+    """The schema of the structured plans for a pool. Every plan that passes `check` fits "portable" when `render`
+    writes it. "exact" is narrower: texts are bounded, the last of several steps must see a response, since otherwise
+    only that step would run, and a step of a worker that needs responses must see one.
 
-    In a later round, "exact" allows either steps or an acceptance. "portable" always has both, since providers want no
-    choice at the top: steps that are empty and `"accept": true`, or steps and `"accept": false`.
+    In a later round, "exact" allows either steps or an acceptance. "portable" always has both keys, since providers
+    allow no choice at the top: empty steps with `"accept": true`, or steps with `"accept": false`.
 
     Args:
-        workers, names, max_steps, later_round, access: see `parse`. With names, workers have no numbers.
-        max_tokens: after which a plan is cut off. "exact" then allows only texts with which it ends before, and
-            rather fewer steps than texts that say nothing.
-        need_responses: numbers of the workers that work on responses alone.
+        workers, names, max_steps, later_round, access: see `parse`. If there are names, plans must use them.
+        max_tokens: the limit at which a plan is cut off. "exact" then bounds texts so that the plan ends before, and
+            allows fewer steps rather than useless texts.
+        need_responses: the numbers of the workers that need responses of earlier steps.
     """
 
     def worker_of(numbers: Sequence[int]) -> dict[str, Any]:
-        """One of these workers."""
+        """The schema of a choice among these workers."""
         if names:
             return {"type": "string", "enum": [names[number] for number in numbers]}
         return {"type": "integer", "enum": [*numbers]}
@@ -67,7 +68,8 @@ def plan_schema(
     free = [number for number in everyone if number not in need_responses]
 
     def position_schema(position: int, *, last: bool) -> dict[str, Any]:
-        """The step at one position. Models write keys in order: the worker decides what it may see."""
+        """The schema of the step at one position. Models write keys in order, so the worker decides what the step may
+        see."""
         sees = _entry(position, later_round, access, bounded=True)
         some = {**sees, "minItems": 1}
         if last:
@@ -103,7 +105,7 @@ def _first_steps(count: int) -> dict[str, Any]:
 
 
 def _steps_within(max_tokens: int) -> int:
-    """The most steps of a plan whose texts, a thought among them, have the characters that they need."""
+    """The most steps of a plan in which the thought and each subtask have the fewest useful characters."""
     each = _FRAME_TOKENS + _FEWEST_CHARS // _CHARS_PER_TOKEN
     return max(1, max_tokens // each - 1)
 
@@ -120,7 +122,7 @@ def _step(worker: dict[str, Any], sees: dict[str, Any], chars: int | None = None
 
 
 def _entry(earlier: int, later_round: bool, access: AccessRule, *, bounded: bool = False) -> dict[str, Any]:
-    """The schema of the access list of a step with `earlier` steps before it, `bounded` to as many items."""
+    """The schema of the access list of a step with `earlier` steps before it. `bounded` limits the number of items."""
     listed = access == "lists"
     words = ["all", *(["previous"] if listed and later_round else [])]
     items: dict[str, Any] = {"type": "string", "enum": words}

@@ -28,10 +28,10 @@ from podium.workflow.structured import begins_plan, is_plan
 NAMES = ("model_id", "subtasks", "access_list")
 PATIENCE = 8
 """After each of the first 8 unreadable lists, the search continues right after the list's name, so that an unfinished
-draft does not hide the plan after it. After later ones it continues where reading stopped, so that the time stays
-linear. Objects are read until 8 times the text's length was read."""
+draft does not hide the plan after it. After further unreadable lists the search continues where reading stopped, so
+that the time stays linear. Objects are read until 8 times the text's length was read."""
 _OBJECT_CHARS = 32
-"""Characters that an object counts more than it has, since to begin to read one takes time too."""
+"""How many characters are added to the length of each object that is read, since starting to read takes time too."""
 
 _MARK = re.compile(
     r"""
@@ -56,7 +56,8 @@ _MISNAMED = {
 
 
 def text_before_lists(text: str) -> str:
-    """The text before the lists that `find_plan` finds: the planner's line of thought. Empty if it finds none."""
+    """The planner's line of thought: the text before the lists that `find_plan` finds. It is empty if there are no
+    lists."""
     lists = find_plan(text)
     if not isinstance(lists, dict):
         return ""
@@ -66,7 +67,7 @@ def text_before_lists(text: str) -> str:
 
 
 def thought_in(text: str) -> str:
-    """The planner's line of thought: what stands before its lists, or the thought of its structured plan."""
+    """The planner's line of thought: the text before its lists, or the thought of its structured plan."""
     plan = find_plan(text)
     if isinstance(plan, Item) and isinstance(plan.value, dict):
         thought = plan.value.get("thought")
@@ -77,14 +78,13 @@ def thought_in(text: str) -> str:
 def find_plan(
     text: str, *, cut: bool = False, form: PlanForm = "lists"
 ) -> dict[str, Item] | Item | ParseFault:
-    """The last readable plan of `text`: the lists of a triple by name, or an object; or the fault, if there is none.
+    """The last readable plan of `text`: the lists of a triple by name, or an object. If there is no plan, a fault.
 
-    An object that is no plan, but was meant as one, is returned too if nothing else is readable; `parse` says its
-    fault.
+    If nothing else is readable, an object that was meant as a plan but is none is returned too. `parse` says its fault.
 
     Args:
         cut: whether the text was cut off before its end.
-        form: which form was asked for: of two faults, the one that is in this form is returned.
+        form: the form that was asked for. If both forms have a fault, the fault in this form is returned.
     """
     search = _Search(text, form, room=PATIENCE * (len(text) + _OBJECT_CHARS))
     position, thought_ends = 0, True
@@ -115,7 +115,7 @@ class _Search:
     text: str
     form: PlanForm
     room: int
-    """How many characters may still be read in search of objects."""
+    """How many characters may still be read to find objects."""
     after_thought: bool = False
     thought_cut: bool = False
     """Whether the text ends within a thought."""
@@ -128,13 +128,13 @@ class _Search:
     broken: ParseFault | None = None
     """The first fault of the last unreadable triple."""
     near: Item | ParseFault | None = None
-    """The last object that was meant as a plan and is none."""
+    """The last object that was meant as a plan but is none."""
     failures: int = 0
     unlisted: dict[str, int] = field(default_factory=dict)
-    """Names that no list follows, each with the position of the text that follows instead."""
+    """Names that are not followed by a list, with the position of the text that follows."""
 
     def take(self, mark: re.Match[str]) -> int:
-        """Read the list after a name; returns the position where the search goes on."""
+        """Read the list after a name. Returns the position where the search continues."""
         name = next(name for name in NAMES if mark[name])
         if not mark["open"]:
             if mark["assigned"]:
@@ -156,7 +156,7 @@ class _Search:
         return end
 
     def take_object(self, at: int) -> int:
-        """Read the object that opens at `at`; returns the position where the search goes on."""
+        """Read the object that opens at `at`. Returns the position where the search continues."""
         if self.room <= 0:
             return at + 1
         read, end = read_object(self.text, at, "the plan")
@@ -169,7 +169,7 @@ class _Search:
         return at + 1
 
     def fault(self) -> Item | ParseFault:
-        """Why there is no plan, or the object that was meant as one."""
+        """Why there is no plan, or the object that was meant as a plan."""
         of_lists = _first_fault(self.group) or self.broken
         first, second = (self.near, of_lists) if self.form == "structured" else (of_lists, self.near)
         return first or second or self._missing()

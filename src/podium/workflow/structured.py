@@ -4,7 +4,7 @@
          | { "thought": TEXT, "accept": true }                    in a later round
     step = { "worker": NAME or number, "subtask": TEXT, "sees": entry }
 
-`parse` checks the columns as it checks the three lists: an entry of "sees" is one of an access list.
+`parse` checks the columns like the three lists. The value of "sees" is an entry of the access list.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StepColumns(NamedTuple):
 
 
 def is_plan(item: Item) -> bool:
-    """Whether an object is a structured plan, right or wrong: it has steps that are objects, or accepts or not."""
+    """Whether an object is a structured plan, right or wrong: it has steps that are objects, or a key "accept"."""
     fields = _fields(item)
     steps = fields.get("steps")
     if steps is None or steps.value == []:
@@ -48,7 +48,7 @@ def begins_plan(text: str, at: int) -> bool:
 
 
 def read_columns(item: Item, *, later_round: bool) -> StepColumns | Acceptance | ParseFault:
-    """The columns of a structured plan, or its acceptance of the answer, or the fault in it."""
+    """The columns of a structured plan, or its acceptance of the answer, or its fault."""
     fields = _fields(item)
     accept, steps = fields.get("accept"), fields.get("steps")
     if accept is not None and _flag(accept) is None:

@@ -1,6 +1,6 @@
-"""Has each worker answer every question, by jobs of a suite, within the budget, and reads the answers as arrays.
+"""Lets each worker answer every question within the budget, by jobs of a suite, and reads the answers as arrays.
 
-A study that was killed or ran out of money goes on with the same command and asks nothing twice. Questions that some
+If a study was killed or ran out of money, the same command continues it and asks nothing twice. Questions that some
 worker has not answered are left out.
 """
 
@@ -25,8 +25,7 @@ from podium.tasks import Task
 from podium.workers.spend_limit import SpendLimit
 
 _ENOUGH = 0.5
-"""A worker that answered less than this share of what the busiest worker answered is left out of the
-study."""
+"""A worker is left out of the study if it answered less than this share of the busiest worker's answers."""
 
 
 async def ask_workers(
@@ -41,15 +40,15 @@ async def ask_workers(
     """Ask every worker every question, and a fifth of the questions twice if `repeats` is 1.
 
     Args:
-        reached: how many questions the budget is likely to reach; a fifth of these is repeated.
-        budget_usd: the most dollars of this start. Without it, the dispatcher's spend limits alone hold.
+        reached: how many questions the budget is likely to reach. A fifth of these is repeated.
+        budget_usd: the most dollars of this start. If it is None, only the dispatcher's spend limits hold.
 
     Raises:
         UsageError: no worker answered anything.
     """
     tasks = table.questions
     twice = round(REPEATED * reached) if repeats == 1 < most_samples(table.pool) else 0
-    # The repeats come first, for the same questions: a budget that ends early then still has both.
+    # Questions with repeats come first, so that a budget that ends early still has first and second answers.
     parts = [
         (table.with_questions(tasks[:twice]), 2),
         (table.with_questions(tasks[twice:]), repeats),
@@ -71,20 +70,20 @@ class StudyAnswers:
     """The answers of a study."""
 
     answers: AnswerMatrix
-    """The answers to questions that every worker answered; with one sample each, unless all have more."""
+    """The answers to questions that every worker answered. Each has one sample, unless all have more."""
     repeated: AnswerMatrix
-    """All answers, with second answers where there are any."""
+    """All answers, including second answers if there are any."""
     tasks: tuple[Task, ...]
-    """These questions, in the same order."""
+    """The questions of `answers`, in the same order."""
     notes: tuple[str, ...]
     misjudged: NearMisses
-    """What graders of texts may have judged wrong by mistake."""
+    """Right answers that graders of texts may have judged wrong."""
     cost_usd: float
     """Dollars of all kept answers, as if nothing had been cached."""
 
     @classmethod
     def read(cls, table: QuestionTable, judged_by: JudgedBy = "golds") -> Self:
-        """Read what is kept.
+        """Read the kept answers.
 
         Raises:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
@@ -134,6 +133,6 @@ class StudyAnswers:
 
 
 def _kept(table: QuestionTable, worker: str) -> Mapping[tuple[str, int], Rollout]:
-    """The answers of a worker to the questions as they are now, by task and repeat."""
+    """The kept answers of a worker to the present questions, by task and repeat."""
     answers = table.kept_answers(table.single_worker_entry(worker)[0])
     return {place: answer for place, answer in answers.items() if answer.trace.answer is not None}

@@ -1,12 +1,13 @@
-"""Chooses few of many candidates that cover the user's questions: the online knapsack of arXiv 2510.16499 (NeurIPS
+"""Chooses few of many candidates that cover the user's questions, by the online knapsack of arXiv 2510.16499 (NeurIPS
 2025).
 
-The questions are grouped into kinds, and each candidate is asked some of each, the cheapest first. A candidate is worth
-the weights of the kinds that it passed and that no chosen worker covers yet. It is chosen if it is worth enough for
-each of its dollars. How much is enough rises with the share of the budget that chosen candidates take.
+The questions are grouped into kinds. Each candidate is asked some questions of each kind, the cheapest candidate first.
+The value of a candidate is the sum of the weights of the kinds that it passed and that no chosen worker covers yet. It
+is chosen if its value per dollar reaches a threshold, which rises with the share of the budget that chosen candidates
+take.
 
-Each test is a job of a suite, so answers are kept, and limits, retries and budgets hold as everywhere. A candidate that
-gives no answer is broken, and is asked nothing more.
+Each test is a job of a suite, so answers are kept, and limits, retries and budgets hold. A candidate that gives no
+answer is broken, and is asked nothing more.
 """
 
 from __future__ import annotations
@@ -38,9 +39,10 @@ from podium.workers.ratings import ClusterWords, Ratings, Tally
 from podium.workers.traits import is_tool
 
 UNSORTED = "unsorted"
-"""How the kind without a name is shown: questions that no cluster has words of, or all where there are no clusters."""
+"""The shown name of the kind without a name: questions that share no words with a cluster, or all if there are no
+clusters."""
 _KINDS = 6
-"""The most kinds of questions; the published method has as many."""
+"""The most kinds of questions, as in the published method."""
 _HEADER = "# Written by podium study --preset compose.\n"
 OUT_OF_BUDGET = "the budget ended before its tests did"
 TESTS = 3
@@ -55,16 +57,16 @@ class QuestionKinds:
 
     clusters: ClusterWords
     tests: Mapping[str, tuple[Task, ...]]
-    """Name of a kind -> its tests. Where all questions are of one kind, its name is empty."""
+    """The tests of each kind, by name. If all questions are of one kind, its name is empty."""
     weights: Mapping[str, float]
-    """Name of a kind -> how many times as many questions it has as the smallest kind."""
+    """For each kind, by name, its number of questions divided by that of the smallest kind."""
 
     @classmethod
     def of(cls, tasks: Sequence[Task], most: int) -> QuestionKinds:
         """Find at most `most` kinds by the questions' wording. Each has about `TESTS` questions or more."""
         limit = min(most, max(1, len(tasks) // TESTS))
         clusters, members = _sorted(tasks, limit)
-        if len(members) > limit:  # Questions that no cluster has words of are one more kind.
+        if len(members) > limit:  # Questions that share no words with a cluster are one more kind.
             clusters, members = _sorted(tasks, limit - 1)
         smallest = min(map(len, members.values()))
         return cls(
@@ -75,7 +77,7 @@ class QuestionKinds:
 
 
 def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[str, list[Task]]]:
-    """At most `count` clusters, and the tasks of each; those of no cluster have an empty name."""
+    """At most `count` clusters, and the tasks of each cluster. Tasks of no cluster have an empty name."""
     clusters = find_clusters([task.question.text for task in tasks], count)
     ratings = Ratings(clusters=clusters, workers={})
     members: defaultdict[str, list[Task]] = defaultdict(list)
@@ -85,20 +87,20 @@ def _sorted(tasks: Sequence[Task], count: int) -> tuple[ClusterWords, Mapping[st
 
 
 class Candidate(FrozenModel):
-    """One candidate with the verdicts of its tests, and what became of it."""
+    """One candidate with the verdicts of its tests, and whether it was chosen."""
 
     worker: str
     tallies: dict[str, Tally]
-    """Kind -> right answers, tests and dollars, as if nothing had been cached."""
+    """For each kind, the right answers, tests and dollars, as if nothing had been cached."""
     complete: bool = True
-    """Whether it has answered all tests: it is not broken, and no budget refused one of its calls."""
+    """Whether the candidate has answered all tests. It has not if it is broken, or a budget refused a call."""
     chosen: bool = False
     reason: str = ""
-    """Why it was chosen or not, in half a sentence."""
+    """Why the candidate was chosen or not, in half a sentence."""
 
     @property
     def passed(self) -> frozenset[str]:
-        """The kinds of questions that it passed."""
+        """The kinds of questions that the candidate passed."""
         tallies = self.tallies.items()
         return frozenset(kind for kind, tally in tallies if tally.right > _PASSED * tally.questions)
 
@@ -109,7 +111,7 @@ class Candidate(FrozenModel):
 
     @property
     def cost_usd(self) -> float:
-        """Dollars of its answers, as if nothing had been cached."""
+        """Dollars of the candidate's answers, as if nothing had been cached."""
         return sum(tally.cost_usd for tally in self.tallies.values())
 
 
@@ -126,14 +128,14 @@ async def ask_candidates(
     *,
     on_tested: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[Candidate, ...]:
-    """Test all workers of the table that are no tools. Returns the results, the cheapest candidate first.
+    """Test all workers of the table except tools. Returns the results, the cheapest candidate first.
 
-    After the budget has refused a call, kept answers still count; no other call is made.
+    After the budget has refused a call, kept answers still count, but no other call is made.
 
     Args:
-        table: its questions contain the tests. So many candidates are tested at a time as it allows calls at once: each
-            is asked one question after another.
-        on_tested: called with (candidates done, all) after each.
+        table: a table whose questions include the tests. Its concurrency is the number of candidates that are tested at
+            once. Each is asked one question after another.
+        on_tested: called with (candidates done, all candidates) after each candidate.
     """
     order = order_of_tests(table.pool)
     waiting = iter(order)
@@ -175,11 +177,11 @@ async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher
 
 
 def value_threshold(share: float, lowest: float, highest: float) -> float:
-    """Psi(z): the least value for each dollar of a candidate when `share` of the budget is used up.
+    """Psi(z): the least value per dollar of a candidate when `share` of the budget is used up.
 
     Args:
         share: from 0 to 1.
-        lowest, highest: bounds L and U of the value for each dollar of any useful candidate, both above 0.
+        lowest, highest: bounds L and U of the value per dollar of any useful candidate, both above 0.
     """
     return math.exp(share * math.log(highest * math.e / lowest)) * lowest / math.e
 
@@ -187,12 +189,12 @@ def value_threshold(share: float, lowest: float, highest: float) -> float:
 def choose(
     tested: Sequence[Candidate], weights: Mapping[str, float], budget_usd: float, most: int | None = None
 ) -> tuple[Candidate, ...]:
-    """Choose from candidates that answered all tests, the cheapest first. Returns what became of each, in this order.
+    """Choose from candidates that answered all tests, the cheapest first. Returns all of them, in this order.
 
     Args:
-        weights: kind -> its weight, at least 1.
-        budget_usd: the dollars of which chosen candidates take what their tests cost.
-        most: the most workers, or None for any number.
+        weights: the weight of each kind, at least 1.
+        budget_usd: the budget. Each chosen candidate takes the cost of its tests from it.
+        most: the most workers. None sets no limit.
     """
     costs = [candidate.cost_usd for candidate in tested if candidate.cost_usd > 0 and candidate.passed]
     lowest, highest = (1 / max(costs), sum(weights.values()) / min(costs)) if costs else (1.0, 1.0)
@@ -220,14 +222,14 @@ def choose(
 
 
 class CandidateChoice(JsonFile):
-    """What became of all candidates."""
+    """The results of all candidates, and the choice among them."""
 
     description: ClassVar[str] = "a choice among candidates"
 
     kinds: dict[str, int]
-    """Kind -> its tests. Where all questions are of one kind, its name is empty."""
+    """The number of tests of each kind. If all questions are of one kind, its name is empty."""
     candidates: tuple[Candidate, ...]
-    """The cheapest first."""
+    """All candidates, the cheapest first."""
     chosen: tuple[str, ...]
     uncovered: tuple[str, ...]
     """The kinds that no chosen worker passed."""
@@ -263,17 +265,17 @@ class CandidateChoice(JsonFile):
 
 @dataclass(frozen=True)
 class CompositionRun:
-    """Tests the candidates of a team on questions, and writes a team of few that cover them."""
+    """Tests the candidates of a team on questions, and writes a team of few workers that cover the questions."""
 
     team: TeamSettings
-    """Its `budget.run_usd` is the most dollars of the study, over all its starts."""
+    """The team. Its `budget.run_usd` is the most dollars of the study, over all its starts."""
     pool: Pool
     questions: StudyQuestions
     settings: StudySettings
     run: Path
-    """The folder of the study; it gets team.toml, its ratings and the paid answers."""
+    """The folder of the study, for team.toml, its ratings and the paid answers."""
     workers: int | None = None
-    """The most workers of the team. None: as many as the kinds of questions need."""
+    """The most workers of the team. Default: as many as the kinds of questions need."""
 
     @property
     def file(self) -> Path:
@@ -287,14 +289,14 @@ class CompositionRun:
 
     @property
     def budget_usd(self) -> float:
-        """The dollars that it may spend, once `check` has passed."""
+        """The dollars that the study may spend. `check` has to pass first."""
         return self.team.budget.run_usd or 0.0
 
     def check(self) -> None:
-        """Refuse what cannot be composed, before anything is paid.
+        """Check the team, the questions and the settings before anything is paid.
 
         Raises:
-            UsageError: there is something.
+            UsageError: a team cannot be composed from them.
         """
         budget_usd, judge, file = self.team.budget.run_usd, self.settings.judge, self.file
         if budget_usd is None:
@@ -331,7 +333,7 @@ class CompositionRun:
                     questions = questions.with_judge(PoolJudge(self.pool, self.settings.judge, dispatcher))
                 table = questions.table(self.run, self.team, self.pool, self.settings.concurrency)
                 asked = await ask_candidates(table, kinds, dispatcher, on_tested=on_tested)
-                assert dispatcher.run_limit is not None  # A run with a budget has one.
+                assert dispatcher.run_limit is not None  # A run with a budget has a limit.
                 spent_usd = dispatcher.run_limit.spent_usd
         finally:
             await self.pool.close()

@@ -1,10 +1,10 @@
-"""Measures Conductors by really running their plans, by jobs of a suite: the pool's own without and with ratings in its
-prompt, and a trained one.
+"""Measures Conductors by really running their plans, by jobs of a suite: the pool's Conductor without and with ratings
+in its prompt, and a trained Conductor.
 
-Their plans rewrite subtasks and let workers read one another. So planner and workers are called and paid, within what
-the budget has left; only a step that asks the bare question finds its answer in the response cache. A Conductor's
-ratings of a question come from other questions. Where a later start has one more question or answer, the folds and all
-ratings are others, so Conductors that read them run on all questions again, and are paid again.
+The plans rewrite subtasks and let workers read each other's responses. So planners and workers are called and paid,
+within the rest of the budget. Only a step that asks the bare question finds its answer in the response cache. The
+ratings for a question come from other folds of questions. If a later start has a further question or answer, the folds
+change, and with them all ratings. Then Conductors that read ratings run on all questions again, and are paid again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TRAINED = "trained Conductor that reads ratings"
 
 @dataclass(frozen=True)
 class ConductorResults:
-    """The Conductors that were measured, and why others were not."""
+    """The Conductors that were measured, and notes on why other Conductors were not."""
 
     measured: tuple[MethodResult, ...] = ()
     notes: tuple[str, ...] = ()
@@ -54,28 +54,28 @@ class ConductorResults:
 
 @dataclass(frozen=True)
 class _Conductor:
-    """A Conductor that is to be measured."""
+    """A Conductor to measure."""
 
     entry: PlannerEntry
     table: QuestionTable
-    """Its questions, and their workers, with ratings if its prompt has any."""
+    """The Conductor's questions and workers. The workers have ratings if the prompt shows them."""
     ratings: Sequence[Ratings] = ()
-    """These ratings, one for each fold of the questions."""
+    """The ratings for each fold of the questions. Empty if the prompt shows none."""
     early_stop: bool = False
 
     @property
     def name(self) -> str:
-        """What the report calls it."""
+        """The Conductor's name in the report."""
         return self.entry.label
 
     @property
     def team(self) -> TeamSettings:
-        """The settings from which it is opened."""
+        """The settings from which the Conductor is opened."""
         return self.table.team.with_planner(self.entry, self.entry.conductor)
 
     @property
     def key(self) -> str:
-        """The name of the file of its answers."""
+        """The name of the file with the Conductor's answers."""
         source = checkpoint_of(self.team)
         files = None if source is None else fingerprint(checkpoint_folder(source))
         ratings = [ratings.model_dump(mode="json") for ratings in self.ratings]
@@ -85,7 +85,7 @@ class _Conductor:
 
 
 def with_conductor(team: TeamSettings) -> TeamSettings:
-    """The team with its Conductor as planner, whatever plans for it."""
+    """The team with its Conductor as planner, whatever planner the team names."""
     return team.with_planner(PlannerSettings())
 
 
@@ -109,11 +109,11 @@ class ConductorStudy:
     """Runs Conductors on the questions that the workers answered."""
 
     table: QuestionTable
-    """Its team says which Conductor plans."""
+    """The questions and workers. The table's team says which Conductor plans."""
     known: StudyAnswers
-    """The workers' own answers; ratings of a question are made of the other folds' answers."""
+    """The workers' answers. The ratings for a question are made from the answers of other folds."""
     dispatcher: Dispatcher
-    """Its spend limits end the run where the budget does; its cache keeps what was paid."""
+    """The dispatcher. Its spend limits end the run at the budget, and its cache keeps all paid answers."""
     seed: str
     show: ShowProgress
 
@@ -121,8 +121,8 @@ class ConductorStudy:
         """Run the pool's Conductor twice, without and with ratings, and then a trained one.
 
         Args:
-            count: how many questions the pool's Conductor gets. With 0 it is not run.
-            checkpoint: the trained Conductor, which gets all questions, or None if there is none.
+            count: how many questions the pool's Conductor gets. If it is 0, the Conductor is not run.
+            checkpoint: the trained Conductor, which gets all questions. None if there is none.
 
         Raises:
             UsageError: the checkpoint cannot be opened, or must not conduct this pool.
@@ -150,13 +150,13 @@ class ConductorStudy:
         ]
 
         def rated(table: QuestionTable) -> QuestionTable:
-            """The table with ratings that are made without the question's fold."""
+            """The table in which each question has ratings from the other folds."""
             pools = [_rated(table.pool, ratings) for ratings in by_fold]
             pool_of = {known.tasks[q].id: pools[number] for number, fold in enumerate(folds) for q in fold}
             return replace(table, rated=lambda task: pool_of[task.id])
 
         if count:
-            # With ratings of its own, ratings would choose instead of a Conductor.
+            # If the pool had ratings of its own, they would route questions in place of the Conductor.
             voting = _rated(pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), None)
             table = replace(self.table, pool=voting).with_questions(known.tasks[:count])
             yield _Conductor(PlannerEntry(label=PLAIN), table)
@@ -164,14 +164,14 @@ class ConductorStudy:
         if checkpoint is not None:
             own = Pool([VoteWorker(VOTE), *(pool.named(name) for name in known.answers.workers)])
             table = rated(replace(self.table, pool=own).with_questions(known.tasks))
-            # What it was trained for is checked with the ratings of all questions.
+            # The check whether the Conductor fits this pool uses the ratings of all questions.
             table = replace(table, pool=_rated(own, clustered_ratings(known.answers)))
             entry = PlannerEntry(label=TRAINED, conductor=ConductorSettings(checkpoint=checkpoint))
-            # Votes of a served team stop early, and an untrained Conductor's do not.
+            # Votes of a served team stop early. Votes of an untrained Conductor do not.
             yield _Conductor(entry, table, by_fold, early_stop=True)
 
     async def _run(self, conductor: _Conductor) -> list[Rollout]:
-        """Its answers to as many questions as the budget pays for."""
+        """The Conductor's answers to as many questions as the budget pays for."""
         table, key = conductor.table, conductor.key
         on_answer = accuracy_so_far(self.show, table.missing(key), self.dispatcher)
         with suppress(BudgetError):

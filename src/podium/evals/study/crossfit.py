@@ -1,8 +1,8 @@
 """Cross-fitting: each question is scored by methods that made their choices on the other questions.
 
-The questions are dealt into folds. For each fold every method chooses on the rest and is scored on the fold. So each
-question counts once, and no choice is scored on a question that it was made on. A method makes a choice for each fold,
-and its figure is the mean over these choices. The choice that is served is made in the same way on all questions.
+The questions are divided into folds. For each fold, every method makes its choice on the other folds and is scored on
+this fold. So each question counts once, and no choice is scored on a question that it was made on. The figure of a
+method is the mean over its choices for all folds. The choice that is served is made in the same way on all questions.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class MethodResult:
 
     name: str
     score_Q: Floats
-    """Its score on each question; NaN: not measured there."""
+    """The method's score on each question. NaN if it was not measured on the question."""
     cost_Q: Floats
-    """Its dollars on each question; NaN: not measured there."""
+    """The method's dollars on each question. NaN if it was not measured on the question."""
     chosen: FittedMethod | None
-    """Its choice on all questions, which can be served. None if it serves itself, as a Conductor does."""
+    """The method's choice on all questions, which can be served. None for a Conductor, which makes no choice."""
     is_team: bool = True
     is_cost_capped: bool = False
     """Whether the method is limited to a low price, as `Method` says."""
     note: str = ""
-    """What a reader of its figures has to know."""
+    """What a reader of the method's figures has to know."""
 
     @property
     def choice(self) -> str:
@@ -43,7 +43,7 @@ class MethodResult:
 
 
 def folds_of(questions: int, seed: str) -> list[Ints]:
-    """The numbers of the questions in each fold; the folds are equally large, to within one question."""
+    """The numbers of the questions in each fold. The sizes of folds differ by at most one question."""
     order = list(range(questions))
     Random(f"study/folds/{seed}").shuffle(order)
     count = min(FOLDS, questions)
@@ -54,7 +54,7 @@ def crossfit(answers: AnswerMatrix, methods: Iterable[Method], *, seed: str = "0
     """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
 
     Args:
-        answers: of two questions or more.
+        answers: the answers to at least two questions.
     """
     folds = folds_of(len(answers.texts), seed)
     trainings = [

@@ -1,10 +1,11 @@
-"""Decides from the figures of all methods what to recommend, and how many more questions would decide the rest.
+"""Decides from the figures of all methods what to recommend, and how many more questions would decide open cases.
 
 The best of many methods looks better than it is. So the intervals are simultaneous: with 95 % probability all lower
-ends of a family lie below the true differences, and as often all upper ends above them (the bootstrap of the largest t
-statistic; Westfall and Young 1993, section 2). A method may be selected after looking at them, and its bound still
-holds. There are two families, so that few methods are tested for each claim: the teams that may be better, and the
-methods that may be as good and cheaper, which are the single workers and the teams with a capped cost.
+ends of a family are below the true differences, and with 95 % probability all upper ends are above them (the bootstrap
+of the largest t statistic; Westfall and Young 1993, section 2). So a method's bound still holds if the method is
+selected after looking at the intervals. There are two families, so that few methods are tested for each claim: the
+teams that may be better, and the methods that may be as good and cheaper, which are the single workers and the teams
+with a capped cost.
 """
 
 from __future__ import annotations
@@ -23,25 +24,25 @@ from podium.planners.answers import Floats
 from podium.types import FrozenModel
 
 StudyVerdict = Literal["reference", "better", "cheaper", "same", "worse", "not better", "open"]
-"""Beside the best single worker: "better": more accurate. "cheaper": at most the margin less accurate, and at least a
-tenth cheaper; a team has to be cheaper than every single worker that is not worse, too. "same": the same answers.
-"worse": less accurate. "not better": it gains less than the margin, and is not cheaper. "open": too few questions to
-say."""
+"""A method compared with the best single worker. "better": more accurate. "cheaper": at most the margin less accurate,
+and at least a tenth cheaper. A team must also be cheaper than every single worker that is not worse. "same": the same
+answers. "worse": less accurate. "not better": it gains less than the margin and is not cheaper. "open": there are too
+few questions to say."""
 MARGIN = 0.02
-"""How much accuracy may be lost, at most, for a method to count as good as the best single worker."""
+"""How much accuracy a method may lose and still count as good as the best single worker."""
 _RESAMPLES = 2000
 _ONE_SIDED = 1.645
-"""The quantile of the normal distribution at 95 %: to call a method better by mistake is one mistake, to call it worse
-another."""
+"""The quantile of the normal distribution at 95 %. Each side counts separately: calling a method better by mistake, and
+calling it worse."""
 _POWER = 0.8416
-"""The quantile of the normal distribution at 80 %: an open question is decided with this probability."""
+"""The quantile of the normal distribution at 80 %, the probability with which an open case is decided."""
 _PSEUDO_PAIRS = 4
-"""Two wins and two losses that widen each interval. They are the fewest with which each end holds with 95 % where
-differences are rare (tests/evals/study/test_study_decision.py)."""
+"""Two wins and two losses that widen each interval. With fewer, an end would hold with less than 95 % if differences
+are rare (tests/evals/study/test_study_decision.py)."""
 _SAVING = 0.9
-"""A method is cheaper if it costs at most this share of another one's price."""
+"""A method is cheaper than another if it costs at most this share of the other's price."""
 FEWEST = 20
-"""With fewer questions nothing is recommended but the best single worker: intervals of so few mean little."""
+"""With fewer questions only the best single worker is recommended, since intervals of few questions mean little."""
 
 
 _KINDS: Mapping[str, PlannerKind] = {
@@ -50,27 +51,28 @@ _KINDS: Mapping[str, PlannerKind] = {
 
 
 class StudyRow(FrozenModel):
-    """What was found of one method. Dollars are a question's."""
+    """The results of one method. Dollars are those of one question."""
 
     label: str
-    """Its name."""
+    """The method's name."""
     choice: str
     """What the method chose on all questions, in words."""
     planner: str | None
-    """The name of its planner. None for a Conductor."""
+    """The name of the method's planner. None for a Conductor."""
     is_team: bool
     questions: int
     accuracy: Interval
     cost_usd: float
     difference: Interval | None
-    """Its accuracy minus the best single worker's, on the same questions. None if it is this worker, or there is
-    one question."""
+    """The method's accuracy minus the best single worker's, on the same questions. None if the method is this worker,
+    or if there is only one question."""
     verdict: StudyVerdict
     more_questions: int = 0
-    """How many more questions would decide an open case, with a probability of 80 % if the difference is as seen. 0
-    if no such number is known."""
+    """How many more questions would decide an open case with a probability of 80 %, if the true difference is the
+    measured one. 0 if no such number is known."""
     saves: bool = False
-    """Whether it is cheaper than the best single worker, and if it is a team, than every other that is not worse."""
+    """Whether the method is cheaper than the best single worker. A team must also be cheaper than every other single
+    worker that is not worse."""
     note: str = ""
 
     @property
@@ -85,14 +87,14 @@ class StudyDecision(FrozenModel):
     """The rows of a study, and the recommendation."""
 
     rows: tuple[StudyRow, ...]
-    """The first is the best single worker's."""
+    """The rows. The first is that of the best single worker."""
     margin: float
     detectable: float | None
-    """The smallest gain of the best team tried that a study of so many questions finds with a probability of 80 %. None
+    """The smallest gain of the best tried team that a study of so many questions finds with a probability of 80 %. None
     if no team was tried."""
     recommended: int
-    """The number of the recommended row: what is better for certain, else what is as good and cheaper, else the best
-    single worker."""
+    """The number of the recommended row: a method that is certainly better, else one that is as good and cheaper, else
+    the best single worker."""
     cheaper: int | None
     """The number of the cheapest row that is as good as the best single worker. None if there is none."""
 
@@ -108,7 +110,7 @@ class StudyDecision(FrozenModel):
 
     @property
     def cheaper_row(self) -> StudyRow | None:
-        """The cheaper choice, if it is not the recommended one."""
+        """The row of the cheaper choice. None if there is none, or if it is recommended."""
         return None if self.cheaper in (None, self.recommended) else self.rows[self.cheaper or 0]
 
 
@@ -116,7 +118,8 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
     """Compare all methods with the first, the best single worker.
 
     Args:
-        measured: on the same questions in the same order; a method may lack some of them. Single workers come first.
+        measured: the results on the same questions in the same order. A method may lack some questions. Single workers
+            come first.
         margin: see `MARGIN`.
     """
     reference, *others = measured
@@ -124,7 +127,7 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
     family_M = np.array([m.is_team and not m.is_cost_capped for m in measured])
     intervals, critical_M = _intervals_by_family(difference_QM, family_M)
     rows = [_row(reference, None, "reference")]
-    # A team that is cheaper than the best single worker saves nothing if a single worker may be as good for less.
+    # A team that is cheaper than the best single worker saves nothing if a cheaper single worker may be as good.
     rivals = [(reference, rows[0])]
     for method, interval, critical in zip(others, intervals[1:], critical_M[1:], strict=True):
         beside = rivals if method.is_team else rivals[:1]
@@ -143,7 +146,7 @@ def decide(measured: Sequence[MethodResult], *, margin: float = MARGIN) -> Study
             rivals.append((method, rows[-1]))
     better = [n for n, row in enumerate(rows) if row.verdict == "better"]
     least = max((_gain(rows[n]) for n in better), default=0.0) - margin
-    # Of the methods that are better for certain, the cheapest within the margin of the best.
+    # Of the methods that are certainly better, take the cheapest within the margin of the best.
     best = min((n for n in better if _gain(rows[n]) >= least), key=lambda n: rows[n].cost_usd, default=None)
     saving = [n for n, row in enumerate(rows) if row.verdict in ("better", "cheaper") and row.saves]
     cheaper = min(saving, key=lambda n: rows[n].cost_usd, default=None)
@@ -175,12 +178,12 @@ def simultaneous_intervals(difference_QM: Floats) -> tuple[list[Interval | None]
     do all upper ends.
 
     Whole questions are resampled, so that methods stay paired. Two wins and two losses are added to the squares of each
-    method, but not to its mean (after Agresti and Min 2005): a gain on few questions is seldom seen in a small study,
-    and one difference, or none, says little of how many there would be. NaN: the method was not measured on the
-    question. A method has no interval if it was measured on one question.
+    method, but not to its mean (after Agresti and Min 2005), since a small study seldom sees a gain on few questions,
+    and one difference or none says little about their true number. A method has no interval if it was measured on one
+    question.
 
     Args:
-        difference_QM: from -1 to 1.
+        difference_QM: the differences, from -1 to 1. NaN if the method was not measured on the question.
     """
     known_QM = (~np.isnan(difference_QM)).astype(float)
     filled_QM = np.nan_to_num(difference_QM)
@@ -229,7 +232,7 @@ def _differ(method: MethodResult, reference: MethodResult) -> bool:
 
 
 def _costs_less(method: MethodResult, other: MethodResult) -> bool:
-    """Whether it costs at most `_SAVING` of the other, and less for certain."""
+    """Whether the method costs at most `_SAVING` of the other method, and certainly less."""
     saved_Q = other.cost_Q - method.cost_Q
     measured = ~np.isnan(saved_Q)
     saved = saved_Q[measured]
@@ -245,16 +248,16 @@ def _more_questions(
 ) -> int:
     """How many more questions would settle an open case. 0 if no number would.
 
-    An expensive method that gains half the margin or more has to be shown better than the reference, any other one to
-    gain less than the margin. A cheap method that loses at most half the margin has to be shown to lose less than the
-    margin, any other cheap one to be worse than the reference.
+    An expensive method that gains at least half the margin has to be shown better than the reference. Any other
+    expensive method has to be shown to gain less than the margin. A cheap method that loses at most half the margin has
+    to be shown to lose less than the margin. Any other cheap method has to be shown worse than the reference.
     """
     threshold = -margin / 2 if cheap else margin / 2
     bound = threshold - margin / 2 if interval.mean >= threshold else threshold + margin / 2
     gap = abs(interval.mean - bound)
     if gap == 0:
         return 0
-    # The squared error of N questions is about variance / N + pseudo-pairs / N²; solved for N.
+    # The squared error of N questions is about variance / N + pseudo-pairs / N². This is solved for N.
     error = (interval.high - interval.mean) / critical
     variance = max(0.0, error**2 * questions - _PSEUDO_PAIRS / questions)
     width = ((critical + _POWER) / gap) ** 2

@@ -1,7 +1,7 @@
-"""Says what a study will cost and how long it will take, before it pays for anything.
+"""Estimates what a study will cost and how long it will take, before it pays for anything.
 
-The figures are estimates: four characters a token, and answers of an assumed length. The limit is kept exactly: the
-spend limit of the study's folder refuses each call that could exceed the budget.
+The estimate assumes four characters per token, and a length of answers. The budget itself is exact: the spend limit of
+the study's folder refuses each call that could exceed it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from podium.workers.traits import costly_workers
 from podium.workflow import Access, Step, Workflow
 
 REPEATED = 0.2
-"""The share of the questions that every worker answers twice, so that luck can be told from skill."""
+"""The share of the questions that every worker answers twice, to distinguish luck from skill."""
 _SAMPLED = 50
-"""The most questions whose length is looked at."""
+"""The most questions whose length is measured."""
 _PLAN_TOKENS = 2000, 700
 """Assumed input and output tokens of a Conductor's plan."""
 _PLAN_STEPS = 3
 """Assumed steps of such a plan."""
 CONDUCTOR_SHARE = 0.3
-"""The most of the budget that the Conductors take; the rest is for the answers of the workers."""
+"""The largest share of the budget for Conductors. The rest is for the workers' answers."""
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,29 @@ class StudyEstimate:
     """What a study would call and pay."""
 
     questions: int
-    """Questions that there are."""
+    """How many questions there are."""
     reached: int
-    """Questions that the budget is likely to reach."""
+    """How many questions the budget is likely to reach."""
     calls: int
-    """Calls for the reached questions, repeats and judging included, Conductors left out."""
+    """Calls for the reached questions, with repeats and judging, without Conductors."""
     cost_usd: Range
     """Dollars of these calls."""
     conductor_questions: int
-    """Questions that each Conductor gets. With 0 it is left out."""
+    """How many questions each Conductor gets. If it is 0, Conductors are left out."""
     conductors: int
     """How many Conductors are measured by really running them."""
     conductor_usd: float
     """Dollars of all Conductors together."""
     conductor_reason: str
-    """Why Conductors are left out. Empty if they are not."""
+    """Why Conductors are left out. Empty if they are not left out."""
     seconds: float | None
-    """How long it takes. None if some worker does not say how long its calls take."""
+    """Seconds of the study. None if the latency of some worker is unknown."""
     paid: bool
     """Whether anything costs money: `workers_paid`, or a paid model conducts."""
     workers_paid: bool
     """Whether some worker is neither scripted nor recorded, and its price is not written as 0."""
     unpriced: tuple[str, ...] = ()
-    """Real workers whose price the pool file does not say."""
+    """Live workers whose price is not in the pool file."""
 
     @property
     def total_usd(self) -> float:
@@ -84,9 +84,9 @@ def estimate_study(
     """What a study of these questions would cost.
 
     Args:
-        repeats: answers of each worker to each question; with one, a fifth of the questions is repeated.
+        repeats: answers of each worker to each question. If it is 1, a fifth of the questions is repeated.
         conductors: how many Conductors would be run.
-        no_conductor: why none can be run. Empty if they can.
+        no_conductor: why no Conductor can be run. Empty if they can.
         pays_for_plans: whether the model that conducts costs money.
     """
     shown, numbers = questions.tasks[:_SAMPLED], [pool.names.index(name) for name in pool.answering]
@@ -134,7 +134,7 @@ def estimate_study(
 
 
 def most_samples(pool: Pool) -> float:
-    """How many different answers every worker can give to one question: a recorded one, as many as were recorded."""
+    """How many different answers every worker can give to one question. Recorded workers limit this number."""
     return min((worker.samples for worker in pool if isinstance(worker, ReplayWorker)), default=math.inf)
 
 
@@ -145,7 +145,7 @@ def _conductor_questions(
     if budget_usd is None or each_usd == 0:
         return questions, ""
     count = min(questions, int(CONDUCTOR_SHARE * budget_usd / each_usd))
-    # No use in more questions than workers can answer with the rest.
+    # More questions than workers can answer with the rest of the budget would be useless.
     if answer_usd > 0:
         count = min(count, int((budget_usd - count * each_usd) / answer_usd))
     if count < FEWEST:

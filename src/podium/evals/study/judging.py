@@ -1,8 +1,8 @@
 """Judges answers to questions without a known right answer: by a worker of the pool, or by agreement between workers.
 
 A judge is a worker that reads the question and an answer, and says whether the answer is right
-(`podium.tasks.graders.verdict`). Agreement counts how often a worker says what most of the others say. Both measure
-less than a right answer does; a study's report says so.
+(`podium.tasks.graders.verdict`). Agreement counts how often a worker gives the answer of most other workers. Both are
+weaker evidence than known right answers, and a study's report says so.
 """
 
 from __future__ import annotations
@@ -31,21 +31,22 @@ from podium.workers.pool import Pool
 from podium.workers.vote import vote_key, voted_answer
 
 _LONGEST = 8_000
-"""The most characters of an answer that are looked at."""
+"""The most characters at the end of an answer that are judged."""
 _SHORTEST = 3
-"""Right answers of so few letters, such as "no", stand in many texts by chance."""
+"""A right answer of at most this many letters, such as "no", is in many texts by chance, so it counts as no near
+miss."""
 
 
 @dataclass
 class PoolJudge:
-    """A worker of the pool that judges answers. Its calls are paid by the dispatcher's spend limits.
+    """A worker of the pool that judges answers. The dispatcher's spend limits pay for its calls.
 
     Equal answers to one question are judged once, so they get the same verdict.
     """
 
     pool: Pool
     worker: str
-    """Its name in the pool."""
+    """The judge's name in the pool."""
     dispatcher: Dispatcher
     _verdicts: dict[JudgedResponse, Verdict] = field(default_factory=dict)
     _asking: defaultdict[JudgedResponse, asyncio.Lock] = field(
@@ -109,7 +110,7 @@ class _QuestionJudge:
 
 @dataclass(frozen=True)
 class NoVerdictGrader:
-    """Grades nothing: the answer is found, and no verdict is given."""
+    """Finds the answer, and gives no verdict."""
 
     async def __call__(self, response: str, gold: str) -> Grade:
         """A grade without a verdict, with the answer that was found."""
@@ -120,8 +121,8 @@ class NoVerdictGrader:
 class OutcomeGrader:
     """Grades by what users said about one answer to the question.
 
-    An answer equal to one that they called right is right, and one equal to an answer that they called wrong is wrong.
-    About any other answer nothing is known if no right answer is; then `otherwise` judges.
+    An answer that equals one that users called right is right, and an answer that equals one that they called wrong is
+    wrong. If no right answer is known, `otherwise` judges any other answer.
     """
 
     right: frozenset[str]
@@ -153,7 +154,7 @@ class NearMisses(FrozenModel):
 
 
 def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
-    """Those among the answers to these tasks."""
+    """The near misses among the answers to these tasks."""
     wrong = [
         len(normalised_words(task.gold)) > _SHORTEST
         and f" {normalised_words(task.gold)} "
@@ -169,8 +170,8 @@ def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
 def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
     """The same answers, each scored by whether it is the most frequent answer of the *other* workers.
 
-    In a tie of k answers each of them scores 1/k. A response without an answer scores 0. What a vote would say cannot
-    be scored so: it agrees with the workers because it is made of their answers.
+    In a tie of k answers each of them scores 1/k. A response without an answer scores 0. A vote cannot be scored in
+    this way, since it agrees with the workers because it is made of their answers.
     """
     score_QW = _agreement(answers.answer_QWR[:, :, 0])
     return replace(

@@ -1,8 +1,8 @@
 """The methods that a study tries: single workers, votes, cascades, and a router by ratings.
 
-A method makes its choices (which workers, which pair, which price of accuracy) on the answers that it is given. What it
-chose is a `FittedMethod`: it can be scored on other answers, and its planner can be served. All of it is computed from
-known answers; nothing here calls a worker.
+A method makes its choices (which workers, which pair, which price of accuracy) on some answers. The result is a
+`FittedMethod`, which can be scored on other answers and whose planner can be served. Everything is computed from known
+answers, and no worker is called.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOST_CLUSTERS = 64
 
 
 def best_single(answers: AnswerMatrix) -> int:
-    """The number of the most accurate worker; of equal ones the cheapest."""
+    """The number of the most accurate worker. Of equally accurate workers, the cheapest."""
     accuracy, cost = answers.accuracy, answers.cost
     return max(range(len(cost)), key=lambda w: (accuracy[w], -cost[w]))
 
@@ -43,12 +43,12 @@ class FittedMethod:
     planner: str
     """The planner's name, as `open_baseline` reads it."""
     score: Callable[[AnswerMatrix], Floats]
-    """[Q]: its score on each question."""
+    """[Q]: the method's score on each question."""
     cost: Callable[[AnswerMatrix], Floats]
-    """[Q]: its dollars on each question."""
+    """[Q]: the method's dollars on each question."""
     rounds: int = 1
     ratings: Ratings | None = None
-    """What its planner reads, if it reads ratings."""
+    """The ratings that the planner reads. None if it reads none."""
 
 
 def clustered_ratings(answers: AnswerMatrix) -> Ratings:
@@ -58,7 +58,7 @@ def clustered_ratings(answers: AnswerMatrix) -> Ratings:
 
 
 def _word_ratings(answers: AnswerMatrix) -> Ratings:
-    """The same, with accuracies that are predicted from a question's words."""
+    """Every worker's figures, with accuracies that are predicted from a question's words."""
     return answers.once(
         "word ratings",
         lambda: clustered_ratings(answers).model_copy(update={"words": fit_words(answers)}),
@@ -71,23 +71,23 @@ class Method:
 
     name: str
     choose: Callable[[AnswerMatrix], FittedMethod | None]
-    """Makes the choices on these answers, or returns None if there is nothing to choose from, as without a third
-    worker."""
+    """Makes the choices on these answers. Returns None if there is nothing to choose from, as when a third worker is
+    needed."""
     is_team: bool = True
-    """Whether more than one worker may be called for it."""
+    """Whether the method may call more than one worker."""
     is_cost_capped: bool = False
-    """Whether it is limited to a low price. Then it may be as good and cheaper, but it is not tested for being better,
-    since the same method without the limit is."""
+    """Whether the method is limited to a low price. Then it is tested for being as good and cheaper, but not for being
+    better, since the same method without the limit is tested for that."""
 
 
 def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[Method]:
-    """The methods that a study tries; the first is the best single worker, with which the others are compared.
+    """The methods that a study tries. The first is the best single worker, with which the others are compared.
 
-    It is the best on these very answers, which flatters it. So a team has to beat a flattered figure.
+    This worker is the best on these very answers, which flatters it, so a team has to beat a flattered figure.
 
     Args:
         answers: all answers of the study.
-        teams: False where only single answers can be judged, as by agreement.
+        teams: whether teams are tried. They are not if only single answers can be judged, as by agreement.
     """
     workers, best = answers.workers, best_single(answers)
     for number in sorted(range(len(workers)), key=lambda number: number != best):
@@ -112,8 +112,8 @@ def fitted_method(
     """The method of a planner whose choices are made: a vote, a cascade, a router or one worker.
 
     Args:
-        answers: of the planner's workers, in any order of questions.
-        ratings: what a router reads.
+        answers: the answers of the planner's workers, to questions in any order.
+        ratings: the ratings that a router reads.
     """
     match planner:
         case Committee():
@@ -168,7 +168,7 @@ def _single(answers: AnswerMatrix, worker: int) -> FittedMethod:
 
 
 def _vote(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
-    # The limit is on the price of asking everybody. Of equal votes the cheapest is taken, and it stops early.
+    # The limit holds for the price of asking all workers. Of equal votes the cheapest is taken, and it stops early.
     plan = best_fixed_plan(answers, max_cost=most_usd)
     if plan is None:
         return None
@@ -217,7 +217,7 @@ def _predictions(ratings: Ratings, answers: AnswerMatrix) -> tuple[Floats, Float
 
 
 def _prices(predicted_QW: Floats, usd_QW: Floats) -> Iterator[float]:
-    """Prices of a dollar in accuracy, ascending: the higher the price, the more often a cheap worker is preferred."""
+    """Prices of a dollar in accuracy, in ascending order. A higher price prefers cheap workers more often."""
     highest = float(usd_QW.max())
     if highest > 0:
         yield from (float(f"{power:.3g}") for power in np.geomspace(0.001, 100, 41) / highest)

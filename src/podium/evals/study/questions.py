@@ -1,7 +1,7 @@
 """The questions of a study, from a task set, a table without right answers, or stored traces.
 
-They are shuffled by their ids, so the first of them are a fair sample of all, however the file is ordered. A study that
-reaches only some of them has asked a fair subset.
+The questions are shuffled by their ids. So a study that reaches only the first of them has asked a fair sample, however
+the file is ordered.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ from podium.workers.pool import Pool
 from podium.workers.vote import vote_key
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
-"""What says whether an answer is right: known right answers, a worker of the pool, the other workers, or
-users."""
+"""The judge of answers: known right answers, a worker of the pool, the other workers, or users."""
 _GENERATED = 300
-"""How many generated questions are taken by default; there is no end of them."""
+"""How many generated questions are taken by default, since a generated set is infinite."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,12 @@ class StudyQuestions:
     tasks: tuple[Task, ...]
     judged_by: JudgedBy
     notes: tuple[str, ...] = ()
-    """What was left out, and what a reader has to know of the verdicts, in sentences."""
+    """Sentences on what was left out, and on what a reader has to know about the verdicts."""
     judges: frozenset[str] = field(default=frozenset())
     """Ids of the questions whose answers a judge may have to judge."""
 
     def table(self, folder: Path, team: TeamSettings, pool: Pool, concurrency: int = 16) -> QuestionTable:
-        """These questions for the workers of a pool; `folder` keeps the answers."""
+        """The table of these questions for the workers of a pool. `folder` keeps the answers."""
         return QuestionTable.of(
             folder,
             team,
@@ -59,7 +58,7 @@ class StudyQuestions:
         )
 
     def with_judge(self, judge: PoolJudge) -> StudyQuestions:
-        """These questions; where no right answer is known, `judge` judges."""
+        """These questions. If the right answer of a question is not known, `judge` judges its answers."""
         if self.judged_by == "golds":
             return self
 
@@ -84,8 +83,8 @@ def load_study_questions(
     """The questions of a task set or a table. A table may lack the column `answer`, and then no right answer is known.
 
     Args:
-        split: this split alone. Without it, all splits together, since a study divides the questions itself.
-        size: at most this many. Without it, all.
+        split: the split. Default: all splits together, since a study divides the questions itself.
+        size: the most questions. Default: all.
 
     Raises:
         ConfigError: there is no such set or split, or it has no questions.
@@ -140,12 +139,12 @@ def questions_of_traces(
 ) -> StudyQuestions:
     """The questions of a share of the stored traffic, each once.
 
-    A question belongs to the share by a hash of its text, so a later run with a larger share only adds questions.
-    Questions with a chat history or with images are left out and counted. What users said of the answers (a trace's
-    outcome) is used where it is known.
+    A hash of the text decides whether a question belongs to the share, so a later run with a larger share only adds
+    questions. Questions with a chat history or with images are left out and counted. If users judged answers (a trace's
+    outcome), their verdicts are used.
 
     Args:
-        share: from 0 to 1, of the different questions.
+        share: the share of the different questions, from 0 to 1.
 
     Raises:
         NoTasksError: no question is left.

@@ -16,30 +16,31 @@ from podium.planners.answers import AnswerMatrix, Floats, select_questions
 from podium.types import FrozenModel
 
 RESULT = "study.json"
-"""Its name in a study's folder."""
+"""The name of the result's file in a study's folder."""
 
 
 class Bounds(FrozenModel):
-    """What the pool's diversity allows at most: how often any worker is right, and how much of that is luck.
+    """The most that the pool's diversity allows: how often any worker is right, and how much of that is luck.
 
-    Where several workers guess, one of them is often right by luck, and no planner can know which. Second answers tell
-    luck from skill: for each question a worker is picked whose first answer was right, and its second answer counts.
+    If several workers guess, one of them is often right by luck, and no planner can know which. Second answers
+    distinguish luck from skill: for each question a worker is picked whose first answer was right, and its second
+    answer counts.
     """
 
     any_right: Interval
-    """The share of questions to which any worker's first answer was right: a bound for planners that choose a worker
-    and know each answer's luck."""
+    """The share of questions to which any worker's first answer was right. It bounds a planner that chooses a worker
+    and knows which answers are right by luck."""
     none_right: float
     """The share of questions to which no worker was right."""
     repeated: int = 0
-    """Questions to which every worker answered twice. If there are fewer than two, the other figures are None."""
+    """How many questions every worker answered twice. If there are fewer than two, the next figures are None."""
     any_right_of_repeated: float | None = None
-    """`any_right` on these questions alone."""
+    """`any_right` on the repeated questions."""
     again: Interval | None = None
-    """On these questions: how often a worker whose first answer was right is right again. It is the bound for planners
-    that know which worker is right on which question, and no worker's luck."""
+    """On the repeated questions, how often a worker whose first answer was right is right again. It bounds a planner
+    that knows which worker is good at which question, but not which answers are right by luck."""
     best_of_repeated: float | None = None
-    """The accuracy of the best single worker on these questions."""
+    """The accuracy of the best single worker on the repeated questions."""
 
     @classmethod
     def of(cls, answers: AnswerMatrix) -> Bounds:
@@ -53,7 +54,7 @@ class Bounds(FrozenModel):
             return overall
         repeated, best = select_questions(answers, twice).alone_QWR, best_single(answers)
         first_QW, second_QW = repeated[:, :, 0], repeated[:, :, 1]
-        # Where no worker was right, an oracle has no reason to leave the best worker.
+        # If no worker was right, an oracle has no reason to leave the best worker.
         lucky_Q = [np.flatnonzero(row) if row.any() else np.array([best]) for row in first_QW]
         again_Q = np.array([second[lucky].mean() for lucky, second in zip(lucky_Q, second_QW, strict=True)])
         return cls(
@@ -71,7 +72,7 @@ def _share(score_Q: Floats) -> Interval:
 
 
 class Study(StudyDecision, JsonFile):
-    """All that a study found."""
+    """Everything that a study found."""
 
     description: ClassVar[str] = "a study"
 
@@ -81,14 +82,14 @@ class Study(StudyDecision, JsonFile):
     """Questions that every worker answered."""
     judged_by: JudgedBy
     judge: str | None = None
-    """The worker that judged."""
+    """The worker that judged. None if no worker did."""
     workers: tuple[str, ...]
     bounds: Bounds
     misjudged: NearMisses = NearMisses()
-    """What graders of texts may have judged wrong by mistake."""
+    """Right answers that graders of texts may have judged wrong."""
     spent_usd: float = 0.0
     recorded: bool = False
     """Whether workers answered from a recording or a script, so that the dollars are not paid."""
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
-    """The settings files that serve the recommendation, and the cheaper choice if it is another one."""
+    """The settings files that serve the recommendation and, if it differs, the cheaper choice."""

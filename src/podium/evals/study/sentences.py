@@ -19,7 +19,7 @@ _VERDICTS = {
     "open": "open",
 }
 _MANY = 0.25
-"""The share of the wrong answers with the words of the right one from which on the grader is doubted."""
+"""The grader is doubted if at least this share of the wrong answers has the words of the right answer."""
 _REPLAYED = "The workers answered from a recording, in which each answered the bare question."
 
 
@@ -61,7 +61,7 @@ def headline(study: Study) -> str:
 
 
 def summary(study: Study) -> Iterator[str]:
-    """What follows the headline: prices, the other choice, and how sure all this is."""
+    """The sentences after the headline: prices, the other choice, and how certain the figures are."""
     best, single = study.best, study.reference
     yield (
         f"{best.choice}: {percent(best.accuracy.mean)} {format_interval(best.accuracy)} right, "
@@ -115,7 +115,7 @@ def _perhaps_cheaper(study: Study) -> Iterator[str]:
 
 
 def bounds(study: Study) -> Iterator[str]:
-    """What the pool's diversity allows at most."""
+    """Sentences on the most that the pool's diversity allows."""
     limits = study.bounds
     yield (
         f"On {percent(limits.any_right.mean)} {format_interval(limits.any_right)} of the questions at least one "
@@ -144,7 +144,7 @@ def bounds(study: Study) -> Iterator[str]:
 
 
 def misjudged(study: Study) -> Iterator[str]:
-    """What to do where the grader seems to judge right answers wrong."""
+    """Sentences on what to do if the grader seems to judge right answers wrong."""
     misses = study.misjudged
     if misses.with_words and misses.with_words >= _MANY * misses.wrong:
         yield (

@@ -1,7 +1,7 @@
-"""Writes the team files of a study: what serves its recommendation, and the workers and ratings that this needs.
+"""Writes the team files of a study, which serve its recommendation, with the workers and ratings that they need.
 
-`podium serve --team FOLDER/team.toml` takes it as it is. The study's own workers are a copy of the user's, with what
-the planner needs: a voting worker, or ratings.
+`podium serve --team FOLDER/team.toml` serves the recommendation. The workers are a copy of the user's workers, with a
+voting worker or ratings if the planner needs them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class ServingFiles:
     """Writes settings files for the methods of one study.
 
     Args:
-        folder: of the study.
+        folder: the folder of the study.
         pool_name: the file with the workers of the user's team, or the name of a shipped team.
         pool: the workers themselves.
-        ratings: of all questions of the study, for Conductors that read ratings; a router has its own.
-        checkpoint: the trained Conductor that the study ran, or None.
+        ratings: the ratings from all questions of the study, for Conductors that read ratings. A router has its own.
+        checkpoint: the trained Conductor that the study ran. None if it ran none.
     """
 
     folder: Path
@@ -51,7 +51,7 @@ class ServingFiles:
         rated = self.ratings if reads else None if chosen is None else chosen.ratings
         tables: dict[str, Any] = {
             "pool": self._workers(name, votes=votes, rated=rated),
-            # Votes were priced so. An untrained Conductor was not.
+            # Votes were priced with early stopping, but an untrained Conductor was not.
             "plan": {"planner": planner, "early_stop": chosen is not None or trained},
         }
         if trained and self.checkpoint is not None:
@@ -87,9 +87,9 @@ def write_workers(
     The ratings are written first, so a file never names ratings that are not there.
 
     Args:
-        kept: names of the workers. Without it, all.
-        votes: whether a voting worker is added, if there is none.
-        prefix: of the name of the ratings.
+        kept: the names of the workers to write. Default: all.
+        votes: whether a voting worker is added if there is none.
+        prefix: the beginning of the name of the ratings file.
     """
     assert pool.source is not None
     names = pool.names if kept is None else kept
@@ -98,7 +98,7 @@ def write_workers(
         tables["ratings"] = f"{prefix}{RATINGS}"
         replace_file(file.with_name(tables["ratings"]), ratings.document)
     conductor = pool.source.tables.get("conductor", {})
-    working_folder = Path()  # Its paths are seen from the working folder already.
+    working_folder = Path()  # The paths are already relative to the working folder.
     conducts = {k: v for k, v in conductor.items() if k not in ("worker", "fallback") or v in names}
     if conducts:
         tables["conductor"] = _moved(conducts, working_folder, file.parent)
@@ -113,7 +113,8 @@ def write_workers(
 
 
 def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
-    """A table with its paths seen from the folder `new`. A program without a folder runs in the folder of its file."""
+    """A table with its paths made relative to the folder `new`. A program without a folder runs in its file's
+    folder."""
     moved = dict(table)
     if moved.get("kind") == "command":
         moved.setdefault("folder", ".")

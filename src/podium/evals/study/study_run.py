@@ -1,4 +1,4 @@
-"""Runs a study in its folder: what it will cost, and then the answers, the methods, the decision and the report.
+"""Runs a study in its folder: first the estimate, then the answers, the methods, the decision and the report.
 
 `podium study` asks the user between the two, and prints.
 """
@@ -33,9 +33,9 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.traits import has_costly_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
-"""Settings with which a study may be resumed when they differ; its answers stay valid."""
+"""Settings that may differ when a study is resumed, since its answers stay valid."""
 _CONDUCTORS = 2
-"""Conductors that are really run: without ratings, and with them."""
+"""How many Conductors are really run: one without ratings, and one with ratings."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class StudySettings:
     repeats: int = 1
     """Answers of each worker to each question. With 1, a fifth of the questions is asked twice."""
     judge: str | None = None
-    """The worker of the pool that judges answers where no right answer is known."""
+    """The worker of the pool that judges answers to questions without a known right answer."""
     conductor: str | None = None
-    """The checkpoint of a trained Conductor that reads ratings, which plans every question in the end."""
+    """The checkpoint of a trained Conductor that reads ratings. At the end it plans every question."""
     margin: float = MARGIN
     """How much accuracy a cheaper method may lose and still count as good, from 0 to 1."""
     concurrency: int = 16
@@ -56,10 +56,10 @@ class StudySettings:
     """Seeds the choice of questions and the division into folds."""
 
     def check(self) -> None:
-        """Refuse numbers that a study cannot use.
+        """Check the numbers.
 
         Raises:
-            UsageError: there is one.
+            UsageError: a study cannot use one of the numbers.
         """
         if self.repeats < 1 or self.concurrency < 1:
             raise UsageError(
@@ -74,18 +74,19 @@ class StudyRun:
     """A study of a team's workers."""
 
     team: TeamSettings
-    """Its `budget.run_usd` is the most dollars of the study, over all its starts; needed if a worker costs money."""
+    """The team. Its `budget.run_usd` is the most dollars of the study, over all its starts. It is needed if a worker
+    costs money."""
     pool: Pool
     questions: StudyQuestions
     settings: StudySettings
     run: Path
-    """Its folder."""
+    """The folder of the study."""
 
     def estimate(self) -> StudyEstimate:
-        """What it would cost.
+        """What the study would cost.
 
         Raises:
-            UsageError: it cannot be made.
+            UsageError: the study cannot be made.
         """
         settings, pool = self.settings, self.pool
         self._check_names()
@@ -103,13 +104,13 @@ class StudyRun:
         )
 
     def open_folder(self, made_of: Mapping[str, object]) -> None:
-        """Make the folder, or go on in it.
+        """Make the folder, or continue the study in it.
 
         Args:
             made_of: where the questions come from.
 
         Raises:
-            RunMismatchError: it has a study of other questions, or with other settings.
+            RunMismatchError: the folder has a study of other questions, or with other settings.
         """
         settings = self.settings
         configuration = {
@@ -209,7 +210,7 @@ class StudyRun:
             )
 
     def _conductor_price(self) -> Price:
-        """What the team's Conductor costs; a checkpoint costs nothing."""
+        """The price of the team's Conductor. A checkpoint costs nothing."""
         table = self.team.conductor
         if table.checkpoint is not None:
             return Price()
@@ -219,7 +220,7 @@ class StudyRun:
         return Price() if worker is None else worker.profile.price
 
     def _no_conductor(self) -> str:
-        """Why no Conductor is measured. Empty if one is."""
+        """Why no Conductor is measured. Empty if one is measured."""
         if self.questions.judged_by == "agreement" and self.settings.judge is None:
             return "The Conductor is left out: agreement between workers cannot judge what it makes of them."
         return why_no_conductor(self.team, self.pool)

@@ -1,6 +1,6 @@
 """Asks each worker of a table alone, for recordings and studies, by jobs of a suite.
 
-What a kill, a failure or the budget leaves out, the next start of the same command asks.
+If a start is killed, a call fails or the budget ends, the next start of the same command asks the missing questions.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class AskingProgress:
     """How far one start has come."""
 
     wanted: int
-    """Responses that there are in the end."""
+    """How many responses there will be in the end."""
     kept: int
-    """Responses that are kept, also from earlier starts."""
+    """How many responses are kept, including those of earlier starts."""
     failed: int = 0
     """Calls of this start that failed for good."""
     errors: dict[str, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class StartLimit(SpendLimit):
     """The calls and the seconds of one start, as a spend limit. Each try of a worker or judge is a call.
 
     Args:
-        calls, seconds: the most, or None for no limit.
+        calls, seconds: the most calls and seconds. None sets no limit.
     """
 
     def __init__(self, calls: int | None, seconds: float | None) -> None:
@@ -69,7 +69,7 @@ class StartLimit(SpendLimit):
         return super().reserve(usd)
 
     def may_fit_later(self, usd: float) -> bool:
-        """No call that ends makes room for another one."""
+        """No: the end of a call makes no room for another call."""
         return False
 
 

@@ -24,7 +24,7 @@ def wins_and_losses(first: str, single: str, evaluations: Mapping[str, Evaluatio
     lost = sorted((task for task in ahead if ahead[task] < 0), key=lambda task: ahead[task])
 
     def pair(task: str) -> SafeHtml:
-        # Of several answers to a question those that differ are shown.
+        # If a question has several answers, show a pair that differs.
         wins = ahead[task] > 0
         our, their = _with(ours.by_question[task], wins), _with(theirs.by_question[task], not wins)
         return _question((first, our), (single, their))
@@ -63,7 +63,7 @@ def _question(*sides: tuple[str, Rollout]) -> SafeHtml:
 
 
 def _side(heading: str, rollout: Rollout) -> SafeHtml:
-    """The first plan of a rollout as it was run, and what became of it."""
+    """The first plan of a rollout as it was run, with its responses and grade."""
     trace = rollout.trace
     first = trace.rounds[0] if trace.rounds else None
     error = (str(first.error or "") if first else None) or trace.error

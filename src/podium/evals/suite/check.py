@@ -1,6 +1,6 @@
 """Opens what a suite names, and refuses what cannot run before anything runs.
 
-It opens task sets, pools and planners, expands `single:*`, and finds which controls a planner can have. It runs none.
+It opens task sets, pools and planners, expands `single:*`, and finds which controls a planner can have.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def check_suite(
         open_inputs: the only table of the suite, if the caller has opened its workers.
 
     Raises:
-        UsageError: something cannot run; there is a line of one sentence for each.
+        UsageError: something cannot run. The message has a line for each problem.
     """
     tables = list(tables_of(settings))
     if len({table.label for table in tables}) < len(tables):
@@ -86,10 +86,13 @@ def _entries(settings: SuiteSettings, table: TableSettings) -> list[PlannerEntry
 async def _checked(
     inputs_by_pool: Mapping[PoolEntry | None, ComparisonInputs], settings: SuiteSettings, run: Path
 ) -> SuiteTable:
-    """The table of one task set and pool; `UsageError` with a line for each thing that cannot run.
+    """The table of one task set and pool.
 
     Args:
-        inputs_by_pool: by the pool that a row names, with None for the table's own.
+        inputs_by_pool: the inputs by the pool that a row names. The key None has the table's own pool.
+
+    Raises:
+        UsageError: something cannot run. The message has a line for each problem.
     """
     answers = {}
     table, problems = inputs_by_pool[None].table, list[str]()
@@ -160,7 +163,7 @@ async def _checked(
 
 
 def _expanded(inputs: ComparisonInputs, entry: PlannerEntry) -> Iterator[PlannerEntry]:
-    """The planner; in the place of `single:*`, each worker alone."""
+    """The planner. For `single:*`, a planner for each worker alone."""
     if entry.planner != EACH_WORKER:
         yield entry
         return
@@ -175,10 +178,10 @@ def _rows(
     controls: Sequence[str],
     answers: Mapping[int, int],
 ) -> Iterator[SuiteRow]:
-    """The rows of a planner and of its controls, whose files are told apart also by the files that they read.
+    """The rows of a planner and of its controls. The names of their files depend on the files that they read.
 
     Args:
-        answers: by seed, how many answers a file has when it is complete.
+        answers: for each seed, how many answers a complete file has.
     """
     answers = dict(list(answers.items())[: entry.seeds])
     of_seeds = {seed: entry.of_seed(seed) for seed in answers}
@@ -196,7 +199,7 @@ def _rows(
 
 
 def _fingerprints(inputs: ComparisonInputs, entry: PlannerEntry) -> list[object]:
-    """Those of all files on which a planner's answers depend."""
+    """The fingerprints of all files on which a planner's answers depend."""
     before = untrained_of(entry)
     planners = [inputs.led_by(planner) for planner in (entry, before) if planner is not None]
     return fingerprints(inputs.table.tasks.name, inputs.table.pool.name, inputs.pool, planners)
@@ -208,7 +211,7 @@ def _pays(inputs: ComparisonInputs, entry: PlannerEntry) -> bool:
 
 
 def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: PlannerEntry) -> str | None:
-    """Why a planner cannot have a control here, in a sentence, or None if it can."""
+    """Why a planner cannot have a control here, in a sentence. None if it can."""
     named = f"The control {control.name} of {entry.row}"
     if inputs.drawn is not None and control.needs & {"best worker", "plans"}:
         return f"{named} needs the same workers for every question, and here they are drawn; leave it out."
@@ -233,7 +236,7 @@ def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: Plan
 
 
 def _controls(inputs: ComparisonInputs, entry: PlannerEntry) -> list[str]:
-    """The controls of a planner by name; with "all", those that can run here."""
+    """The names of a planner's controls. "all" means all controls that can run here."""
     if entry.controls != "all":
         return list(entry.controls)
     return [c.name for c in PLAN_CONTROLS.values() if _control_problem(inputs, c, entry) is None]
@@ -249,7 +252,7 @@ def _training(
 
 
 async def _problems(inputs: ComparisonInputs, entry: PlannerEntry, settings: SuiteSettings) -> list[str]:
-    """Why a planner, or one of its controls, cannot run on a table; a sentence for each."""
+    """Sentences that say why a planner, or one of its controls, cannot run on a table."""
     try:
         reason = _cannot(inputs, entry)
         if reason is None and not _learns(entry):

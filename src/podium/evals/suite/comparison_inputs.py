@@ -32,18 +32,19 @@ from podium.workers.vote import VoteWorker
 
 @dataclass(frozen=True)
 class ComparisonInputs:
-    """A table with its workers. They have a vote in any case, unless the pool of each question is drawn from them."""
+    """A table with its workers. A vote is always among them, unless each question has a pool that is drawn from
+    them."""
 
     table: TableSettings
     pool: Pool
     team: TeamSettings
-    """The settings of the pool's team, whose Conductor plans where an entry names none."""
+    """The settings of the pool's team. Its Conductor plans if an entry names none."""
     drawn: PoolSampler | None = None
-    """Draws the pool of each question. Without it, all workers answer every question."""
+    """Draws the pool of each question. If it is None, all workers answer every question."""
 
     @classmethod
     def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
-        """The table over workers that are open; `ConfigError` if they lack one that is named."""
+        """The table over open workers. Raises `ConfigError` if a named worker is missing."""
         if table.pool.draw is not None:
             return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
         if table.pool.degradation is not None:
@@ -55,7 +56,7 @@ class ComparisonInputs:
     async def open(
         cls, table: TableSettings, open_inputs: ComparisonInputs | None = None
     ) -> AsyncIterator[ComparisonInputs]:
-        """The table, whose workers are closed at the end; or with the workers of `open_inputs`, which stay open.
+        """The table, whose workers are closed at the end. Workers of `open_inputs` stay open.
 
         Raises:
             ConfigError: the pool cannot be read or built.
@@ -74,7 +75,7 @@ class ComparisonInputs:
         """The pool that answers a question.
 
         Args:
-            place: the question's place among those of its seed, from 0.
+            place: the question's place among the questions of its seed, from 0.
         """
         if self.drawn is not None:
             return self.drawn.draw(task.id)
@@ -84,13 +85,14 @@ class ComparisonInputs:
         )
 
     def tasks(self, seed: int) -> TaskSet:
-        """The questions of a seed; `ConfigError` if there are none."""
+        """The questions of a seed. Raises `ConfigError` if there are none."""
         table = self.table
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
         return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
 
     def asks_again(self, task: Task, answer: Rollout) -> bool:
-        """Whether a question is asked again although there is an answer; a suite's files are of its questions alone."""
+        """Whether a question is asked again although there is an answer. In a suite it never is, since files have only
+        its questions."""
         return False
 
     def training(self, questions: int) -> ComparisonInputs:
@@ -121,7 +123,7 @@ class ComparisonInputs:
             learned: the planner, if it made its choices on training questions.
 
         Raises:
-            UsageError: it does not exist, or must not plan for this pool.
+            UsageError: the planner does not exist, or must not plan for this pool.
         """
         opened = Team.from_settings(
             self.led_by(entry, settings),
@@ -143,7 +145,7 @@ class ComparisonInputs:
 
 
 def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
-    """The pool once its worker has turned bad; `ConfigError` if the pool lacks a worker."""
+    """The pool once its worker has turned bad. Raises `ConfigError` if the pool lacks a worker."""
     worker = pool.named(degradation.worker)
     bad = (
         ReplacedWorker(worker, pool.named(degradation.gives)) if degradation.gives else FailingWorker(worker)
@@ -152,7 +154,7 @@ def _degraded(pool: Pool, degradation: WorkerDegradation) -> Pool:
 
 
 def untrained_of(entry: PlannerEntry) -> PlannerEntry | None:
-    """The planner before training, or None if it is not known."""
+    """The planner before training. None if it is not known."""
     if entry.planner != "conductor" or entry.untrained is None:
         return None
     return PlannerEntry(conductor=ConductorSettings(checkpoint=entry.untrained))

@@ -35,10 +35,10 @@ def unfinished(table: SuiteTable, results: AnswerFiles) -> list[str]:
 def comparison_of(
     manifest: SuiteManifest, table: SuiteTable, evaluations: Mapping[str, Evaluation]
 ) -> Comparison:
-    """The table: each row beside the first one.
+    """The table: each row compared with the first row.
 
     Args:
-        evaluations: of the rows, by label; at least one.
+        evaluations: the evaluations of the rows, by label. There is at least one.
     """
     rows = {row.label: row for row in table.rows}
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
@@ -61,7 +61,7 @@ def comparison_of(
         conditioned=table.conditioned,
         tasks=f"{Path(table.settings.tasks.name).stem}/{table.settings.split}",
         max_steps=manifest.settings.max_steps,
-        # A row may have more rounds than the suite, and then its label or its method says so.
+        # If a row has more rounds than the suite, its label or its method says so.
         rounds=rounds if max(taken, default=0) <= rounds else None,
         notes=(
             *table.notes,
@@ -78,10 +78,10 @@ ORACLE = "Oracle (a bound for one answer)"
 
 
 def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
-    """Who chooses one worker for each question and knows which of their answers is right: the cheapest right answer, or
-    where none is right the cheapest. Returns None if there are not two workers.
+    """The evaluation of an oracle, which chooses one worker for each question and knows which answers are right. It
+    takes the cheapest right answer, or the cheapest answer if none is right. None if there are fewer than two workers.
 
-    It is a bound only for plans that call one worker once: a vote or a later sample may be right where no worker's
+    The oracle bounds only plans that call one worker once. A vote or a later sample may be right even if no worker's
     first answer is.
     """
     if len(singles) < 2:
@@ -126,12 +126,12 @@ def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Itera
 
 
 def share_text(share: float | None, places: int) -> str:
-    """A share in percent; a dash if the grader could judge no answer."""
+    """A share in percent. A dash if the grader could judge no answer."""
     return "–" if share is None else f"{100 * share:.{places}f}"
 
 
 def _on_looks(table: SuiteTable) -> list[str]:
-    """How often the split was looked at, with this look."""
+    """How often the split was looked at, including this look."""
     looks = () if table.look_log is None else table.look_log.looks(table.settings.split)
     known = any(look.config == table.config for look in looks)
     return [describe_looks(looks, table.config)] if known else []

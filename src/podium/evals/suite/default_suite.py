@@ -1,8 +1,8 @@
-"""The suite that `podium eval` writes and runs where no file names one.
+"""The suite that `podium eval` writes and runs if no file names one.
 
 It compares the team's planner with each worker alone, with what the same dollars buy (self-consistency, the best vote),
-and with the rows that registered planners add to every comparison. Over recorded workers also with the best votes and
-the best cascade.
+and with the rows that registered planners add to every comparison. Over recorded workers, it also compares it with the
+best votes and the best cascade.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _TRAINING, _RECORDED_TRAINING = 100, 400
-"""How many training questions choices are made on by default; recorded answers cost nothing."""
+"""How many training questions choices are made on by default: with live workers, and with recorded workers, whose
+answers cost nothing."""
 _OF_WORKERS = ("worker", "ratings")
 
 
@@ -37,9 +38,9 @@ def default_suite(
 
     Args:
         pool: the team's workers, opened.
-        keys: the overrides with which the team was read. Overrides of workers stand in the suite.
+        keys: the overrides with which the team was read. The suite keeps overrides of workers.
         untrained: the team's checkpoint before training.
-        seed: of the suite.
+        seed: the seed of the suite.
 
     Raises:
         UsageError: settings that exclude each other, or a checkpoint that cannot be read.
@@ -48,7 +49,7 @@ def default_suite(
     if table.tasks is None:
         raise UsageError("No questions are named; give a task set, a table or a recording with --tasks.")
     training = _training(team, recorded=recorded)
-    # Without a Conductor that somebody named, there is none over recorded workers.
+    # Over recorded workers, there is a Conductor only if somebody named it.
     leads = not recorded or not team.plan.uses_conductor or _is_named(team)
     if not leads and team.plan.cost_sensitivity is not None:
         raise UsageError(
@@ -100,7 +101,7 @@ def _training(team: TeamSettings, *, recorded: bool) -> int:
 
 
 def _controls(team: TeamSettings, training: int, untrained: str | None) -> tuple[str, ...]:
-    if team.plan.quarantine_failing:  # It learns from outcomes, so its row has none.
+    if team.plan.quarantine_failing:  # This planner learns from outcomes, so its row has no controls.
         return ()
     at_equal_cost = ("self-consistency", "best-vote") if training else ()
     return ("untrained", *at_equal_cost) if untrained is not None else at_equal_cost
@@ -113,7 +114,7 @@ def _is_named(team: TeamSettings) -> bool:
 def _leading(
     team: TeamSettings, controls: tuple[str, ...], untrained: str | None, *, all_levels: bool
 ) -> Iterator[PlannerEntry]:
-    """The team's planner; with `all_levels` at each level of cost sensitivity that it knows, if none is named."""
+    """The team's planner. With `all_levels`, at each level of cost sensitivity that it knows, if no level is named."""
     plan, source = team.plan, team.conductor.checkpoint
     levels: Iterable[float | None] = [plan.cost_sensitivity]
     if all_levels and plan.cost_sensitivity is None and source is not None:
@@ -136,7 +137,7 @@ def _label(label: str, level: float | None) -> str:
 
 
 def _registered(models: Sequence[str], *, recorded: bool) -> Iterator[PlannerEntry]:
-    """The rows that planners add to every comparison, also planners of other packages."""
+    """The rows that planners add to every comparison, including planners of other packages."""
     for baseline in known_baselines().values():
         if baseline.on_recordings or not recorded:
             for label, name in baseline.rows(models):

@@ -31,12 +31,12 @@ from podium.workers.pool import Pool
 from podium.workflow import Workflow
 
 _PLANS = 100
-"""Training questions whose plans are counted for the most frequent one."""
+"""The most training questions whose plans are counted, to find the most frequent plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class CachingPlanner(PlannerWrapper):
-    """A planner that plans once for equal requests, as its controls make them."""
+    """A planner that plans once for equal requests. Its controls make equal requests."""
 
     known: dict[object, Plan] = field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class CachingPlanner(PlannerWrapper):
         return self.planner.name
 
     async def plan(self, request: PlanRequest) -> Plan:
-        """The plan for this request. A cached one counts with its price, and is not paid again."""
+        """The plan for this request. A cached plan counts with its price, but is not paid again."""
         key = (request.question.text, request.pool, request.earlier_rounds, request.rounds, request.seed)
         if key not in self.known:
             self.known[key] = await self.planner.plan(request)
@@ -64,14 +64,14 @@ async def run_jobs(
     dispatcher: Dispatcher | None = None,
     open_inputs: ComparisonInputs | None = None,
 ) -> None:
-    """Answer and grade what is not kept yet. The same jobs give the same lines, but for times and ids.
+    """Make and grade the answers that are not kept yet. The same jobs give the same lines, except for times and ids.
 
     Args:
-        jobs: one, or the jobs of several single workers on the same questions. They are asked question by question;
-            without a budget, models that share a machine are asked one after the other, since it would have to load
-            them anew.
-        results: of the run.
-        dispatcher: has the response cache and spend limits, for workers that cost money. None if there are none.
+        jobs: one job, or the jobs of several single workers on the same questions. Workers are asked question by
+            question. But if there is no budget, models that share a machine are asked one after the other, so that the
+            machine need not load them again.
+        results: the answers of the run.
+        dispatcher: the response cache and spend limits for workers that cost money. None if there are none.
         open_inputs: as in `check_suite`.
 
     Raises:
@@ -95,7 +95,7 @@ async def run_jobs(
 
 
 def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
-    """The runs of workers alone, in groups within which each machine holds the models of all."""
+    """The runs in groups. Within a group, each machine holds the models of all its workers at once."""
     turns: defaultdict[int, list[_JobRun]] = defaultdict(list)
     known: defaultdict[str, list[str]] = defaultdict(list)
     for run in runs:
@@ -141,7 +141,7 @@ class _JobRun:
     tasks: Mapping[str, Task]
     results: AnswerFiles
     planner: Planner
-    """The team's, which plans once for equal requests."""
+    """The team's planner, which plans once for equal requests."""
     training: SuiteTraining | None
 
     async def run(self) -> None:
@@ -156,7 +156,7 @@ class _JobRun:
             await self.control(name, evaluation.cost_usd)
 
     async def control(self, name: str, cost_usd: float) -> None:
-        """Evaluate a control of the planner, which cost so many dollars a question."""
+        """Evaluate a control of the planner. `cost_usd` is the planner's cost of a question."""
         control, training, vote = PLAN_CONTROLS[name], self.training, None
         best, samples = ("", 1) if training is None else training.best_within(cost_usd)
         if "vote" in control.needs:
@@ -191,7 +191,7 @@ class _JobRun:
             except WorkerError as error:
                 if error.kind == "budget":
                     raise BudgetError(str(error)) from None
-                failed = f" The model did not answer: {error}"  # One of many plans; the others are counted.
+                failed = f" The model did not answer: {error}"  # This is one of many plans, and the others are counted.
                 continue
             if isinstance(plan.decision, Workflow):
                 plans.append(plan.decision)
@@ -203,7 +203,7 @@ class _JobRun:
         return plans
 
     async def evaluate(self, key: str, planner: Planner) -> Evaluation:
-        """Give a file of answers all that it lacks."""
+        """Add all missing answers to a file."""
         return await self._made(self.evaluation(planner, list(self.tasks.values()), key=key))
 
     async def _made(self, evaluation: EvaluationJob) -> Evaluation:
@@ -211,7 +211,7 @@ class _JobRun:
         return made
 
     async def bound(self, key: str, planner: Planner) -> None:
-        """Emit for each question the best of many rollouts."""
+        """Add the best of many rollouts for each question."""
         answers, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
         for task in self.tasks.values():
             if all((task.id, repeat) in answers for repeat in range(repeats)):
@@ -231,7 +231,7 @@ class _JobRun:
         pool, alone = self._pool_of(task), self.job.worker
         if alone is None or pool.named(alone).fallback is None:
             return pool
-        # The answer of its fallback would not be its own.
+        # The worker answers without its fallback, whose answer would not be its own.
         return pool.subset([pool.names.index(alone)])
 
     @cached_property
@@ -253,11 +253,11 @@ class _JobRun:
     def evaluation(
         self, planner: Planner, tasks: Sequence[Task], *, key: str | None = None, repeats: int | None = None
     ) -> EvaluationJob:
-        """What answers some of the questions.
+        """The evaluation of a planner on some of the questions.
 
         Args:
-            key: names the file that keeps the answers. Without it, the caller keeps them.
-            repeats: how many answers to each question. Without it, as many as the suite says.
+            key: the name of the file that keeps the answers. If it is None, the caller keeps them.
+            repeats: how many answers to each question. Default: as many as the suite says.
         """
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(

@@ -1,7 +1,7 @@
-"""What a suite consists of: tables of rows, and for each seed of a row a file of answers.
+"""The manifest of a suite: tables of rows, and for each seed of a row a file of answers.
 
-The manifest has all of it. It stands in the run's folder, so a report needs neither the suite's file nor what that
-names. A `SuiteJob` is what one process does at a time. It is JSON, so it can be sent to another process.
+The manifest is in the run's folder, so a report needs neither the suite's file nor the files that this names. A
+`SuiteJob` is the work of one process at a time, as JSON that can be sent to the process.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ TRAINING = "train"
 _SHARED = {"repeats", "max_steps", "early_stop", "budget"}
 """Settings of the suite on which a single answer depends."""
 _ON_ANSWERS = {"draw", "degradation", "keys"}
-"""Settings of a pool, beside its name, on which a single answer depends."""
+"""Settings of a pool, besides its name, on which a single answer depends."""
 _UNKEYED = {"label", "controls", "pool", "tasks", "seeds"}
-"""Settings of a planner that stand in no key, or stand there as its table's settings."""
+"""Settings of a planner that are not in a key, or that are in a key as settings of the table."""
 
 
 class TableSettings(FrozenModel):
@@ -70,7 +70,7 @@ class TableSettings(FrozenModel):
         seed: int,
         files: Sequence[Any],
     ) -> str:
-        """The name of a file of answers: it contains a digest of all settings on which they depend.
+        """The name of a file of answers, with a digest of all settings on which the answers depend.
 
         Args:
             entry: the planner of this seed.
@@ -115,7 +115,7 @@ class SeedAnswersFile(FrozenModel):
     key: str
     seed: int
     answers: int
-    """How many it has when it is complete."""
+    """How many answers the complete file has."""
 
 
 class SuiteRow(FrozenModel):
@@ -129,7 +129,7 @@ class SuiteRow(FrozenModel):
 
     @property
     def label(self) -> str:
-        """What tables call it."""
+        """The label of the row in tables."""
         return self.entry.row if self.control is None else f"{self.entry.row}: {self.control}"
 
     @property
@@ -147,7 +147,7 @@ class SuiteRow(FrozenModel):
 
     @property
     def rules_out(self) -> str:
-        """What explains the planner's accuracy if this control is as accurate. Empty if it is no control."""
+        """What explains the planner's accuracy if this control is as accurate. Empty if the row is no control."""
         return "" if self.control is None else PLAN_CONTROLS[self.control].rules_out
 
     @property
@@ -158,7 +158,7 @@ class SuiteRow(FrozenModel):
 
     @property
     def is_chosen(self) -> bool:
-        """Whether its planner is chosen on training questions, so that its name says more than the label."""
+        """Whether the planner is chosen on training questions, so that its name says more than the label."""
         return self.control in CHOSEN_CONTROLS or self.entry.planner in PLANNER_SELECTIONS
 
 
@@ -174,14 +174,14 @@ class SuiteTable(FrozenModel):
     notes: tuple[str, ...] = ()
     """Which questions are left out."""
     conditioned: bool = False
-    """Whether workers replay answers that were given to other answers."""
+    """Whether workers replay responses that were recorded together with earlier answers."""
     pays: bool = False
     """Whether anything costs money."""
     paid_workers: bool = False
-    """Whether workers do: answers then repeat from a response cache."""
+    """Whether workers cost money. Then answers are repeated from a response cache."""
     rows: tuple[SuiteRow, ...]
     training: tuple[SuiteRow, ...] = ()
-    """Each worker alone on the training questions, of each pool over which somebody learns."""
+    """The rows of each worker alone on the training questions, for each pool over which a planner learns."""
 
     @property
     def label(self) -> str:
@@ -195,11 +195,11 @@ class SuiteTable(FrozenModel):
 
     @property
     def look_log(self) -> LookLog | None:
-        """The log of its split."""
+        """The log of looks at the split. None for train."""
         return None if self.looks_file is None else LookLog(Path(self.looks_file))
 
     def look(self, note: str = "") -> SplitLook:
-        """What the log says of an evaluation of these rows."""
+        """The line of the log for an evaluation of these rows."""
         return SplitLook(
             tasks=self.settings.tasks.name,
             split=self.settings.split,
@@ -230,7 +230,7 @@ class SuiteManifest(JsonFile):
 
     @property
     def answers(self) -> dict[str, int]:
-        """How many answers each file has when it is complete, by its key."""
+        """How many answers each complete file has, by its key."""
         rows = (row for table in self.tables for row in (*table.rows, *table.training))
         return {file.key: file.answers for row in rows for file in row.files}
 
@@ -241,8 +241,8 @@ class SuiteManifest(JsonFile):
 
     @property
     def training_jobs(self) -> list[SuiteJob]:
-        """The jobs of workers alone on training questions, each once: tables that differ in what happens during the
-        test alone share them."""
+        """The jobs of workers alone on training questions, each once. Tables that differ only during the test share
+        them."""
         once = self.settings.model_copy(update={"repeats": 1})
         jobs = (job for table in self.tables for job in _jobs(once, table, training=True))
         return list({tuple(job.keys.values()): job for job in jobs}.values())
@@ -257,9 +257,9 @@ class SuiteJob(FrozenModel):
     """The planner of this seed."""
     seed: int
     keys: dict[str, str]
-    """Name of a control -> key of its file of answers; the planner's own first, with an empty name."""
+    """For each control, by name, the key of its file of answers. The planner's own comes first, with an empty name."""
     training: dict[str, str] = Field(default_factory=dict)
-    """Maps a worker's name to the key of its answers to training questions. Empty if no planner learns on this
+    """For each worker, by name, the key of its answers to training questions. Empty if no planner learns on this
     table."""
 
     @property
@@ -269,12 +269,12 @@ class SuiteJob(FrozenModel):
         return name if kind == "single" else None
 
     def to_json(self) -> str:
-        """The text from which another process reads it again; as in the manifest, only what is set."""
+        """The job as JSON, for another process. As in the manifest, only fields that are set are written."""
         return self.model_dump_json(exclude_unset=True)
 
 
 def _jobs(settings: SuiteSettings, table: SuiteTable, *, training: bool = False) -> Iterator[SuiteJob]:
-    """The jobs of a table; with `training` those on training questions."""
+    """The jobs of a table. With `training`, the jobs on training questions."""
     rows = table.training if training else table.rows
     for row in rows:
         if row.control is not None:

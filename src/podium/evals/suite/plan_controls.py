@@ -1,8 +1,8 @@
 """Controls: planners that take one thing away from another planner, to show whether its lead needs that thing.
 
-A control wraps a planner. It changes the planner's plans, or what the planner is told, or takes its place.
-`PLAN_CONTROLS` names all controls. Tools such as the vote keep their steps,
-subtasks and access lists, because without responses they have nothing to work on; `steps-shuffled` alone moves them.
+A control wraps a planner. It changes the planner's plans or its requests, or replaces the planner. `PLAN_CONTROLS`
+names all controls. Tools such as the vote keep their steps, subtasks and access lists, because without responses they
+have nothing to work on. Only `steps-shuffled` moves them.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Profile
 from podium.workflow import Access, Step, Workflow, render
 
 Need = Literal["best worker", "plans", "ability", "vote", "untrained"]
-"""What a control needs besides the planner: the worker that was best on training questions; the planner's plans for
-training questions; workers of which something is said; the best vote on training questions; the planner before
-training."""
+"""What a control needs besides the planner: the worker that was best on training questions, the planner's plans for
+training questions, workers with descriptions, skills or ratings, the best vote on training questions, or the planner
+before training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ControlContext:
     samples: int = 1
     """How many answers of the best worker the planner's dollars buy."""
     vote: Planner | None = None
-    """The vote that was most accurate on training questions, of those that the planner's dollars buy."""
+    """The most accurate vote on training questions, among the votes that the planner's dollars buy."""
     untrained: Planner | None = None
 
 
@@ -58,7 +58,7 @@ class PlanControl:
     wrap: Callable[[Planner, ControlContext], Planner]
     needs: frozenset[Need] = frozenset()
     on_recordings: bool = True
-    """Whether a recording of single answers can serve it, if the recording can serve the planner."""
+    """Whether a recording of single answers can answer the control's plans, if it can answer the planner's plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class ControlInput:
     """The arguments of a function that changes one plan."""
 
     models: Sequence[int]
-    """Numbers of the workers that are no tools."""
+    """The numbers of all workers except tools."""
     context: ControlContext
     pool: Sequence[Profile]
     random: Random
 
     def change_steps(self, workflow: Workflow, change: Callable[[Step], Step]) -> Workflow:
-        """The workflow with `change` applied to each step whose worker is no tool."""
+        """The workflow with `change` applied to each step, except to steps of tools."""
         return Workflow(
             tuple(change(step) if step.worker in self.models else step for step in workflow.steps)
         )
@@ -142,7 +142,7 @@ def _models(pool: Sequence[Profile], context: ControlContext) -> list[int]:
 
 
 def _exchanged(numbers: Sequence[int], random: Random) -> dict[int, int]:
-    """Map each number to another one, in a random circle; a lone number to itself."""
+    """Map each number to another number, in a random circle. A single number is mapped to itself."""
     circle = list(numbers)
     random.shuffle(circle)
     return dict(zip(circle, [*circle[1:], *circle[:1]], strict=True))
@@ -171,8 +171,7 @@ def _with_all_access(workflow: Workflow, setting: ControlInput) -> Workflow:
 
 
 def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
-    """The steps in a random order. Each still reads the steps that it read before, as far as they come before it
-    now."""
+    """The steps in a random order. Each step still reads those of its steps that now come before it."""
     order = list(range(len(workflow.steps)))
     setting.random.shuffle(order)
     place = {old: new for new, old in enumerate(order)}
@@ -186,7 +185,7 @@ def _shuffled(workflow: Workflow, setting: ControlInput) -> Workflow:
 
 
 def most_frequent(plans: Sequence[Workflow]) -> Workflow:
-    """The most frequent workers and access lists, with the most frequent subtasks among these; needs a plan."""
+    """The most frequent workers and access lists, with the most frequent subtasks among these. There must be a plan."""
     shape, _ = Counter(map(_shape, plans)).most_common(1)[0]
     return Counter(plan for plan in plans if _shape(plan) == shape).most_common(1)[0][0]
 
@@ -284,11 +283,11 @@ PLAN_CONTROLS: Mapping[str, PlanControl] = {control.name: control for control in
 
 
 CHOSEN_CONTROLS = ("self-consistency", "best-vote")
-"""The controls that take the planner's place with votes, chosen on training questions, of as many dollars."""
+"""The controls that replace the planner by a vote of equal cost, which is chosen on training questions."""
 
 
 def find_control(name: str) -> PlanControl:
-    """The control of this name; `ConfigError` if there is none."""
+    """The control of this name. Raises `ConfigError` if there is none."""
     if name not in PLAN_CONTROLS:
         raise ConfigError(f"There is no control {name!r}; {suggestion(name, list(PLAN_CONTROLS))}")
     return PLAN_CONTROLS[name]

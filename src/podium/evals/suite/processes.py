@@ -1,7 +1,7 @@
 """Runs jobs in child processes: each child runs one job at a time and sends the answers back as lines.
 
-The parent alone writes files. A child ends when its parent has ended, at its next answer. Run as a module, this file is
-the child.
+Only the parent writes files. If the parent has ended, a child ends at its next answer. The child runs this file as a
+module.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ async def run_in_children(results: AnswerFiles, groups: Iterable[Iterable[SuiteJ
     """Run all jobs, `processes` at a time. The jobs of a group run in one process, one after the other.
 
     Args:
-        results: of the run; each process reads there what was answered before.
+        results: the answers of the run. Each process reads earlier answers there.
 
     Raises:
         UsageError: a child raised it.
-        PodiumError: a child ended before its job had.
+        PodiumError: a child ended before its job ended.
     """
     waiting = iter(groups)
     with ThreadPoolExecutor(processes, thread_name_prefix="suite") as threads:
@@ -50,7 +50,7 @@ async def run_in_children(results: AnswerFiles, groups: Iterable[Iterable[SuiteJ
 async def _run_child(
     results: AnswerFiles, waiting: Iterable[Iterable[SuiteJob]], threads: ThreadPoolExecutor
 ) -> None:
-    """A child that runs jobs until none waits."""
+    """Run jobs in a child until no job waits."""
     loop = asyncio.get_running_loop()
     child = ChildProcess(("-m", __name__, str(results.folder.parent)))
     try:
@@ -69,14 +69,16 @@ async def _run_child(
                     "then are kept."
                 ) from None
     finally:
-        # A thread that still reads meets the end of the output.
+        # A thread that still reads then gets the end of the output.
         child.stop()
 
 
 def main() -> None:
-    """The child: reads jobs from standard input, a line each, and writes answers to standard output."""
+    """Run the child: read jobs from standard input, one per line, and write answers to standard output."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # What a grader prints is no answer.
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # The output is for answers, and not for what graders print.
 
     def send(message: object) -> None:
         try:

@@ -1,8 +1,7 @@
-"""Questions that were read and workers that are open, in the form of the table that a suite's jobs answer.
+"""Questions and open workers, in the form of the table that a suite's jobs answer, for studies and recordings.
 
-Studies and recordings ask so. Their questions may change between two starts: more of them, another text, another right
-answer, another grader. So a kept answer counts only for the question that it was given to, as long as the same grader
-judges it.
+The questions of a study may change between two starts: more questions, another text, another right answer, another
+grader. So a kept answer counts only for the question to which it was given, as long as the same grader judges it.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ class QuestionTable(ComparisonInputs):
     """Workers that are open, and questions that were read."""
 
     folder: Path
-    """Keeps the answers."""
+    """The folder that keeps the answers."""
     questions: tuple[Task, ...]
     judged: bool = True
-    """Whether each answer can have a verdict. An answer without one is then asked for again."""
+    """Whether each answer can have a verdict. Then a question whose answer has no verdict is asked again."""
     rated: Callable[[Task], Pool] | None = None
-    """The workers of a question with their ratings. Without it, `pool` answers every question."""
+    """Returns the workers of a question with their ratings. If it is None, `pool` answers every question."""
     concurrency: int = 16
     """The most calls at once."""
     seed: int = 0
@@ -58,7 +57,7 @@ class QuestionTable(ComparisonInputs):
         """The table of these questions and workers.
 
         Args:
-            name: of the questions.
+            name: the name of the questions.
         """
         table = TableSettings(
             tasks=TasksEntry(name=name),
@@ -78,7 +77,7 @@ class QuestionTable(ComparisonInputs):
         )
 
     def with_questions(self, questions: Sequence[Task]) -> Self:
-        """The table with other questions, such as some of its own."""
+        """The table with other questions, such as a part of its own."""
         return replace(self, questions=tuple(questions))
 
     def single_worker_entry(self, name: str) -> tuple[str, PlannerEntry]:
@@ -95,12 +94,12 @@ class QuestionTable(ComparisonInputs):
         return self.pool if self.rated is None else self.rated(task)
 
     def asks_again(self, task: Task, answer: Rollout) -> bool:
-        """Whether the answer is of another question, a worker failed, or a verdict lacks where there can be one."""
+        """Whether the answer belongs to another question, a worker failed, or a possible verdict is missing."""
         unjudged = answer.grade.failure is not None and self.judged
         return not answer.matches(task) or answer.worker_failed or unjudged
 
     def kept_answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
-        """What a file has of the questions as they are now, by task and repeat."""
+        """The answers in a file to the present questions, by task and repeat."""
         known = {task.id: task for task in self.questions}
         return {
             place: answer
@@ -128,11 +127,11 @@ class QuestionTable(ComparisonInputs):
         repeats: int = 1,
         early_stop: bool = False,
     ) -> None:
-        """Give the files of these planners, by key, all answers that they lack.
+        """Add all missing answers to the files of these planners, by key.
 
         Raises:
             UsageError: a planner cannot be opened.
-            BudgetError: a spend limit refused a call; the answers until then are kept.
+            BudgetError: a spend limit refused a call. The answers until then are kept.
         """
         settings = AnsweringSettings(repeats=repeats, concurrency=self.concurrency, early_stop=early_stop)
         known = {key: self.kept_answers(key) for key in planners}

@@ -1,6 +1,6 @@
-"""Records what live workers answer: questions of each split, asked of each worker alone, and written as a recording.
+"""Records the answers of live workers: asks each worker alone questions of each split, and writes a recording.
 
-A recording identifies a question by its text alone, so questions with a chat history or with images are left out.
+A recording identifies a question only by its text, so questions with a chat history or with images are left out.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
 _LONGEST = 10_000
-"""The most characters of a saved gold answer. Tests of programs are longer; their verdicts are saved without them."""
+"""The most characters of a saved gold answer. Tests of programs are longer, and only their verdicts are saved."""
 _SHARES = dict(zip(SPLITS, (70, 15, 15), strict=True))
 """Percent of the questions in each split. Imported recordings whose source has no splits have the same shares."""
 _GROWING = ("questions", "repeats")
-"""Settings with which a recording may be resumed if they have grown."""
+"""Settings that may have grown when a recording is resumed."""
 
 
 @dataclass(frozen=True)
 class QuestionsToRecord:
-    """The questions of a recording, the splits evenly mixed: a recording that stops early has some of each."""
+    """The questions of a recording. The splits are evenly mixed, so that a recording that stops early has some of
+    each."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -61,11 +62,11 @@ class QuestionsToRecord:
 
     @classmethod
     def open(cls, name: str, split: str | None, *, size: int, seed: int) -> QuestionsToRecord:
-        """The questions of the split that is named, or of train, validation and test as far as the set has them.
+        """The questions of `split`. Default: those of train, validation and test, as far as the set has them.
 
         Raises:
             UsageError: the set has none of these splits.
-            NoTasksError: they have no questions.
+            NoTasksError: the splits have no questions.
         """
         there = splits_of(name)
         names = [split] if split is not None else [known for known in _SHARES if known in there]
@@ -123,7 +124,7 @@ def _questions_of_splits(size: int, lengths: Mapping[str, int]) -> dict[str, int
 
 
 def recorded_workers(pool: Pool, names: Iterable[str] = ()) -> Pool:
-    """The workers of these names, in the order of the pool; all if there are none.
+    """The workers of these names, in the order of the pool. All workers if there are no names.
 
     Raises:
         ConfigError: the pool has no worker of such a name.
@@ -174,16 +175,17 @@ class RecordingRun:
         )
 
     def open_folder(self, made_of: Mapping[str, Any]) -> None:
-        """Make the folder, or go on in it.
+        """Make the folder, or continue the recording in it.
 
         Args:
-            made_of: where the questions come from, and how many they are.
+            made_of: where the questions come from, and their number.
 
         Raises:
-            RunMismatchError: it has a recording of other questions or workers, or of more answers: those are paid for.
+            RunMismatchError: the folder has a recording of other questions or workers, or of more answers, which are
+                paid for.
         """
         configuration: dict[str, Any] = {
-            # Also where its model is served: under one name there may be another model.
+            # The identity includes the server's address, since another server may have another model of this name.
             "workers": {
                 name: about | {"identity": value_digest(self.pool.named(name).identity)}
                 for name, about in DataFingerprint.of((), self.pool).workers.items()
@@ -266,7 +268,7 @@ def write_recording(
     source: str,
     left_out: Sequence[str],
 ) -> RecordingHeader:
-    """Write what a table's files have of its questions.
+    """Write a recording of the answers in a table's files.
 
     Args:
         repeats: answers of each worker to each question.
@@ -305,7 +307,7 @@ def _question(task: Task, split: str) -> RecordedQuestion:
 
 
 def _response(worker: str, answer: Rollout) -> RecordedResponse | None:
-    """The worker's response, or None if it gave none."""
+    """The worker's response. None if it gave none."""
     span = next(iter(answer.trace.spans), None)
     if span is None or span.response is None:
         return None

@@ -1,7 +1,7 @@
 """The report of runs: one self-contained HTML page that can be read without the suite's file.
 
-It is drawn from the metrics of a training, and from the manifest and the kept answers of a suite, finished or not.
-`cases` shows single questions.
+The page is made from the metrics of a training, and from the manifest and the kept answers of a suite, which need not
+be finished. `cases` shows single questions.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REPORT = "report.html"
 """The name of the page in a run's folder."""
 _SURE = 0.05
 _LEAST_GAIN = 0.01
-"""A smaller gain of the oracle is not worth a team."""
+"""The least gain of the oracle that is worth a team."""
 _LIGHT = """
 for (const one of document.querySelectorAll("[data-row]")) {
   const light = on => {
@@ -38,7 +38,7 @@ for (const one of document.querySelectorAll("[data-row]")) {
   one.addEventListener("mouseleave", () => light(false));
 }
 """
-"""Marks a planner's row where the pointer is on its point, and its point where the pointer is on its row."""
+"""A script that marks a planner's row if the pointer is on its point, and its point if the pointer is on its row."""
 
 
 def write_report(runs: Sequence[Path]) -> Path:
@@ -46,7 +46,7 @@ def write_report(runs: Sequence[Path]) -> Path:
     each table of suites.
 
     Raises:
-        UsageError: a folder does not exist, or has neither metrics nor a suite; or its metrics are damaged.
+        UsageError: a folder does not exist, has neither metrics nor a suite, or has damaged metrics.
         ConfigError: a manifest is damaged.
         RunMismatchError: a file of answers is damaged.
     """
@@ -72,7 +72,7 @@ def write_report(runs: Sequence[Path]) -> Path:
 
 
 def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -> SafeHtml:
-    """All of one task set and pool."""
+    """The section of one task set and pool."""
     evaluations = evaluations_of(table, results)
     lacking = unfinished(table, results)
     if not evaluations:
@@ -119,7 +119,7 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
 
 
 def _setting(manifest: SuiteManifest, table: SuiteTable, comparison: Comparison) -> str:
-    """What was measured, for a reader who does not know the file."""
+    """Sentences on what was measured, for a reader who has not seen the suite's file."""
     of, seeds, repeats = table.settings, manifest.settings.seeds, manifest.settings.repeats
     return (
         f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {of.split} split of "
@@ -130,7 +130,7 @@ def _setting(manifest: SuiteManifest, table: SuiteTable, comparison: Comparison)
 
 
 def _tiles(comparison: Comparison) -> SafeHtml:
-    """The accuracy of the best row of each kind. Of several Conductors the first one counts."""
+    """The accuracy of the best row of each kind. If there are several Conductors, the first counts."""
     best = {shown.kind: shown for shown in sorted(comparison.rows, key=lambda shown: shown.accuracy.mean)}
     best |= {row.kind: row for row in reversed(comparison.rows) if row.kind == "conductor"}
     shown = (
@@ -146,7 +146,7 @@ def _tiles(comparison: Comparison) -> SafeHtml:
 
 
 def _rows(comparison: Comparison) -> SafeHtml:
-    """The table, with a last column that says which differences Holm's method lets stand."""
+    """The table, with a last column that says which differences are significant by Holm's method."""
     headings, *rows = grid(comparison)
     kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
     lines = (
@@ -189,7 +189,8 @@ def _prices(comparison: Comparison) -> SafeHtml:
 
 
 def _room_for_a_team(comparison: Comparison) -> str:
-    """What the best worker and the oracle say of a team. Empty if there are not two workers."""
+    """A sentence on how much a team could gain, from the best worker and the oracle. Empty if there are fewer than two
+    workers."""
     oracle = next((row for row in comparison.rows if row.kind == "oracle" and row.label == ORACLE), None)
     if oracle is None:
         return ""
@@ -208,7 +209,7 @@ def _room_for_a_team(comparison: Comparison) -> str:
 
 
 def _controls(table: SuiteTable, comparison: Comparison) -> SafeHtml:
-    """Each control beside its planner: what it would explain, and whether the figures rule that out."""
+    """Each control compared with its planner: what it would explain, and whether the figures rule that out."""
     first, entry = comparison.rows[0], table.rows[0].entry
     controls = {row.label: row.rules_out for row in table.rows if row.control and row.entry == entry}
     shown = [row for row in comparison.rows if row.label in controls]

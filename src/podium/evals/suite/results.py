@@ -1,6 +1,6 @@
-"""The answers of a suite on disk: for each row and seed a file of JSON lines, one for each graded answer.
+"""The answers of a suite on disk. Each row and seed has a file of JSON lines, with a line for each graded answer.
 
-Lines are only added. A line that a kill left incomplete is cut off before the next one is written.
+Lines are only added. A line that a killed process left incomplete is cut off before the next line is written.
 """
 
 from __future__ import annotations
@@ -24,11 +24,12 @@ from podium.workers.vote import voted_answer
 RESULTS = "results"
 """The folder of these files in a run's folder."""
 COMPARISON = "comparison.json"
-"""The file, in the folder of a run with one table, that holds the table for programs."""
+"""The file with the comparison for programs, in the folder of a run with one table."""
 
 
 def answers_key(name: str, described: Any) -> str:
-    """The name of a file of answers: whose they are, and a digest of all on which they depend."""
+    """The name of a file of answers: the name of who answers, and a digest of everything on which the answers
+    depend."""
     written = "".join(c if c.isalnum() or c in "-." else "_" for c in name)[:80]
     return f"{written}-{digest(described)}"
 
@@ -41,9 +42,9 @@ class AnswerFiles:
     """The answers of one run.
 
     Args:
-        run: its folder.
+        run: the folder of the run.
         on_answer: called with each new answer.
-        known: by key, what was read of files before.
+        known: answers that were read before, by the key of their file.
     """
 
     def __init__(
@@ -61,8 +62,8 @@ class AnswerFiles:
         """Write an answer before returning. It survives the end of this process, but not a crash of the machine.
 
         Args:
-            key: of the file.
-            label: of its row.
+            key: the key of the file.
+            label: the label of its row.
 
         Raises:
             StoreError: the disk is full or not writable.
@@ -81,7 +82,7 @@ class AnswerFiles:
         self._on_answer(label, answer)
 
     def lines(self, key: str) -> tuple[str, ...]:
-        """The complete lines of a file; none if it was not begun."""
+        """The complete lines of a file. There are none if the file does not exist."""
         path = self._path(key)
         return tuple(path.read_text(encoding="utf-8").split("\n")[:-1]) if path.is_file() else ()
 
@@ -96,11 +97,11 @@ class AnswerFiles:
         )
 
     def missing(self, key: str, answers: int) -> int:
-        """How many answers a file lacks that has so many when it is complete."""
+        """How many answers a file lacks. `answers` is the number of answers in the complete file."""
         return max(0, answers - len(self.lines(key)))
 
     def evaluation(self, keys: Iterable[str]) -> Evaluation:
-        """The files of one row, with all seeds, as an evaluation. It has at least one answer.
+        """The evaluation of one row, from its files for all seeds. They must have at least one answer.
 
         Raises:
             RunMismatchError: a line is damaged.
@@ -113,7 +114,7 @@ class AnswerFiles:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """Pause the garbage collector: answers have no cycles, and looking for some took longer than reading them."""
+    """Pause the garbage collector. Answers have no cycles, and the collector took longer than reading the answers."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -124,7 +125,7 @@ def without_garbage_collection() -> Iterator[None]:
 
 
 def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int], Rollout]:
-    """The answers of some lines by task and repeat, sorted, so that the order in which they were given does not count.
+    """The answers of some lines by task and repeat. They are sorted, so that the order of the lines does not count.
 
     Raises:
         RunMismatchError: a line is damaged.
@@ -143,8 +144,8 @@ def parse_answers(lines: Iterable[str], source: str) -> Mapping[tuple[str, int],
 
 
 def answer_matrix(answers_of: Mapping[str, Sequence[Sequence[Rollout]]]) -> AnswerMatrix:
-    """The answers of each worker, by name, as a matrix: to each question one or more, to the same questions in the same
-    order."""
+    """The answers of each worker, by name, as a matrix. Each worker has one or more answers to each question, in the
+    same order of questions."""
     measured = {
         name: [
             [

@@ -1,7 +1,7 @@
 """Runs a suite in a run's folder: first the training questions that choices need, then every planner and control.
 
-The folder keeps the answers. The same command continues after a kill, and asks for no answer that is there. Nothing
-here decides what may run (`check`) or shows anything.
+The folder keeps the answers. After a kill, the same command continues and makes only missing answers. `check` decides
+what may run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podium.planners import find_baseline
 from podium.rollout import Rollout
 
 ShowProgress = Callable[[str, int, int], None]
-"""Called with (what is done, how many, of how many)."""
+"""A function that is called with (what is done, how many, of how many)."""
 
 
 async def run_suite(
@@ -32,17 +32,17 @@ async def run_suite(
     open_inputs: ComparisonInputs | None = None,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
-    """Give every row all of its answers.
+    """Make all missing answers of all rows.
 
     Args:
         run: the run's folder.
-        dispatcher: has the response cache and the spend limits. With one, or if anything costs money, one process runs
-            all jobs, so that limits and budgets hold for all of them.
-        open_inputs: as in `check_suite`; one process then runs all jobs.
+        dispatcher: the response cache and the spend limits. If it is given, or if anything costs money, one process
+            runs all jobs, so that limits and budgets hold for all of them.
+        open_inputs: as in `check_suite`. If it is given, one process runs all jobs.
 
     Raises:
-        UsageError: questions that a planner cannot take.
-        BudgetError: a spend limit refused a call; the answers until then are kept.
+        UsageError: a planner cannot take the questions.
+        BudgetError: a spend limit refused a call. The answers until then are kept.
     """
     results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, TrainingCache()
     wanted = manifest.settings.processes or usable_cores()
@@ -69,8 +69,8 @@ async def run_here(
     dispatcher: Dispatcher | None = None,
     open_inputs: ComparisonInputs | None = None,
 ) -> None:
-    """Run jobs in this process. Workers alone on the same questions are asked together (`run_jobs`), so that a budget
-    that ends early leaves answers of all of them to the same questions.
+    """Run jobs in this process. Single workers with the same questions are asked together (`run_jobs`), so that after a
+    budget that ends early all have answered the same questions.
 
     Raises:
         UsageError, BudgetError: see `run_suite`.
@@ -85,11 +85,11 @@ async def run_here(
 
 
 def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None = None) -> OnAnswer:
-    """Shows after each of the answers that are left the row, its accuracy so far and all dollars so far.
+    """A listener that shows, after each of the `left` answers, the row, its accuracy so far and all dollars so far.
 
     Args:
-        dispatcher: its budget of a run says the dollars that were paid, judging included; without such a budget they
-            are those of the answers, as if nothing had been cached.
+        dispatcher: a dispatcher whose spend limit of the run has the paid dollars, including judging. If there is no
+            such limit, the dollars are those of the answers, as if nothing had been cached.
     """
     paid = None if dispatcher is None else dispatcher.run_limit
     graded: dict[str, list[bool]] = {}
@@ -110,14 +110,14 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
 
 
 def answers_left(manifest: SuiteManifest, run: Path) -> int:
-    """How many answers a run still lacks, those to training questions included."""
+    """How many answers a run still lacks, including answers to training questions."""
     results = AnswerFiles(run)
     return sum(results.missing(key, answers) for key, answers in manifest.answers.items())
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
-    """The jobs in groups. Routers that differ in their price alone stand together, so one process predicts once for
-    all."""
+    """The jobs in groups. Routers that differ only in their price are in one group, so that one process predicts once
+    for all."""
     groups: dict[object, list[SuiteJob]] = {}
     for number, job in enumerate(jobs):
         known = find_baseline(job.entry.planner)

@@ -1,6 +1,6 @@
 """The settings of a suite: which planners are evaluated on which task sets, over which pools, with which seeds.
 
-`podium eval FILE.toml` reads them. Nothing here opens what they name.
+`podium eval FILE.toml` reads these settings. Nothing here opens the files that they name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from podium.types import Budget
 EACH_WORKER = "single:*"
 """The planner that stands for a row of each worker alone."""
 _SEED = "{seed}"
-"""In the path of a checkpoint it stands for the number of the suite's seed."""
+"""The text that stands for the number of the suite's seed in the path of a checkpoint."""
 
 
 class WorkerDegradation(Settings):
@@ -29,9 +29,9 @@ class WorkerDegradation(Settings):
 
     worker: str
     at: int = Field(ge=0)
-    """The first question, counted from 0, that meets the worker so."""
+    """The first question, counted from 0, for which the worker is bad."""
     gives: str = ""
-    """The worker of the pool whose answers it gives from then on. Empty: all its calls fail."""
+    """The worker of the pool whose answers it gives from then on. If it is empty, all its calls fail."""
 
 
 class PoolEntry(Settings):
@@ -40,18 +40,18 @@ class PoolEntry(Settings):
     name: str
     """A team file, or a shipped team's name."""
     keys: tuple[str, ...] | None = None
-    """Keys of this file that are set otherwise, such as "worker.large.limits.timeout=60"."""
+    """Overrides of keys in this file, such as "worker.large.limits.timeout=60"."""
     draw: PoolSampling | None = None
-    """How the pool of each question is drawn from these workers, as in training. Default: all of them, in their
+    """How the pool of each question is drawn from these workers, as in training. Default: all workers in their
     order."""
     degradation: WorkerDegradation | None = None
-    """A worker that turns bad. Without it, all stay as they are."""
+    """A worker that turns bad during the test. Default: none does."""
     label: str = ""
-    """What tables call it. Default: its name; two pools of the same workers need labels."""
+    """The pool's label in tables. Default: its name. Two pools of the same workers need labels."""
 
     @property
     def title(self) -> str:
-        """What tables call it. A file that is called pool.toml has the name of its folder."""
+        """The pool's label in tables. A file that is called pool.toml has the name of its folder."""
         file = Path(self.name)
         in_folder = file.stem == "pool" and file.parent != Path()
         return self.label or (file.resolve().parent.name if in_folder else file.stem)
@@ -66,32 +66,33 @@ class PoolEntry(Settings):
 class PlannerEntry(PlannerSettings):
     """A planner, with its controls. `single:*` is a row for each worker alone.
 
-    "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So the seeds of a training are
+    "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So all seeds of a training are
     one row, in which each policy answers the questions of its own seed.
     """
 
     conductor: ConductorSettings | None = None
     """Which Conductor plans. Default: the pool's."""
     label: str = ""
-    """Its row's label. Default: its name; for a Conductor also the checkpoint."""
+    """The row's label. Default: the planner's name, and for a Conductor also the checkpoint."""
     controls: tuple[str, ...] | Literal["all"] = ()
-    """Controls of this planner, each with a row of its own; "all": all that can be run here."""
+    """Controls of this planner, each in its own row. "all" means all controls that can be run here."""
     best_of: int = Field(default=1, ge=1)
-    """More than 1: a bound, no method. For each question the Conductor samples so many plans at temperature 1, all are
-    run and graded, and the best one counts: a right one before a wrong one, then the cheaper one."""
+    """If it is more than 1, the row is a bound and not a method. For each question the Conductor samples this many
+    plans at temperature 1. All are run and graded, and the best counts: a right plan before a wrong plan, then the
+    cheaper plan."""
     rounds: int | None = Field(default=None, ge=1)
-    """The most plans for a question in this row. Default: as many as the suite's budget allows, the Conductor was
-    trained with, or the method needs, whichever is most."""
+    """The most plans for a question in this row. Default: the largest of the suite's budget, the Conductor's training
+    and the method's need."""
     untrained: str | None = None
     """The checkpoint before training, for the control "untrained"."""
     pool: PoolEntry | None = None
-    """The workers of this row and its controls, if they are others than its table's. The questions are the same,
-    so the row is compared with the others."""
+    """The workers of this row and its controls. Default: those of the table. The questions are the same, so the row is
+    compared with the others."""
     tasks: tuple[str, ...] = ()
-    """The task sets, by name, on which it is evaluated. If empty, on all."""
+    """The names of the task sets on which the planner is evaluated. If empty, on all."""
     seeds: int | None = Field(default=None, ge=1)
-    """It is evaluated with so many of the suite's first seeds; by default, with all. For a row that no training made,
-    where each seed has the same questions."""
+    """How many of the suite's first seeds the planner is evaluated with. Default: all. It is for a planner without
+    training, if each seed has the same questions."""
 
     @field_validator("controls")
     @classmethod
@@ -105,12 +106,12 @@ class PlannerEntry(PlannerSettings):
 
     @property
     def checkpoint(self) -> str | None:
-        """The trained Conductor that it names."""
+        """The checkpoint of the Conductor. None if it has none."""
         return None if self.conductor is None else self.conductor.checkpoint
 
     @property
     def conducts_untrained(self) -> bool:
-        """Whether it names a model that conducts without a training for it: a worker, or an endpoint."""
+        """Whether the planner is an untrained Conductor: a worker, or an endpoint."""
         table = self.conductor
         named = table is not None and (table.worker or (table.base_url and table.podium_file is None))
         return self.uses_conductor and (self.conducting_worker is not None or bool(named))
@@ -127,7 +128,7 @@ class PlannerEntry(PlannerSettings):
 
     @property
     def row(self) -> str:
-        """The label of its row."""
+        """The label of the planner's row."""
         if self.label:
             return self.label
         if self.planner == EACH_WORKER and self.pool is not None:
@@ -142,7 +143,7 @@ class PlannerEntry(PlannerSettings):
         return f"Conductor{f' {source}' if source else ''}{level}{leaves}{rounds}{self._bound}"
 
     def is_evaluated_on(self, tasks: TasksEntry) -> bool:
-        """Whether it has a row in the tables of a task set."""
+        """Whether the planner has a row in the tables of a task set."""
         return not self.tasks or tasks.name in self.tasks
 
     @property
@@ -163,16 +164,16 @@ class PlannerEntry(PlannerSettings):
 
 
 class TasksEntry(Settings):
-    """A task set. What it leaves out, the suite says."""
+    """A task set. For keys that it leaves out, the suite's own settings hold."""
 
     name: str
     """A task set, a task file, a table or a recording."""
     split: str | None = None
     questions: int | None = Field(default=None, ge=1)
     pools: tuple[str, ...] = ()
-    """The pools, by name, with which this set is used. If empty, with all."""
+    """The names of the pools with which this set is used. If empty, with all."""
     seed: int | None = None
-    """Draws the questions, the same for each seed of the suite. Without it, each seed draws its own."""
+    """Seeds the choice of questions, for all seeds of the suite. Default: each seed draws its own questions."""
 
 
 class AnsweringSettings(Settings):
@@ -183,9 +184,9 @@ class AnsweringSettings(Settings):
     max_steps: int | None = Field(default=None, ge=1)
     """The most steps of a plan. Default: as many as a Conductor was trained with, else 5."""
     early_stop: bool = False
-    """Whether votes call no further worker once they are certain."""
+    """Whether a vote calls no more workers once its result is certain."""
     budget: Budget = Field(default_factory=Budget)
-    """The limits of one question. With rounds = 1, a planner whose method needs more rounds has them all the same."""
+    """The limits of one question. Even with rounds = 1, a planner has as many rounds as its method needs."""
     concurrency: int = Field(default=16, ge=1)
     """The most questions at once in one process."""
 
@@ -196,19 +197,20 @@ class SuiteSettings(AnsweringSettings):
     title: str = ""
     """The heading of the report."""
     seed: int = 0
-    """The first seed. A seed draws the questions, unless their set has one, and all else that is random."""
+    """The first seed. A seed decides everything that is random, including the questions unless their task set has a
+    seed."""
     seeds: int = Field(default=1, ge=1)
-    """How many seeds, one after the other."""
+    """How many consecutive seeds there are."""
     split: str = "test"
     """The split that planners are compared on: train, validation or test."""
     questions: int = Field(default=400, ge=1)
     """Questions of each task set for each seed."""
     training: int = Field(default=400, ge=1)
-    """Training questions of each task set, on which planners that learn, and controls, make their choices."""
+    """Training questions of each task set, on which planners and controls make their choices."""
     processes: int | None = Field(default=None, ge=1)
     """How many processes run workers that cost no money. Default: one for each core. Paid workers run in one."""
     planner: tuple[PlannerEntry, ...] = (PlannerEntry(),)
-    """The first one is compared with the others."""
+    """The planners. The first is compared with the others."""
     tasks: tuple[TasksEntry, ...] = ()
     pool: tuple[PoolEntry, ...] = ()
 
@@ -254,4 +256,5 @@ class SuiteSettings(AnsweringSettings):
 CHANGEABLE = frozenset(
     f"suite.{key}" for key in ("title", "seeds", "planner", "tasks", "pool", "concurrency", "processes")
 )
-"""Settings that may change when a run is resumed. Answers of what is no longer named are kept and not shown."""
+"""Settings that may change when a run is resumed. Answers of planners that are no longer named are kept but not
+shown."""

@@ -1,4 +1,4 @@
-"""What planners of a suite choose on training questions, from the answers of each worker alone."""
+"""Lets planners of a suite make their choices on training questions, from the answers of each worker alone."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ MAX_SAMPLES = 15
 
 
 TrainingCache = dict[TableSettings, AnswerMatrix]
-"""What the jobs of one process have read of the training questions of each table, so that they read and compute it
-once."""
+"""The answers to the training questions of each table, so that the jobs of one process read and compute them once."""
 
 
 @dataclass(frozen=True)
 class SuiteTraining:
-    """What a job's planner and controls can learn from."""
+    """The answers that a job's planner and controls can learn from."""
 
     inputs: ComparisonInputs
     job: SuiteJob
@@ -61,19 +60,19 @@ class SuiteTraining:
         return open_baseline(entry.planner, profiles, seed=str(self.job.seed), scored=await self._scored())
 
     async def vote_within(self, cost_usd: float) -> Planner:
-        """The best vote that so many dollars a question buy; else the cheapest worker alone."""
+        """The best vote that costs at most `cost_usd` per question. If there is none, the cheapest worker alone."""
         answers = await self._answers()
         vote = best_fixed_plan(answers, max_cost=cost_usd)
         return vote or Single(answers.workers[int(answers.cost.argmin())])
 
     def best_within(self, cost_usd: float) -> tuple[str, int]:
-        """The most accurate worker, and how many of its answers so many dollars a question buy; at least one."""
+        """The most accurate worker, and how many of its answers `cost_usd` buys per question, at least one."""
         best = int(self.measured.accuracy.argmax())
         samples = samples_within(cost_usd, float(self.measured.cost[best]))
         return self.measured.workers[best], max(1, samples)
 
     async def _answers(self) -> AnswerMatrix:
-        """The answers from which votes are chosen: of recorded workers all samples, else the first answers."""
+        """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
         training, cache = self.inputs.training(len(self.measured.texts)), self.cache
         if training.table not in cache:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
@@ -85,7 +84,7 @@ class SuiteTraining:
         return cache[training.table]
 
     async def _scored(self) -> AnswerMatrix:
-        """What planners learn from, with the costs of votes as this job's workers would cause them."""
+        """The answers that planners learn from, with votes priced by this job's workers."""
         answers, early_stop = await self._answers(), self.job.settings.early_stop
 
         def priced() -> AnswerMatrix:

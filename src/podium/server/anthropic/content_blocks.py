@@ -1,8 +1,8 @@
-"""The content blocks of Anthropic's messages that hold contents, and what of them workers read.
+"""The content blocks of Anthropic's messages, and the parts of them that workers read.
 
-Workers read texts and images. A block of a type that only Anthropic's servers and clients know becomes text, and a file
-that no worker can read a note that it is there: clients send the blocks of a conversation again with each request, so a
-refusal would end the conversation. `messages_body` has the blocks of tools and thoughts.
+Workers read texts and images. A block of a type that only Anthropic's servers and clients know becomes text. A file
+that no worker can read becomes a note that it is there. Clients send the blocks of a conversation again with each
+request, so a refusal would end the conversation. `messages_body` has the blocks of tools and thoughts.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class OtherBlock(BaseModel):
 
     @property
     def text(self) -> str:
-        """Its type, and as JSON the fields that say something to a model; "" where there are none."""
+        """The block's type, and as JSON the fields that a model can use. It is "" if there are none."""
         fields = {} if self.type in _FOR_SERVERS else _readable(self.model_extra)
         return f"[{self.type}] {json.dumps(fields, ensure_ascii=False)}" if fields else ""
 
@@ -143,7 +143,7 @@ def images_of(content: str | tuple[Any, ...]) -> list[str]:
 
 
 def text_of(content: str | tuple[Any, ...]) -> str:
-    """The text of a content; the parts that have none are left out."""
+    """The text of a content. Parts without text are left out."""
     return content if isinstance(content, str) else "\n".join(filter(None, map(_part_text, content)))
 
 
@@ -167,7 +167,7 @@ _FOR_SERVERS = ("fallback", "mcp_tool_listing")
 _UNREADABLE = frozenset(
     {"type", "id", "tool_use_id", "cache_control", "citations", "caller", "signature", "page_age"}
 )
-"""Fields of a block that tell a model nothing, besides those that are encrypted or hold bytes."""
+"""Fields of a block that a model cannot use, besides encrypted fields and bytes."""
 
 
 def _readable(value: Any) -> Any:

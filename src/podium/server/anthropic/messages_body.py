@@ -50,8 +50,7 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,128}$")]
 _WORKER_NAME_CHARS = 64
 """Characters that the name of a function may have at workers' endpoints."""
 _LOW, _MEDIUM = 2048, 8192
-"""For endpoints that take a reasoning effort: the largest `budget_tokens` that become "low" and "medium"; more is
-"high"."""
+"""The largest `budget_tokens` that become the reasoning efforts "low" and "medium". More becomes "high"."""
 
 
 class ToolUse(BodyPart):
@@ -189,14 +188,14 @@ class MessagesBody(Body):
 
     @property
     def thinking(self) -> dict[str, Any] | None:
-        """The settings of the thinking blocks that the caller requested, or None if it requested none."""
+        """The settings of the thinking blocks that the caller requested. None if it requested none."""
         wanted = (self.model_extra or {}).get("thinking")
         enabled = isinstance(wanted, dict) and wanted.get("type") in ("enabled", "adaptive")
         return wanted if enabled else None
 
     @property
     def long_names(self) -> dict[str, str]:
-        """The names of the tools that workers get in a shorter form, by that form."""
+        """For each tool name that is shortened for workers, the long name by the short name."""
         names = [tool.name for tool in self.tools or () if isinstance(tool, ClientTool)]
         return {short: name for name in names if (short := _worker_name(name)) != name}
 
@@ -207,8 +206,8 @@ async def read_messages(
     """Translate `body` into a `ChatRequest`.
 
     Args:
-        is_beta: whether the client uses a beta of Anthropic's: then unknown fields of the body are ignored, since they
-            are the beta's and no typing errors.
+        is_beta: whether the client uses a beta of Anthropic. Then unknown fields of the body are ignored, since they
+            belong to the beta and are no typing errors.
 
     Raises:
         APIError: the request cannot be honoured.
@@ -276,7 +275,7 @@ def _unfold(turn: InputMessage) -> Iterator[Message]:
 
 
 def _worker_name(name: str) -> str:
-    """The name of a tool as workers get it: a long one is cut, and ends with a digest of the whole."""
+    """The name of a tool for workers. A long name is cut, and ends with a digest of the whole name."""
     if len(name) <= _WORKER_NAME_CHARS:
         return name
     digest = sha256(name.encode()).hexdigest()[:8]

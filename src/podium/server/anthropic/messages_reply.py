@@ -23,8 +23,8 @@ _STOPS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", 
 
 
 def _usage(usage: Usage, cost_usd: float) -> dict[str, Any]:
-    """The usage of a message: tokens and dollars of workers and planners; input read from caches, and written into
-    them, is counted apart."""
+    """The usage of a message: tokens and dollars of workers and planners. Input that is read from caches or written
+    into them is counted separately."""
     return {
         "input_tokens": usage.input_tokens - usage.cached_tokens - usage.cache_write_tokens,
         "cache_creation": None,
@@ -63,7 +63,7 @@ def _thinking(text: str, signature: str = "") -> dict[str, Any]:
 
 
 def _redacted(state: str) -> dict[str, Any]:
-    """A block that carries the state of the answer alone."""
+    """A block that carries only the state of the answer."""
     return {"type": "redacted_thinking", "data": state}
 
 
@@ -97,7 +97,7 @@ class MessageWriter(ReplyWriter):
 
     Args:
         thinks: whether the caller requested thinking blocks.
-        names: the caller's names of tools, by the names that workers got in their place.
+        names: the caller's names of tools, by the names that workers got.
     """
 
     def __init__(self, question: PreparedQuestion, *, thinks: bool, names: Mapping[str, str]) -> None:

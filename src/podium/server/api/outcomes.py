@@ -50,7 +50,7 @@ class OutcomeBody(Body):
     note: Annotated[str, StringConstraints(strip_whitespace=True, max_length=4000)] = ""
 
     def outcome(self, caller: Caller) -> Outcome | None:
-        """The outcome that the trace keeps, or None if the body has neither a verdict nor a note.
+        """The outcome that the trace keeps. None if the body has neither a verdict nor a note.
 
         Raises:
             APIError: 400, the body has no field at all.

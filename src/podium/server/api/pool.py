@@ -26,7 +26,7 @@ from podium.workers.base import Worker
 from podium.workers.build import UnreadyWorker
 
 _TRACES = 200
-"""Newest traces that the history is read from."""
+"""How many of the newest traces are read for the history."""
 _FRESH_S = 10.0
 """Seconds for which a history that was read is used again."""
 _SAMPLES = 5
@@ -38,11 +38,12 @@ class CallHistory:
     """One worker's calls in some traces. Cancelled and cached calls do not count."""
 
     seconds: list[float] = field(default_factory=list)
-    """Latencies of answered calls: as the reply claims, else measured."""
+    """Latencies of answered calls: those that replies claim, or else measured latencies."""
     failures: int = 0
 
     def figures(self) -> dict[str, Any]:
-        """Number of calls, median and 90th percentile of latency, share of failures; None where there are no calls."""
+        """The number of calls, the median and 90th percentile of latency, and the share of failures. Without calls,
+        they are None."""
         calls = len(self.seconds) + self.failures
         ordered = sorted(self.seconds)
         return {
@@ -117,7 +118,7 @@ def routes(service: Service) -> APIRouter:
 
 
 def _plan_formats(service: Service) -> dict[str, str]:
-    """How the endpoints of the pool are asked for plans, where a probe has found it in the last day."""
+    """The plan formats of the pool's endpoints that probes of the last day have found."""
     file, formats = ProbeCache(), dict[str, str]()
     for worker in service.pool:
         if endpoint_of(worker) is not None and (verdict := file.get(worker)) is not None:

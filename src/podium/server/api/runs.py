@@ -1,7 +1,8 @@
-"""GET /api/runs: training and evaluation runs; one run's settings, metrics and comparison, as they are written; traces.
+"""GET /api/runs: training and evaluation runs, one run's settings, metrics and comparison while they are written, and
+its traces.
 
-A run is a folder in the server's folder of runs. Its files are read anew for each request, since a run may be writing
-them. Names are looked up among the folders found, so none leads outside. Nothing is changed here.
+A run is a folder in the server's folder of runs. Its files are read again for each request, since a run may be writing
+them. Names are looked up among the found folders, so no name leads outside. Nothing is changed here.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _MAX_STREAM_S = 20.0
 """Seconds after which a stream ends. The viewer reconnects, and a shutdown is not delayed."""
 _MAX_DEPTH = 3
 _MAX_RUNS = 2000
-"""Runs that are listed at most."""
+"""The most runs that are listed."""
 _SUMMARY_METRICS = ("reward", "accuracy", "valid", "loss")
 
 
@@ -111,7 +112,7 @@ async def _follow(run: RunFiles, after: int, write: Write) -> None:
     """Send new rows as they are written, until cancelled."""
     rows = run.rows()
     _, known = await asyncio.to_thread(rows.read)
-    compared = 0  # One that was written between two streams is sent, too.
+    compared = 0  # A comparison that was written between two streams is sent too.
     number = after
     if len(known) < after:
         number = 0
@@ -142,7 +143,7 @@ class RunFiles:
     """One run folder."""
 
     name: str
-    """Its path within the folder of runs, with slashes."""
+    """The run's path within the folder of runs, with slashes."""
     path: Path
 
     def summary(self) -> dict[str, Any]:
@@ -167,9 +168,9 @@ class RunFiles:
         }
 
     def questions(self) -> dict[str, Any]:
-        """Task set and split of the questions that it trains on, and of its comparison's questions.
+        """The task set and split of the run's training questions, and of its comparison's questions.
 
-        Each is None if it has no such questions, or the folder does not say which. GRPO trains on the split train.
+        They are None if there are no such questions, or the folder does not name them. GRPO trains on the split train.
         """
         configuration = self.configuration()
         settings = configuration if isinstance(configuration, dict) else {}
@@ -184,11 +185,11 @@ class RunFiles:
         return {"training": training, "evaluation": evaluation}
 
     def configuration(self) -> Any:
-        """Its settings; None where they cannot be read."""
+        """The run's settings. None if they cannot be read."""
         return _json(_bytes(self.path / _CONFIG))
 
     def comparison(self) -> Any:
-        """Its comparison; None where there is none."""
+        """The run's comparison. None if there is none."""
         return _json(_bytes(self.path / _COMPARISON))
 
     def compared_at(self) -> int:
@@ -199,10 +200,10 @@ class RunFiles:
             return 0
 
     def trace(self, id_: str) -> Trace:
-        """The trace of one of its rollouts.
+        """The trace of one of the run's rollouts.
 
         Raises:
-            APIError: it has none with this id, or keeps none; status 404.
+            APIError: 404, the run has no trace with this id, or keeps no traces.
             StoreError: the file cannot be read.
         """
         from podium.rollout.run_folder import TRACES  # noqa: PLC0415 - brings every grader, which no server needs
@@ -221,7 +222,7 @@ class RunFiles:
         return trace
 
     def rows(self) -> RowReader:
-        """A reader of its metrics."""
+        """A reader of the run's metrics."""
         return RowReader(self.path / _METRICS)
 
     def _changed(self) -> float:
@@ -241,7 +242,7 @@ class RowReader:
         self._path = path
         self._place = 0
         self._file = 0
-        """The file's inode: it changes when the file is replaced."""
+        """The file's inode, which changes when the file is replaced."""
 
     def read(self) -> tuple[bool, list[Any]]:
         """Whether the file was rewritten, so that earlier rows are obsolete; and the new rows."""
@@ -303,7 +304,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _json(content: bytes) -> Any:
-    """The parsed content, with None for NaN and infinities; None where it is not JSON."""
+    """The parsed content, with None for NaN and infinities. None if the content is not JSON."""
     try:
         return json.loads(content, parse_constant=lambda word: None)
     except ValueError:

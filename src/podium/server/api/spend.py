@@ -1,6 +1,6 @@
-"""GET /api/spend: dollars of some days, by worker, key, planner or day; accuracy by outcomes; what budgets leave.
+"""GET /api/spend: the dollars of some days by worker, key, planner or day, the accuracy by outcomes, and the budgets.
 
-A key sees the sums of its own requests and its own budget; an admin's key sees all. The store makes the sums.
+A key sees the sums of its own requests and its own budget. An admin's key sees all. The store makes the sums.
 """
 
 from __future__ import annotations
@@ -81,9 +81,9 @@ def _budget(key: str | None, period: str, limit: float, spent: float, reserved: 
     """A budget now.
 
     Args:
-        key: the key's name, or None for the server's own.
+        key: the key's name. None for the server's own budget.
         period: "day" or "month" (UTC), or "ever".
-        limit, spent, reserved: dollars. What a killed process had reserved stays so.
+        limit, spent, reserved: dollars. Reservations of a killed process stay.
     """
     left = {"left_usd": max(0.0, limit - spent - reserved)}
     return {

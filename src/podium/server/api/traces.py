@@ -1,6 +1,6 @@
 """/api/traces: the list of traces page by page, one trace whole or event by event, deletion, and export as JSONL.
 
-A key sees the traces of its own requests; an admin's key sees all.
+A key sees the traces of its own requests. An admin's key sees all.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ async def _find(store: AsyncTraceStore, id_: str, caller: Caller) -> Trace:
 
 @contextmanager
 def id_errors_as_api_errors(id_: str) -> Iterator[None]:
-    """Turn what the store says about an id into the error that a route sends."""
+    """Turn the store's error about an id into the error that a route sends."""
     try:
         yield
     except UnknownTraceError:
@@ -194,7 +194,7 @@ async def _send(write: Write, content: bytes) -> None:
     """Send an event.
 
     Raises:
-        APIError: the client does not read; it is dropped.
+        APIError: the client does not read, and is dropped.
     """
     try:
         async with asyncio.timeout(_WRITE_TIMEOUT_S):
@@ -213,7 +213,7 @@ def _replay(trace: Trace, after: str | None) -> Any:
 
 
 def _follow(service: Service, id_: str, caller: Caller, after: str | None) -> Any:
-    """The events of a question of any process of this server, else of another server."""
+    """The events of a question of any process of this server, or else of another server."""
 
     async def produce(write: Write) -> None:
         if not await service.live.send(partial(_send, write), id_, caller.visible_owner, after):

@@ -1,4 +1,4 @@
-"""The caller of a request: what its key may do, and the dollars that it may spend in each period (UTC)."""
+"""The caller of a request: what the caller's key may do, and the dollars that it may spend in each period (UTC)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ class Caller:
     name: str | None = None
     """The key's name. None if no key is needed."""
     admin: bool = False
-    """Whether it sees the traces of all keys."""
+    """Whether the caller sees the traces of all keys."""
     allow: tuple[str, ...] | None = None
-    """Workers that it may use. None allows all."""
+    """Workers that the caller may use. None allows all."""
     deny: tuple[str, ...] = ()
-    """Workers that it may not use."""
+    """Workers that the caller may not use."""
     id: str | None = None
-    """The public beginning of the key, unique to it."""
+    """The public beginning of the key, which no other key has. None if no key is needed."""
     rpm: int | None = None
-    """Requests that it may make in any 60 seconds. None sets no limit."""
+    """The most requests in any 60 seconds. None sets no limit."""
     allowance: KeyAllowance | None = None
-    """Dollars that it may spend. None sets no limit."""
+    """The dollars that the key may spend. None sets no limit."""
 
     def allowed(self, names: Sequence[str]) -> tuple[str, ...]:
         """The workers among `names` that this key may use, in order."""
@@ -41,12 +41,12 @@ class Caller:
 
     @property
     def visible_owner(self) -> str | None:
-        """The owner whose traces it may see, or None for all owners."""
+        """The owner whose traces the caller may see. None for all owners."""
         return None if self.admin else self.name or ""
 
 
 ANONYMOUS = Caller(admin=True)
-"""The caller where no key is needed."""
+"""The caller if no key is needed."""
 
 
 BudgetDuration = Literal["day", "month", "ever"]
@@ -61,14 +61,14 @@ class KeyAllowance:
     nano: int
     """Billionths of a dollar."""
     duration: BudgetDuration
-    """The period after which it starts again; "ever": it never does."""
+    """The period after which the allowance is renewed. "ever" means never."""
 
     @classmethod
     def read(cls, text: str) -> KeyAllowance:
         """Parse "5/day", "20/month", or "100", which is never renewed.
 
         Raises:
-            UsageError: it has another form.
+            UsageError: the text has another form.
         """
         match = re.fullmatch(r"([0-9]{1,10}(?:\.[0-9]{1,9})?)(?:/(day|month))?", text.strip())
         if match is not None:
@@ -89,10 +89,11 @@ class KeyAllowance:
         return self.nano / NANO_PER_USD
 
     def period(self, now: datetime) -> str:
-        """The name of the current period, as "2026-03-01" or "2026-03"; "" for ever.
+        """The name of the current period, such as "2026-03-01" or "2026-03". It is "" if the allowance is never
+        renewed.
 
         Args:
-            now: in UTC.
+            now: the time in UTC.
         """
         return now.strftime(_PERIOD_NAMES[self.duration])
 

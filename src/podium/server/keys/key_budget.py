@@ -1,9 +1,9 @@
-"""The budget of one key in one period, as one replica sees it: a `SpendLimit` for the ledgers of its questions.
+"""The budget of one key in one period, as one replica sees it. It is a `SpendLimit` for the ledgers of questions.
 
-A ledger reserves without waiting, but a register over a network must be awaited. So a replica reserves a sum in the
-register first and hands out parts of it; `wait_until_settled` is where a call waits for more. A moment after a call
-ends its cost is settled in the register and the rest given back. All replicas together never pass the limit. What a
-killed replica had reserved counts as spent.
+A ledger reserves without waiting, but a register over a network must be awaited. So a replica first reserves a sum in
+the register, and then reserves parts of this sum for calls. A call that needs more waits in `wait_until_settled`. A
+moment after a call ends, its cost is settled in the register and the rest given back. All replicas together never
+exceed the limit. Reservations of a killed replica count as spent.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from podium.workers.spend_limit import SpendLimit, to_nano
 _SETTLE_DELAY_S = 0.05
 """Seconds from a call's end until it is settled. Calls that end or begin meanwhile share the round trip."""
 _MAX_SETTLE_DELAY_S = 0.5
-"""The longest delay, where new calls keep beginning."""
+"""The longest delay, if new calls keep beginning."""
 _RETRY_S = 0.2
-"""Seconds until a denied reservation is tried again: other replicas may have given something back."""
+"""Seconds until a denied reservation is tried again, since other replicas may have given something back."""
 _LOG = logging.getLogger("podium.keys")
 
 
@@ -31,7 +31,7 @@ class KeyBudget(SpendLimit):
     """The budget of one key, one period and one replica.
 
     Args:
-        caller: must have an allowance.
+        caller: the caller, who must have an allowance.
         period: a name from `KeyAllowance.period`.
     """
 
@@ -42,7 +42,7 @@ class KeyBudget(SpendLimit):
         super().__init__(allowance.usd, name=f"the key's ${allowance}", way_out=allowance.remedy)
         self._limit = allowance.nano
         self.refreshed_s: float | None = None
-        """When the register was last read, on the event loop's clock. None if never."""
+        """When the register was last read, on the event loop's clock. None if it was never read."""
         self._register = register
         self._key = caller.id
         self._key_name = caller.name
@@ -51,42 +51,43 @@ class KeyBudget(SpendLimit):
         self._spending = KeySpending()
         """What all replicas have spent and reserved, as last read from the register."""
         self._held = 0
-        """Reserved in the register by this replica: for calls in flight, paid, or free."""
+        """What this replica has reserved in the register: for calls in flight, for paid calls, and for further
+        calls."""
         self._returning = 0
-        """What is being given back, and may still be reserved in the register."""
+        """What is being given back now. The register may still count it as reserved."""
         self._paid = 0
-        """The part that ended calls have paid, and that is not settled in the register yet."""
+        """What ended calls have paid that is not settled in the register yet."""
         self._short = 0
         """The sum that the latest refused call needed."""
         self._needed: dict[asyncio.Future[None], int] = {}
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
-        """The smallest sum that the register denied, and until when that answer is used."""
+        """The smallest sum that the register has denied, and until when this denial is used. None if there is none."""
         self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
-        """The one task that talks to the register; it ends when there is nothing to do."""
+        """The only task that talks to the register. None if there is nothing to do."""
         self._called = asyncio.Event()
         """Set when a call begins to wait."""
         self._closing = False
 
     def _take(self, amount: int) -> bool:
-        """Reserve from what this replica holds. If it has too little, `may_fit_later` says whether it can get more."""
+        """Reserve from this replica's sum. If that is too small, `may_fit_later` says whether it can grow."""
         if amount > self._free:
             self._short = amount
             return False
-        self._own += amount
+        self._reserved_here += amount
         return True
 
     @property
-    def _reserved(self) -> int:
-        return max(0, self._spending.reserved - self._held - self._returning) + self._own
+    def _reserved_everywhere(self) -> int:
+        return max(0, self._spending.reserved - self._held - self._returning) + self._reserved_here
 
     def settle(self, reserved_usd: float, paid_usd: float) -> None:
         """Book what a call paid, as `SpendLimit.settle` does. The register learns of it a moment later."""
         reserved, paid = to_nano(reserved_usd), to_nano(paid_usd)
         if not reserved and not paid:
             return
-        self._own -= reserved
+        self._reserved_here -= reserved
         self._paid += paid
         self._spent += paid
         self._denied = None
@@ -110,7 +111,7 @@ class KeyBudget(SpendLimit):
             StoreError: the register cannot be used.
         """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Nothing ran since the reservation that was refused, so `_short` is its sum.
+        # Nothing has run since the refused reservation, so `_short` is its sum.
         self._needed[future] = self._short
         self._called.set()
         self._start()
@@ -130,7 +131,7 @@ class KeyBudget(SpendLimit):
     @property
     def idle(self) -> bool:
         """Whether there is nothing to settle or to give back."""
-        return self._work is None and not (self._held or self._own or self._paid)
+        return self._work is None and not (self._held or self._reserved_here or self._paid)
 
     async def refresh(self) -> None:
         """Read from the register what was spent."""
@@ -144,14 +145,15 @@ class KeyBudget(SpendLimit):
             await self._work
         if self._paid or self._free > 0:
             try:
-                await self._settle_register(back=self._held - self._own)
+                await self._settle_register(back=self._held - self._reserved_here)
             except StoreError as error:
                 _LOG.error("What the key %s spent is not recorded, and stays reserved: %s", self._name, error)
 
     @property
     def _free(self) -> int:
-        """The reserve without what is paid or in flight; below 0 if calls cost more than was reserved for them."""
-        return self._held - self._own - self._paid
+        """What this replica can still reserve for calls. It is below 0 if calls cost more than was reserved for
+        them."""
+        return self._held - self._reserved_here - self._paid
 
     def _start(self) -> None:
         if self._work is None and not self._closing:
@@ -165,23 +167,23 @@ class KeyBudget(SpendLimit):
                 if self._needed and not self._is_denied(min(self._needed.values())):
                     await self._reserve_more()
                     if self._paid and self._now() >= self._settled_s + _MAX_SETTLE_DELAY_S:
-                        await self._settle_register(back=min(self._paid, self._held - self._own))
+                        await self._settle_register(back=min(self._paid, self._held - self._reserved_here))
                 elif self._paid or self._free > 0:
                     if not await self._wait_for_call(_SETTLE_DELAY_S):
-                        await self._settle_register(back=self._held - self._own)
+                        await self._settle_register(back=self._held - self._reserved_here)
                 elif self._needed:
                     await self._wait_for_call(_RETRY_S)
                 else:
                     return
         except StoreError as error:
-            # What was paid stays reserved in the register until it can be settled.
+            # Paid sums stay reserved in the register until they can be settled.
             _LOG.error("The budget of the key %s cannot be kept: %s", self._name, error)
             self._release(error)
         finally:
             self._work = None
 
     async def _reserve_more(self) -> None:
-        """Reserve what the waiting calls need: for all of them, or for as many as the register has enough."""
+        """Reserve what the waiting calls need: for all of them, or for as many as the register allows."""
         sums = list(accumulate(sorted(self._needed.values())))
         least = sums[0]
         while sums and sums[-1] > self._free:
@@ -195,19 +197,19 @@ class KeyBudget(SpendLimit):
             left = self._limit - self._spending.spent - self._spending.reserved + self._free
             while sums and sums[-1] > left:
                 sums.pop()
-            if least > left:  # Calls may have given something back since the register denied it.
+            if least > left:  # Calls may have given something back since the denial.
                 self._denied = (least, self._now() + _RETRY_S)
         self._release()
 
     async def _settle_register(self, *, back: int) -> None:
-        """Settle all that was paid, and give `back` a part of what is reserved."""
+        """Settle all paid sums, and give `back` a part of the reserved sum."""
         paid, back = self._paid, max(0, back)
-        self._held -= back  # At once, so that no call reserves from it.
+        self._held -= back  # Subtract it at once, so that no call reserves from it.
         self._returning = back
         try:
             spending = await self._register.settle(self._key, self._period, paid, back)
         except BaseException:
-            # It may have been recorded: better twice than not at all.
+            # The settlement may have been recorded. To count it twice is better than not at all.
             self._held += back
             raise
         finally:
@@ -226,7 +228,7 @@ class KeyBudget(SpendLimit):
         return True
 
     def _is_denied(self, amount: int) -> bool:
-        """Whether the register denied as much a moment ago."""
+        """Whether the register has just denied this sum or a smaller one."""
         return self._denied is not None and amount >= self._denied[0] and self._now() < self._denied[1]
 
     def _update(self, spending: KeySpending) -> None:

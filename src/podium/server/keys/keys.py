@@ -1,6 +1,7 @@
-"""The keys of a server: authentication, rate limits, and each key's budget. Sits between the routes and the register.
+"""The keys of a server: authentication, rate limits, and each key's budget. The routes use it, and it uses the
+register.
 
-Off the loopback interface a key is always required. A key leaves this folder only as its public beginning.
+On any interface except loopback, a key is always required. Only the public beginning of a key leaves this folder.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from podium.server.keys.register import (
 from podium.sqlite_files import check_is_address_or_file, default_path
 
 _FRESH_S = 1.0
-"""Seconds for which the keys that were read are used again. A removed key is refused after that at the latest."""
+"""Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
 _UNKNOWN = (
     "This server does not know your key; send one as 'Authorization: Bearer pk-...'. "
     "The operator of the server makes them with `podium keys add`."
@@ -42,11 +43,11 @@ def _utc() -> datetime:
 
 
 class Keys:
-    """Checks keys, rate limits and budgets. For one event loop.
+    """Checks keys, rate limits and budgets. It belongs to one event loop.
 
     Args:
-        register: stores the keys; closed with this.
-        now: the time in UTC.
+        register: stores the keys. It is closed with this.
+        now: returns the time in UTC.
     """
 
     def __init__(self, register: Register, *, now: Callable[[], datetime] = _utc) -> None:
@@ -59,7 +60,7 @@ class Keys:
         self._budgets: dict[tuple[str, str], KeyBudget] = {}
 
     async def authenticate(self, authorization: str | None) -> Caller:
-        """The caller of a request, by its Authorization header; the request counts against the key's rate limit.
+        """The caller of a request, by its Authorization header. The request counts against the key's rate limit.
 
         Raises:
             APIError, StoreError: see `caller` and `admit`.
@@ -82,7 +83,7 @@ class Keys:
             return ANONYMOUS
         text = bearer_token(authorization)
         stored = self._known.get(public_part(text))
-        # Compared even if the key is unknown, so that both cases take equally long.
+        # Compare even if the key is unknown, so that both cases take equally long.
         right = matches_digest(text, NO_DIGEST if stored is None else stored.digest)
         if stored is None or not right:
             raise APIError(
@@ -95,7 +96,7 @@ class Keys:
         return stored.caller
 
     async def find(self, id: str) -> Caller | None:
-        """The caller of a key by the key's id, for a question that goes on without its request, or None if the key was
+        """The caller of a key, by the key's id, for a question that goes on without its request. None if the key was
         removed.
 
         Raises:
@@ -132,7 +133,7 @@ class Keys:
                 await key_budget.refresh()
 
     def spend_limit(self, caller: Caller) -> KeyBudget | None:
-        """The budget that a question of this caller is charged to, or None if it has no limit.
+        """The budget that a question of this caller is charged to. None if the caller has no limit.
 
         A question is charged to the day or month in which it begins.
 
@@ -217,7 +218,7 @@ def open_register(
 
 @lru_cache(256)
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address. The one name that does is "localhost"."""
+    """Whether only this machine can reach an address. Of all names, only "localhost" counts."""
     if host.lower() == "localhost":
         return True
     try:
@@ -227,7 +228,7 @@ def is_loopback(host: str) -> bool:
 
 
 async def require_keys(host: str, keys: Keys | None) -> None:
-    """Require a key where `host` is not loopback. To be called before the server listens on it.
+    """Require a key if `host` is not loopback. Call this before the server listens on the host.
 
     Raises:
         UsageError: a key is needed and none exists.

@@ -1,8 +1,9 @@
-"""Keys as they are stored: the secret, what is kept of it, and the register that stores it, in SQLite or PostgreSQL.
+"""The register that stores keys, in SQLite or PostgreSQL.
 
-A key is 256 random bits behind a public beginning by which it is found. Only its SHA-256 is kept: a slow hash protects
-secrets that people make up, and would delay every request. Each operation of a register is atomic across processes;
-rate limits and budgets over several replicas depend on that. `keys` and `key_budget` make the decisions.
+A key is 256 random bits after a public beginning, by which it is found. Only the key's SHA-256 is stored. A slow hash
+would delay every request, and is only needed for secrets that people make up. Each operation of a register is atomic
+across processes, since rate limits and budgets over several replicas depend on that. `keys` and `key_budget` make the
+decisions.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ from podium.server.keys.caller import Caller, KeyAllowance
 from podium.trace.store.database import Database, SqlNow, Tables
 
 WINDOW_S = 60.0
-"""Seconds of the sliding window in which requests a minute are counted."""
+"""Seconds of the sliding window for requests a minute."""
 _FORM = re.compile(r"(pk-[0-9a-f]{8})-[A-Za-z0-9_-]{43}")
 NO_DIGEST = bytes(32)
 """The digest that an unknown key is compared with. No known text has this SHA-256."""
@@ -56,7 +57,7 @@ class StoredKey:
     """A key as it is stored."""
 
     caller: Caller
-    """The caller that uses it; name and id are set."""
+    """The caller that uses the key. Its name and id are set."""
     digest: bytes = field(repr=False)
     """The key's SHA-256."""
     added: datetime
@@ -69,8 +70,8 @@ class KeySpending:
 
     spent: int = 0
     reserved: int = 0
-    """Reserved by replicas for calls in flight. What a killed replica had reserved stays so: its providers may bill
-    it."""
+    """What replicas have reserved for calls in flight. Reservations of a killed replica stay, since providers may bill
+    its calls."""
 
 
 _METADATA = MetaData()
@@ -99,8 +100,8 @@ _REQUESTS = Table(
     Index("podium_key_requests_by_time", "key", "at"),
     sqlite_with_rowid=False,
 )
-"""A key has as many rows as it may make requests a minute. A request takes a row that was last used over a minute
-ago."""
+"""A key has one row for each request that it may make per minute. A request takes a row that was last used over a
+minute ago."""
 _SPENDING = Table(
     "podium_key_spending",
     _METADATA,
@@ -116,7 +117,7 @@ KEYS = Tables(
     version=1,
     metadata=_METADATA,
     way_out="move it away or give another with --store",
-    synchronous="NORMAL",  # It is written before and after each paid call.
+    synchronous="NORMAL",  # The file is written before and after each paid call.
 )
 _K, _R, _S = _KEYS.c, _REQUESTS.c, _SPENDING.c
 
@@ -126,12 +127,12 @@ class Register:
 
     Args:
         place: a file, or "postgresql://user:password@host/database".
-        create: whether a missing file is created, with its folders; else it is a `UsageError`.
-        clock: seconds since 1970, for a file.
+        create: whether a missing file is created with its folders. If not, a missing file is a `UsageError`.
+        clock: returns seconds since 1970, for a file.
 
     Raises:
         UsageError: the place is missing, cannot be opened, or is not of this kind.
-        StoreError: of each method, the register cannot be read or written.
+        StoreError: raised by each method if the register cannot be read or written.
     """
 
     def __init__(
@@ -144,7 +145,7 @@ class Register:
         self._database = Database(place, KEYS, clock=clock)
 
     async def add(self, key: StoredKey) -> bool:
-        """Store a key. False: its name or id exists already, and nothing changed."""
+        """Store a key. Returns False, and changes nothing, if the name or id exists already."""
         caller, allowance = key.caller, key.caller.allowance
         row = _KEYS.insert().values(
             id=caller.id,
@@ -173,7 +174,7 @@ class Register:
         return await self._database.call(write)
 
     async def remove(self, name: str) -> bool:
-        """Remove a key and what it spent. False: there is no key of this name."""
+        """Remove a key and its spending. Returns False if there is no key of this name."""
 
         def write() -> bool:
             with self._database.transaction() as connection:
@@ -194,7 +195,7 @@ class Register:
         """Count one request now, or return the seconds until the rate limit allows one."""
         unused = or_(_R.at <= SqlNow() - WINDOW_S, _R.at > SqlNow() + WINDOW_S)
         oldest = select(_R.place).where(_R.key == key, unused).order_by(_R.at).limit(1)
-        # A row that another request is taking at this moment is not free.
+        # A row that another request is taking at the moment is not free.
         place = oldest.with_for_update(skip_locked=True).scalar_subquery()
         taken = update(_REQUESTS).where(_R.key == key, _R.place == place).values(at=SqlNow())
         if await self._database.rows(taken.returning(_R.place)):
@@ -203,11 +204,11 @@ class Register:
             _R.key == key, _R.at > SqlNow() - WINDOW_S
         )
         ((wait,),) = await self._database.rows(wait_s)
-        # It is None if other requests are taking all rows at this moment, or the key was just removed and has none.
+        # The wait is None if other requests are taking all rows now, or the key was just removed and has no rows.
         return WINDOW_S if wait is None else max(0.0, float(wait))
 
     async def reserve(self, key: str, period: str, limit: int, amount: int) -> KeySpending | None:
-        """Reserve `amount`. Returns None if that would pass `limit`, or the key was removed."""
+        """Reserve `amount`. Returns None if that would exceed `limit`, or if the key was removed."""
         fits = literal(amount, BigInteger) <= literal(limit, BigInteger)
         reserved = self._insert_spending(key, period, spent=0, held=amount, where=fits).on_conflict_do_update(
             index_elements=[_S.key, _S.period],
@@ -230,10 +231,11 @@ class Register:
         return await self._spending(statement) or KeySpending()
 
     async def spendings(self, now: datetime) -> tuple[tuple[StoredKey, KeySpending], ...]:
-        """All keys, the oldest first, each with what it spent in its current period; nothing for one without a budget.
+        """All keys, the oldest first, each with its spending in the current period. For a key without a budget, that is
+        0.
 
         Args:
-            now: in UTC.
+            now: the time in UTC.
         """
         spendings = []
         for stored in await self.keys():
@@ -282,13 +284,13 @@ class Secret:
     """A new key. It cannot be read again later."""
 
     id: str
-    """Its public beginning, as "pk-3f9a1c2e"."""
+    """The key's public beginning, such as "pk-3f9a1c2e"."""
     text: str = field(repr=False)
     """The whole key."""
 
     @classmethod
     def new(cls) -> Secret:
-        """256 bits of the system's randomness."""
+        """Make a key of 256 bits of the system's randomness."""
         public = f"pk-{secrets.token_hex(4)}"
         return cls(public, f"{public}-{secrets.token_urlsafe(32)}")
 
@@ -299,7 +301,7 @@ class Secret:
 
 
 def public_part(text: str) -> str:
-    """The public beginning of a key; "" if the text does not have the form of a key."""
+    """The public beginning of a key. It is "" if the text does not have the form of a key."""
     match = _FORM.fullmatch(text)
     return match[1] if match else ""
 
@@ -310,7 +312,7 @@ def matches_digest(text: str, digest: bytes) -> bool:
 
 
 def bearer_token(authorization: str | None) -> str:
-    """The key in an Authorization header; "" if there is none."""
+    """The key in an Authorization header. It is "" if there is none."""
     scheme, _, text = (authorization or "").partition(" ")
     return text.strip() if scheme.lower() == "bearer" else ""
 

@@ -23,7 +23,7 @@ from podium.trace import Trace
 async def start_response(
     background: BackgroundQuestions, question: PreparedQuestion, frame: ResponseFrame
 ) -> ResponseFrame:
-    """Keep a request and begin its response. Returns once it is kept, with the frame of the response.
+    """Store a request and begin its response. Once the request is stored, return the frame of the response.
 
     Raises:
         APIError, StoreError: see `BackgroundQuestions.start`.
@@ -48,11 +48,11 @@ def stream_response(
     headers: Mapping[str, str] = MappingProxyType({}),
     seconds: float | None = None,
 ) -> EventStream:
-    """The reply that streams the events of a response, also of one of another process of the server.
+    """The reply that streams the events of a response. Another process of the server may make the response.
 
     Args:
         after: the number of the last event that the client has.
-        seconds: when the stream ends at the latest. Without it, the stream ends with the response.
+        seconds: the most seconds of the stream. If it is None, the stream ends with the response.
     """
 
     async def produce(write: Write) -> None:
@@ -72,7 +72,7 @@ def stream_response(
 
 
 class _ResponseLog(EventLog):
-    """The events of a response. What is kept after its end has no question."""
+    """The events of a response. After its end, the log keeps them without the question."""
 
     def __init__(self, owner: str | None, writer: ResponseWriter, ignored: tuple[str, ...]) -> None:
         super().__init__(owner)

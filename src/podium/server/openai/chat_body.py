@@ -253,7 +253,7 @@ def _message(message: ChatMessage, worker: str | None) -> Message:
 
 
 def _with_state(turn: Message, message: AssistantMessage, worker: str | None) -> Message:
-    """The message with its provider state: what Podium wrote, else the provider's own fields, for the one worker."""
+    """The message with its provider state: Podium's own text, or else the provider's fields, for the one worker."""
     extras = [call.extra_content or {} for call in message.tool_calls or ()]
     for extra in (*extras[:1], message.extra_content or {}):
         if (known := with_state(turn, extra.get(KEY))) is not turn:

@@ -85,7 +85,8 @@ def _tool_calls(answer: ServedAnswer) -> list[dict[str, Any]]:
 
 
 def _extra_content(answer: ServedAnswer) -> dict[str, Any]:
-    """The field of a message without tool calls that carries the state of the answer; empty if there is none."""
+    """The field of a message without tool calls that carries the state of the answer. It is empty if there is no
+    state."""
     state = None if answer.tool_calls else returned_state(answer)
     return {} if state is None else {"extra_content": {KEY: state}}
 
@@ -120,7 +121,7 @@ class _Completion(ReplyWriter):
             "created": int(time.time()),
             "model": question.request.model,
         }
-        # All chunks of a completion begin and end alike, so both parts are encoded once.
+        # All chunks of a completion have the same beginning and end, so both parts are encoded once.
         chunk = self._head | {"object": "chat.completion.chunk"}
         self._start = b"data: " + json.dumps(chunk, separators=(",", ":")).encode()[:-1]
         self._end = b',"usage":null}\n\n' if with_usage else b"}\n\n"
@@ -185,7 +186,7 @@ class _Completion(ReplyWriter):
         podium: dict[str, Any] | None = None,
         logprobs: dict[str, Any] | None = None,
     ) -> bytes:
-        """A chunk of answer `number`, behind the one that begins it."""
+        """A chunk of answer `number`, after the chunk that begins the answer."""
         opening = b""
         if number not in self._begun:
             self._begun.add(number)

@@ -171,7 +171,7 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
     """The trace of a response.
 
     Raises:
-        APIError: 404 for an unknown response or another key's; 400 for one that is still being made.
+        APIError: 404 for a response that is unknown or of another key, 400 for a response that is still being made.
     """
     match = _ID.fullmatch(response_id)
     if match is None:
@@ -186,7 +186,7 @@ async def find_trace(response_id: str, service: Service, caller: Caller, param: 
 
 
 async def find_background(response_id: str, service: Service, caller: Caller) -> BackgroundRow | None:
-    """A response in the background while it is being made, or None if there is none."""
+    """A response in the background that is being made. None if there is none."""
     match = _ID.fullmatch(response_id)
     if match is None:
         return None
@@ -256,12 +256,12 @@ async def _referred(id_: str, service: Service, caller: Caller, param: str) -> I
 def _messages(items: tuple[Item, ...]) -> tuple[Message, ...]:
     """The input items as messages. Adjacent tool calls become one assistant message.
 
-    Tool results stay together: the notes and images that come with them follow after them.
+    Tool results stay together, and the notes and images that come with them follow.
     """
     messages: list[Message] = []
     later: list[Message] = []
     states: dict[int, str] = {}
-    """The keys are places of messages: an assistant's that stands before its state, or comes after it."""
+    """The state of assistants' messages, by the place of the message. A state may come before or after its message."""
     for item in items:
         if not isinstance(item, ResultItem):
             messages += later

@@ -21,8 +21,8 @@ from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, str
 from podium.server.service import Service
 
 _STREAMED_SHARE = 0.95
-"""Share of the time limit of a request after which the stream of a background response ends, without an error: the
-client reads on with GET."""
+"""The share of a request's time limit after which the stream of a background response ends without an error. The client
+continues with GET."""
 
 
 def routes(service: Service, background: BackgroundQuestions) -> APIRouter:

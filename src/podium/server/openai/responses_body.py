@@ -51,8 +51,8 @@ OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
 
 
 class EchoedFields(BaseModel):
-    """The fields of its request that a response in the background repeats, and when it was asked for. Its trace has
-    them in its metadata."""
+    """The fields of a request that its background response repeats, and the time of the request. The trace's metadata
+    keeps them."""
 
     created: int
     model: str
@@ -61,7 +61,7 @@ class EchoedFields(BaseModel):
 
     @staticmethod
     def read(trace: Trace) -> EchoedFields | None:
-        """The fields in a trace's metadata, or None if it is no response in the background, whatever a client put
+        """The fields in a trace's metadata. None if the trace is no background response, whatever a client wrote
         there."""
         try:
             return EchoedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
@@ -187,7 +187,7 @@ def _to_chat(body: ResponseBody, unsupported: UnsupportedFields) -> UnsupportedF
     """Convert the fields for one worker's endpoint to the fields of a chat completion.
 
     Raises:
-        APIError: 400 for a field that only chat completions have: it would replace what Podium sets itself.
+        APIError: 400 for a field that only chat completions have, since it would replace a field that Podium sets.
     """
     passed, extra = unsupported.extra, {}
     for name in sorted(passed.keys() & (ChatBody.model_fields.keys() - ResponseBody.model_fields.keys())):

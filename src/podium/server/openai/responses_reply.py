@@ -38,7 +38,7 @@ class ResponseFrame:
         """The response object with a status.
 
         Args:
-            fields: output, usage, error, incomplete_details, podium, where they are known.
+            fields: output, usage, error, incomplete_details and podium, as far as they are known.
         """
         options = self.question.options
         return {
@@ -210,7 +210,9 @@ class ResponseWriter(ReplyWriter):
     def __init__(self, frame: ResponseFrame, pool: Sequence[Profile], *, direct: bool) -> None:
         super().__init__(pool, direct=direct)
         self._frame = frame
-        self._number = 2  # After the first two events, which may be made later than others.
+        self._number = (
+            2  # The first two events have the numbers before, since they may be made later than others.
+        )
         self._lines: list[str] = []
         self._reasoning_started = self._message_started = False
         self._output: list[dict[str, Any]] = []
@@ -224,7 +226,7 @@ class ResponseWriter(ReplyWriter):
         return _numbered(0, "created", response=response) + _numbered(1, "in_progress", response=response)
 
     def queue(self) -> bytes:
-        """The first events of a response that is made in the background; `begin` follows."""
+        """The first events of a response that is made in the background. `begin` makes the next event."""
         response = self._frame.response("queued")
         return _numbered(0, "created", response=response) + _numbered(1, "queued", response=response)
 
@@ -233,7 +235,7 @@ class ResponseWriter(ReplyWriter):
         return self._event("in_progress", response=self._frame.response("in_progress"))
 
     def cancel(self) -> bytes:
-        """The last events of a response that was cancelled. OpenAI's clients know no other that fits."""
+        """The last events of a response that was cancelled. OpenAI's clients know no other fitting events."""
         return self._event("failed", response=self._frame.response("cancelled")) + DONE
 
     def _write_text(self, text: str, number: int) -> bytes:
@@ -297,7 +299,7 @@ class ResponseWriter(ReplyWriter):
         )
 
     def _late_state(self, state: str) -> bytes:
-        """A reasoning item that has nothing but the answer's state."""
+        """A reasoning item with only the answer's state."""
         item = reasoning(self._frame.trace_id, "", state)
         index = len(self._output)
         self._output.append(item)

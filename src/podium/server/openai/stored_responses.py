@@ -1,4 +1,4 @@
-"""Reading, cancelling and deleting responses that are kept, also while they are made in the background.
+"""Reads, cancels and deletes stored responses, also while they are made in the background.
 
 GET and DELETE /v1/responses/{id}, POST /v1/responses/{id}/cancel, GET /v1/responses/{id}/input_items.
 """
@@ -131,7 +131,7 @@ def _frame(trace: Trace) -> ResponseFrame:
 
 
 def _unanswered(trace: Trace, frame: ResponseFrame, error: APIError | None) -> dict[str, Any]:
-    """A response in the background that has no answer, with what it cost."""
+    """A background response without an answer, with its cost."""
     cost = {"usage": response_usage(trace.usage, trace.cost_usd), "podium": to_details(trace)}
     if trace.status == "cancelled" or error is None:
         return frame.response("cancelled", **cost)

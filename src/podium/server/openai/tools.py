@@ -1,4 +1,4 @@
-"""The tools of a request in OpenAI's two APIs: functions, the choice among them, and the calls of earlier answers."""
+"""The tools of a request in OpenAI's two APIs: functions, the choice among functions, and calls in earlier answers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SentPart(BodyPart):
 
     @property
     def sent(self) -> dict[str, Any]:
-        """Its known fields, as the caller wrote them."""
+        """The part's known fields, as the caller wrote them."""
         return self.model_dump(exclude_unset=True, by_alias=True, include=set(type(self).model_fields))
 
 
@@ -110,7 +110,7 @@ def check_tool_choice(
         strict: whether to refuse these settings in a request without tools even if they change nothing.
 
     Raises:
-        APIError: 400, it refers to a tool that the request does not have.
+        APIError: 400, the choice refers to a tool that the request does not have.
     """
     field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
     if field and not tools and (strict or choice not in (None, "none", "auto")):

@@ -1,6 +1,6 @@
-"""The stores that keep traces, in SQLite and PostgreSQL: rows, queries, and the queue of traces that are to be written.
+"""The stores that keep traces in SQLite and PostgreSQL: tables, queries, and the queue of traces to write.
 
-All that loads SQLAlchemy is here. The values of a trace know nothing of it.
+Only this package loads SQLAlchemy. The values of a trace do not depend on it.
 """
 
 from podium.trace.store.trace_store import TraceStore, open_reader, open_store, read_trace

@@ -1,4 +1,4 @@
-"""The lengths of workers' past answers, read from a trace store or from traces: cost estimates are based on them.
+"""Reads the lengths of workers' past answers from a trace store or from traces, for cost estimates.
 
 SQLite's JSON functions read the newest traces in some tens of milliseconds. Nothing is written, and no file is made.
 """
@@ -36,11 +36,11 @@ WHERE json_extract(span.value, '$.status') = 'done'
 
 @dataclass(frozen=True, slots=True)
 class PastAnswers:
-    """The answers of one worker; both fields have the same order."""
+    """The answers of one worker. Both fields have the same order."""
 
     output_tokens: tuple[int, ...]
     seconds: tuple[float, ...]
-    """The seconds that each reply claims, or else the measured ones, waiting and retries included."""
+    """The seconds that each reply claims, or else the measured seconds with waiting and retries."""
 
     def __len__(self) -> int:
         return len(self.output_tokens)
@@ -60,7 +60,7 @@ def answers_in(traces: Iterable[Trace]) -> Mapping[str, PastAnswers]:
 
 
 def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswers]:
-    """The past answers by the name of the worker that answered. Cached answers are left out: they are copies.
+    """The past answers by the name of the worker that answered. Cached answers are left out, since they are copies.
 
     Raises:
         UsageError: the file is not a store of traces, or cannot be read.
@@ -71,7 +71,7 @@ def past_answers(store: Path, *, newest: int = NEWEST) -> Mapping[str, PastAnswe
             for worker, tokens, seconds in reader.execute(_QUERY, (newest,)):
                 of_tokens, of_seconds = by_worker.setdefault(worker, ([], []))
                 if not (isinstance(tokens, int) and isinstance(seconds, float | int)):
-                    continue  # of a damaged row
+                    continue  # the row is damaged
                 of_tokens.append(tokens)
                 of_seconds.append(seconds)
         except sqlite3.Error as error:

@@ -1,6 +1,6 @@
-"""The trace store of a server, in an SQLite file or a PostgreSQL database: used from any event loop and thread.
+"""The trace store of a server, in an SQLite file or a PostgreSQL database, for any event loop and thread.
 
-What is added waits in a `WriteQueue`; what is read runs in a thread. Commands that run once use `TraceStore`.
+A new trace waits in a `WriteQueue`. Reading runs in a thread. Commands that run once use `TraceStore`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from podium.trace.store.write_queue import WriteQueue
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
 _EXPORT_BATCH = 32
-"""Traces of an export that are in memory together."""
+"""How many traces of an export are in memory at once."""
 _READ_AFTER_WRITE_S = 5.0
-"""How long a reader waits for traces that were added before; then it reads what is there."""
+"""How long a reader waits until earlier traces are written. After that it reads what is there."""
 
 
 class AsyncTraceStore:
@@ -35,11 +35,11 @@ class AsyncTraceStore:
 
     Args:
         place: a file, which is made if it is missing, or "postgresql://user:password@host:port/database".
-        alone: whether no other server keeps its traces in the file; other servers may always use the database.
-        bounds: passed on to the `WriteQueue`.
+        alone: whether no other server keeps its traces in the file. Other servers may always use a database.
+        bounds: the limits of the `WriteQueue`.
 
     Raises:
-        UsageError: it cannot be opened, or is not a trace store; passwords are never repeated.
+        UsageError: the place cannot be opened, or is not a trace store. The message never repeats a password.
     """
 
     def __init__(self, place: str | Path, *, alone: bool = True, **bounds: Any) -> None:
@@ -47,11 +47,12 @@ class AsyncTraceStore:
         self._database = self._repository.database
         self.place = self._database.place
         self.shared = not alone or self._database.path is None
-        """Whether other servers may keep their traces in it too."""
+        """Whether other servers may keep their traces in the same place."""
         spill = data_folder() if self._database.path is None else self._database.path.parent
         self._queue = WriteQueue(self._repository.write, self.place, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
-        """Waits until other processes have written the traces that they have made so far. None if there are none."""
+        """Waits until other processes have written the traces that they have made so far. None if there are no
+        others."""
 
     @property
     def waiting(self) -> int:
@@ -64,20 +65,20 @@ class AsyncTraceStore:
         return self._queue.write_problem
 
     def add(self, trace: Trace) -> None:
-        """Queue `trace` for writing, without waiting; it replaces one with the same id.
+        """Queue `trace` for writing, without waiting. It replaces a trace with the same id.
 
         Raises:
-            StoreError: the queue is full, because traces could not be written for long.
+            StoreError: the queue is full, since traces could not be written for a long time.
         """
         self._queue.put(to_row(trace))
 
     async def get(self, prefix: str, owner: str | None = None) -> Trace:
-        """The trace with the id `prefix`, else the only one whose id begins with it. With `owner`: among this owner's
-        traces.
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. `owner` limits the search
+        to the traces of this owner.
 
         Raises:
-            UnknownTraceError: there is none, or not for this owner.
-            UsageError: there are several.
+            UnknownTraceError: there is no such trace, or it has another owner.
+            UsageError: several traces have such an id.
             StoreError: the database cannot be read.
         """
         if not prefix:
@@ -91,7 +92,7 @@ class AsyncTraceStore:
         return trace
 
     async def find(self, prefix: str, owner: str | None = None) -> Trace | None:
-        """The trace that `get` finds, or None where it refuses.
+        """The trace that `get` finds. None if there is no such trace or there are several.
 
         Raises:
             StoreError: see `get`.
@@ -103,11 +104,11 @@ class AsyncTraceStore:
 
     async def page(self, filters: TraceFilters, cursor: str | None = None, limit: int = 50) -> TracePage:
         """At most `limit` traces that pass the filters, from `cursor` on. Traces that are added between two calls do
-        not shift the pages. With a filter that no index answers, one page reads at most `SCANNED` traces, and so may
-        have fewer than `limit` although there are others.
+        not shift the pages. If a filter has no index, one page reads at most `SCANNED` traces, so it may have fewer
+        than `limit` although more traces pass.
 
         Raises:
-            UsageError: the cursor is not one of ours, or the limit is not from 1 to 200.
+            UsageError: the cursor was not written by Podium, or the limit is not from 1 to 200.
             StoreError: see `get`.
         """
         return await self._read(self._repository.page, filters, cursor, limit)
@@ -121,7 +122,7 @@ class AsyncTraceStore:
         return await self._read(self._repository.spend, query)
 
     async def newest(self, count: int) -> tuple[Trace, ...]:
-        """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
+        """The newest traces. Damaged rows among the newest `count` rows are left out."""
         return await self._read(self._repository.newest, count)
 
     async def with_outcomes(self, planner: str, count: int) -> tuple[Trace, ...]:
@@ -135,14 +136,14 @@ class AsyncTraceStore:
         return tuple(sorted((*right, *wrong), key=lambda trace: (trace.started_at, trace.id))[-count:])
 
     async def delete(self, id: str, owner: str | None = None, *, status: TraceStatus | None = None) -> bool:
-        """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none.
+        """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is none.
 
-        Of several calls for one trace, in any process, one alone gets True.
+        If several calls in any processes delete one trace, only one of them gets True.
         """
         return await self._read(self._repository.delete, id, owner, status)
 
     async def set_outcome(self, prefix: str, outcome: Outcome | None, owner: str | None = None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return it. None takes its outcome away.
+        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome.
 
         Raises:
             UnknownTraceError, UsageError, StoreError: see `get`.
@@ -161,13 +162,13 @@ class AsyncTraceStore:
         return await self._database.rows(statement)
 
     async def wait_until_flushed(self) -> None:
-        """Wait until the traces that were added so far are written, or spilled to files."""
+        """Wait until all traces that were added so far are in the database or in spill files."""
         await asyncio.wrap_future(self._queue.next_flush())
 
     async def export(self, filters: TraceFilters) -> AsyncIterator[str]:
         """The traces that pass the filters, oldest first, each as one line of JSON without the line break.
 
-        Damaged ones are left out, and named in the log.
+        Damaged traces are left out, and named in the log.
         """
         await self._wait_for_writes()
         after: tuple[float, str] | None = None
@@ -185,10 +186,10 @@ class AsyncTraceStore:
                 return
 
     async def close(self) -> None:
-        """Write the traces that wait, then close the database. Calling twice is fine.
+        """Write the traces that wait, then close the database. Calling this twice is fine.
 
         Raises:
-            StoreError: traces could not be written; the message names their files.
+            StoreError: traces could not be written. The message names their spill files.
         """
         try:
             await asyncio.to_thread(self._queue.close)
@@ -196,7 +197,7 @@ class AsyncTraceStore:
             await asyncio.to_thread(self._database.close)
 
     async def _read(self, work: Callable[..., T], *args: Any) -> T:
-        """Wait until the traces added so far are written, then do the work in a thread."""
+        """Wait until the traces that were added so far are written. Then run `work` in a thread."""
         await self._wait_for_writes()
         return await self._database.call(work, *args)
 

@@ -1,7 +1,7 @@
-"""Responses that are being made in the background: who makes each, and what becomes of it if its server ends.
+"""The table of responses that are being made in the background, in a trace store's database.
 
-One table of a trace store's database. A response is a task of the server that took it, which gives signs of life. Its
-row has the trace that the response will have if that server is killed. A finished response is a trace, and has no row.
+A response is a task of the server that accepted it, and this server gives signs of life. The response's row has the
+trace that the response will have if the server is killed. A finished response is a trace and has no row.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from podium.trace.store.schema import BACKGROUND, DOCUMENTS
 from podium.types import Question
 
 ALIVE_S = 30.0
-"""Seconds after its last sign of life for which a server is taken to work on its responses."""
+"""A server is assumed to work on its responses until this many seconds after its last sign of life."""
 SERVER_ENDED = (
     "The server that worked on this response ended before it was finished: ask again. With a response cache, no answer "
     "that it kept is paid for twice."
@@ -35,7 +35,7 @@ class BackgroundRow:
     trace: Trace
     """The trace that the response gets if its server ends."""
     begun: bool
-    """Whether it is being answered. If not, it waits for its turn."""
+    """Whether the response is being made. If not, it waits for its turn."""
 
 
 class BackgroundTable:
@@ -49,7 +49,7 @@ class BackgroundTable:
         self._store = store
 
     async def add(self, trace: Trace, holder: str) -> None:
-        """Add a response, which the server `holder` makes. `trace` is what it will be if that server ends."""
+        """Add a response, which the server `holder` makes. The response becomes `trace` if that server ends."""
         values = {"id": trace.id, "owner": trace.owner, "document": to_json(trace), "holder": holder}
         await self._store.rows(insert(BACKGROUND).values(**values, heartbeat=SqlNow(), begun=0, cancelled=0))
 
@@ -58,7 +58,7 @@ class BackgroundTable:
         await self._store.rows(update(BACKGROUND).where(_B.id == id).values(begun=1))
 
     async def beat(self, holder: str) -> dict[str, bool]:
-        """Give a sign of life of a server. Returns its responses, and whether each is to be cancelled."""
+        """Record a sign of life of a server. Returns its responses, and whether each must be cancelled."""
         mine = update(BACKGROUND).where(_B.holder == holder).values(heartbeat=SqlNow())
         return {
             id: bool(cancelled)
@@ -70,7 +70,7 @@ class BackgroundTable:
         await self._store.rows(update(BACKGROUND).where(_B.id == id).values(cancelled=1))
 
     async def end(self, id: str, holder: str) -> bool:
-        """Take out a response whose trace is kept. False: it was not `holder`'s any more."""
+        """Remove a response whose trace is stored. Returns False if `holder` has lost the response."""
         mine = delete(BACKGROUND).where(_B.id == id, _B.holder == holder)
         return bool(await self._store.rows(mine.returning(_B.id)))
 
@@ -79,8 +79,8 @@ class BackgroundTable:
         await self._store.rows(delete(BACKGROUND).where(_B.id == id))
 
     async def find(self, id: str, owner: str | None = None) -> BackgroundRow | None:
-        """The response with this id while it is being made, only of `owner`, if given. One whose server ended is over:
-        its trace is kept."""
+        """The response with this id and, if given, this owner. None unless it is being made. If its server has ended,
+        its trace is stored instead."""
         columns = (_B.owner, _B.document, _B.begun, _is_lost().label("lost"))
         for of, document, begun, lost in await self._store.rows(select(*columns).where(_B.id == id)):
             if owner in (None, of) and not lost:
@@ -90,11 +90,11 @@ class BackgroundTable:
         return None
 
     async def end_lost(self) -> None:
-        """Keep the traces of the responses whose servers ended."""
+        """Store the traces of the responses whose servers have ended."""
         lost = select(_B.id).where(_is_lost()).limit(1)
-        # From now on the server that held it, if it only stood still, keeps no other trace.
+        # If the server that held the response only stood still, it can no longer store another trace.
         mine = uuid4().hex
-        while rows := await self._store.rows(lost):  # Without this look, an idle server would lock the file.
+        while rows := await self._store.rows(lost):  # Without this read, an idle server would lock the file.
             taken = (
                 update(BACKGROUND)
                 .where(_B.id == rows[0][0], _is_lost())
@@ -110,13 +110,13 @@ class BackgroundTable:
 def _is_lost() -> ColumnElement[bool]:
     """Whether a response's server gave no sign of life for too long.
 
-    A sign that is still to come is damaged: it would keep the response in progress for ever.
+    A sign of life in the future is damaged, and would otherwise keep the response in progress for ever.
     """
     return or_(_B.heartbeat.is_(None), _B.heartbeat < SqlNow() - ALIVE_S, _B.heartbeat > SqlNow() + ALIVE_S)
 
 
 def _trace(id: str, owner: str | None, document: str) -> Trace:
-    """The trace in a document; of one that is damaged, what a trace needs."""
+    """The trace in a document. For a damaged document, a trace with only the required fields."""
     try:
         trace = read_document(document)
     except DamagedTraceError:

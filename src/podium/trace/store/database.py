@@ -1,7 +1,7 @@
 """Tables in an SQLite file or a PostgreSQL database: one schema, one set of statements, one class that runs them.
 
-The stores of traces and of keys sit above it. Everything here blocks; `Database.call` runs it in threads. Only SQLite
-knows the file's mark and mode (`podium.sqlite_files`); only PostgreSQL needs the package psycopg (extra `postgres`).
+The stores of traces and of keys use this class. Its methods block, and `Database.call` runs them in threads. SQLite
+files have a mark and a mode (`podium.sqlite_files`). PostgreSQL needs the package psycopg (extra `postgres`).
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class PostgresAddress:
         """The address in `text`.
 
         Raises:
-            UsageError: it is not an address. The message does not repeat it: it may have a password.
+            UsageError: the text is not an address. The message does not repeat it, since it may have a password.
         """
         scheme, _, rest = text.strip().partition("://")
         if scheme not in ("postgresql", "postgres"):
@@ -103,7 +103,7 @@ class PostgresAddress:
         except ValueError:
             host, port = "", None
             parts = urlsplit("")
-        # An unescaped / ? # or @ in the password ends it early, and its rest looks like a path.
+        # An unescaped / ? # or @ in the password ends the password early, and its rest looks like a path.
         if not host or "@" in parts.path + parts.query + parts.fragment or not parts.path.strip("/"):
             raise UsageError(
                 f"The address of the store cannot be read; write {_FORM}, and in the password %40 for @, %2F for /, "
@@ -118,7 +118,7 @@ class PostgresAddress:
         )
 
     def scrub(self, text: object) -> str:
-        """`text` without the password."""
+        """The text without the password."""
         scrubbed = str(text)
         for secret in self.secrets:
             scrubbed = scrubbed.replace(secret, _HIDDEN)
@@ -132,12 +132,12 @@ class Tables:
     noun: str
     """What messages call these tables, such as "trace store"."""
     mark: int
-    """The file's application id, and the database's advisory lock of the one who writes or makes tables."""
+    """The file's application id. In a database, the number of the advisory lock for writing and for making tables."""
     version: int
     """Any other version is refused."""
     metadata: MetaData
     way_out: str
-    """What messages tell the user to do about a place that cannot be used, as in "give another with --store"."""
+    """What messages tell the user to do about a place that cannot be used, such as "give another with --store"."""
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     """How safely SQLite writes, as `SQLiteSchema.synchronous` says."""
 
@@ -160,14 +160,14 @@ class Tables:
 
 
 class Database:
-    """An open place of tables, which is made if it is missing. May be used from any thread and event loop.
+    """An open file or database with tables, which are made if they are missing. Any thread and event loop may use it.
 
     Args:
         place: an SQLite file, or "postgresql://user:password@host:port/database".
-        clock: seconds since 1970, for `SqlNow` in a file.
+        clock: returns seconds since 1970, for `SqlNow` in a file.
 
     Raises:
-        UsageError: it cannot be opened or used, or psycopg is missing; passwords are never repeated.
+        UsageError: the place cannot be opened or used, or psycopg is missing. The message never repeats a password.
     """
 
     def __init__(self, place: str | Path, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
@@ -181,7 +181,7 @@ class Database:
                 f"A {tables.noun} in PostgreSQL needs the package psycopg; install it: "
                 "pip install 'podium-conductor[postgres]'."
             )
-        # A connection of its own, since SQLite empties the cache of one when another has written.
+        # Writing has a separate connection, since SQLite empties a connection's cache when another has written.
         self._writers, self._readers = self._engine(1), self._engine(_CONNECTIONS)
         try:
             if self.address is None:
@@ -213,9 +213,9 @@ class Database:
         connection.execute(_CACHE)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA synchronous = {self._tables.synchronous}")
-        connection.execute("PRAGMA secure_delete = ON")  # What is deleted must not stay readable in the file.
+        connection.execute("PRAGMA secure_delete = ON")  # Deleted text must not stay readable in the file.
         connection.create_function("podium_now", 0, self._clock)
-        # One text that is no UTF-8 must not keep the rows around it from being read.
+        # A text that is no UTF-8 must not prevent other rows from being read.
         connection.text_factory = lambda text: text.decode("utf-8", "replace")
         return connection
 
@@ -225,7 +225,7 @@ class Database:
         assert self.address is not None
         connection = psycopg.connect(
             self.address.dsn, autocommit=True, application_name="podium", connect_timeout=CONNECT_S,
-            prepare_threshold=None,  # A plan that was made for one worker's name is bad for another's.
+            prepare_threshold=None,  # A query plan that suits one worker's name may be bad for another's.
             keepalives_idle=10, keepalives_interval=5, keepalives_count=3, tcp_user_timeout=int(1000 * _STATEMENT_S),
         )  # fmt: skip
         limit = int(1000 * _STATEMENT_S)
@@ -273,7 +273,7 @@ class Database:
         return sqlite.insert(table) if self.address is None else postgresql.insert(table)
 
     def insert_rows(self, connection: Connection, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Insert rows that have all columns, in their order. The driver gets them as they are, which is faster."""
+        """Insert rows that have all columns in their order. The driver gets the tuples directly, which is faster."""
         if rows:
             connection.exec_driver_sql(self._inserts[table.name], list(rows))
 
@@ -286,7 +286,7 @@ class Database:
         """The rows of a statement, which commits by itself.
 
         Raises:
-            StoreError: it cannot be run.
+            StoreError: the statement cannot be run.
         """
         with self._errors("read"), self._readers.connect() as connection:
             result = connection.execute(statement)
@@ -300,7 +300,8 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A transaction: all statements of the block take effect, or none. No other one on these tables runs meanwhile.
+        """A transaction: all statements of the block take effect, or none. No other transaction on these tables runs
+        meanwhile.
 
         Raises:
             StoreError: a statement cannot be run.
@@ -326,7 +327,7 @@ class Database:
         connection.exec_driver_sql("COMMIT")
 
     async def call(self, work: Callable[..., T], *args: Any) -> T:
-        """Run what blocks in a thread. It goes on if the caller is cancelled."""
+        """Run blocking work in a thread. The work goes on even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         return await asyncio.shield(loop.run_in_executor(self._threads, work, *args))
 
@@ -357,7 +358,7 @@ class Database:
 
 
 def _is_permanent(error: BaseException) -> bool:
-    if isinstance(error, exc.DataError):  # Of SQLite: a document that is larger than it takes.
+    if isinstance(error, exc.DataError):  # In SQLite, the document is too large.
         return True
     sqlstate = getattr(getattr(error, "orig", None), "sqlstate", None) or ""
     return sqlstate.startswith(_PERMANENT)

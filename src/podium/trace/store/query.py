@@ -35,7 +35,7 @@ from podium.trace.store.database import SqlContains
 from podium.trace.store.schema import DOCUMENTS, TRACES, WORKED
 
 MAX_PAGE = 200
-"""Traces that one page may have."""
+"""The most traces of one page."""
 
 OutcomeFilter = OutcomeVerdict | Literal["none"]
 """A verdict, or "none" for answers that were not judged."""
@@ -43,18 +43,18 @@ OutcomeFilter = OutcomeVerdict | Literal["none"]
 
 @dataclass(frozen=True, slots=True)
 class TraceFilters:
-    """The conditions on traces to find. A trace must meet all of them; None is no condition."""
+    """The conditions on traces to find. A trace must meet all of them. None sets no condition."""
 
     since: datetime | None = None
-    """Only traces that started then or later."""
+    """Only traces that started at this time or later."""
     until: datetime | None = None
-    """Only traces that started before that."""
+    """Only traces that started before this time."""
     planner: str | None = None
     worker: str | None = None
-    """A worker that answered a step or failed to."""
+    """A worker that was called for a step, whether it answered or failed."""
     status: TraceStatus | None = None
     min_cost: float | None = None
-    """The least dollars of the question; `max_cost` has the most."""
+    """The least dollars of the question. `max_cost` is the most."""
     max_cost: float | None = None
     q: str | None = None
     """Text of the question, in its first or its last 1,000 characters. The case of letters does not matter."""
@@ -74,12 +74,12 @@ class TracePage:
     traces: tuple[TraceSummary, ...]
     """The traces of the page, the newest first."""
     next: str | None
-    """Where the next page begins. None if this is the last. A page that is not the last may still have fewer traces
-    than were asked for, or none."""
+    """Where the next page begins. None if this is the last page. Other pages too may have fewer traces than were asked
+    for, or none."""
     total: int | None
-    """Traces of all pages. Only the first page has it; None also if they are too many to count."""
+    """The number of traces on all pages. None if this is not the first page, or if there are too many to count."""
     damaged: int = 0
-    """How many traces the page leaves out, because their rows in the database were changed from outside."""
+    """How many traces the page leaves out, because their rows in the database are damaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,19 +97,19 @@ class TraceSummary:
     cost_usd: float
     seconds: float
     workers: tuple[str, ...] = ()
-    """Names of the workers that answered or failed to, each once, in the order of the steps."""
+    """Names of the workers that were called, each once, in the order of the steps."""
     owner: str | None = None
     """Name of the key that the request used."""
     outcome: OutcomeVerdict | None = None
-    """How the answer was judged. None if it was not."""
+    """How the answer was judged. None if it was not judged."""
 
 
 _NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
 LISTED = [TRACES.c[name] for name in _NAMES.split()]
 _COUNTED, _COUNTED_FILTERED = 100_000, 10_000
-"""Traces that are counted at most: without filters or by owner alone, and with other filters."""
+"""The most traces that are counted: without filters or only by owner, and with other filters."""
 SCANNED = 10_000
-"""Traces that one page reads at most to find those that pass filters without an index."""
+"""The most traces that one page reads to find those that pass filters without an index."""
 
 IndexedFilter = Literal["outcome", "status", "owner", "worker", "planner"]
 _Columns = Any
@@ -117,7 +117,7 @@ _Columns = Any
 
 
 def driving_index(filters: TraceFilters) -> IndexedFilter | None:
-    """The filter whose index is read. None if the table itself is. All are in the order of the start."""
+    """The filter whose index is read. None if the table itself is read. All of them are in the order of the start."""
     if filters.outcome not in (None, "none"):
         return "outcome"
     if filters.status not in (None, "ok"):
@@ -127,9 +127,9 @@ def driving_index(filters: TraceFilters) -> IndexedFilter | None:
 
 
 def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Select[Any]:
-    """Rows for summaries, newest first: one more than `limit` if there are more.
+    """Selects rows for summaries, newest first. There is one row more than `limit` if further traces pass.
 
-    If `end_of_scan` is a statement too, some may be missing: the page reads only the traces before that end.
+    If `end_of_scan` returns a statement, some rows may be missing, since the page reads no traces after that end.
 
     Raises:
         UsageError: the cursor or the limit cannot be used.
@@ -138,9 +138,9 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
         raise UsageError(f"limit={limit}: one page has from 1 to {MAX_PAGE} traces.")
     if not _rest(filters, TRACES.c):
         return _newest_first(_scan(LISTED, filters, cursor), filters, limit + 1)
-    # What does not pass is read no further than its filters need.
+    # Of a trace that does not pass, only the columns of the filters are read.
     scanned = _newest_first(_scan(_read_by(filters), filters, cursor), filters, SCANNED).subquery("scanned")
-    # It has no ORDER BY: the rows come in the order of the inner query, and it ends at its own limit.
+    # There is no ORDER BY, since rows come in the order of the inner query, and reading ends at the limit.
     passing = select(scanned.c.started, scanned.c.id).where(*_rest(filters, scanned.c))
     passing_page = passing.limit(_count(limit + 1)).subquery("found")
     same = and_(TRACES.c.started == passing_page.c.started, TRACES.c.id == passing_page.c.id)
@@ -149,9 +149,9 @@ def page_statement(filters: TraceFilters, cursor: str | None, limit: int) -> Sel
 
 
 def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None:
-    """A row of id and start: the last trace that the page reads, if there may be others after it.
+    """Selects the id and start of the last trace that the page reads, if there may be further traces.
 
-    None if an index answers all filters, and so the page lacks none.
+    None if an index answers all filters, so that no trace is missing from the page.
     """
     if not _rest(filters, TRACES.c):
         return None
@@ -161,7 +161,7 @@ def end_of_scan(filters: TraceFilters, cursor: str | None) -> Select[Any] | None
 
 
 def count_statement(filters: TraceFilters) -> Select[Any]:
-    """Counts the traces that pass the filters; NULL, if they are too many to count."""
+    """Counts the traces that pass the filters. The count is NULL if there are too many."""
     rest = bool(_rest(filters, TRACES.c))
     if not rest:
         most = _COUNTED if filters == TraceFilters(owner=filters.owner) else _COUNTED_FILTERED
@@ -176,14 +176,14 @@ def count_statement(filters: TraceFilters) -> Select[Any]:
 
 
 def every_statement(filters: TraceFilters) -> Select[Any]:
-    """Rows for summaries, newest first, however long it takes to find them."""
+    """Selects the rows of all summaries, newest first, however long it takes to find them."""
     return _newest_first(_scan(LISTED, filters, None).where(*_rest(filters, TRACES.c)), filters, None)
 
 
 def documents_statement(
     filters: TraceFilters, after: tuple[float, str] | None, limit: int | None
 ) -> Select[Any]:
-    """Rows of start, id and document, oldest first, after the trace `after`."""
+    """Selects start, id and document, oldest first, after the trace `after`."""
     at = _at(filters)
     statement = _with_documents([at.c.started, at.c.id, DOCUMENTS.c.document], filters)
     if after is not None:
@@ -193,12 +193,12 @@ def documents_statement(
 
 
 def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[Any]:
-    """Rows of one document, newest first."""
+    """Selects documents, newest first."""
     return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
 
 
 def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
-    """Rows of id and document, at most 4, by id."""
+    """Selects the id and document of at most 4 traces whose id begins with `prefix`, in the order of the ids."""
     columns = DOCUMENTS.c
     statement = select(columns.id, columns.document).where(
         columns.id >= prefix, columns.id < prefix + chr(0x10FFFF)
@@ -211,7 +211,7 @@ def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
-    """The summary in a row of `LISTED`, or None if it is damaged."""
+    """The summary in a row of `LISTED`. None if the row is damaged."""
     id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
     try:
         at = datetime.fromtimestamp(started, UTC)
@@ -270,7 +270,7 @@ def _values(started: float, id_: str) -> ColumnElement[Any]:
 
 
 def _count(number: int) -> ColumnElement[int]:
-    """A limit that the database's planner can read."""
+    """A limit that the database's query planner can read."""
     return literal_column(str(int(number)))
 
 
@@ -282,7 +282,7 @@ def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
         where.append(WORKED.c.worker == plain(filters.worker or ""))
     elif first is not None:
         where += _condition(first, filters, TRACES.c)
-    if first == "status":  # This tells the database that its partial index has all of them.
+    if first == "status":  # This tells the database that its partial index has all matching rows.
         where.append(text("status <> 'ok'"))  # type: ignore[arg-type]
     if filters.since is not None:
         where.append(at.c.started >= filters.since.timestamp())
@@ -308,7 +308,7 @@ def _rest(filters: TraceFilters, columns: _Columns) -> list[ColumnElement[bool]]
 
 
 def _read_by(filters: TraceFilters) -> list[ColumnElement[Any]]:
-    """Start, id, and what the conditions read that no index answers."""
+    """Start, id, and the columns of the conditions that the index does not answer."""
     read = {part for rest in _rest(filters, TRACES.c) for part in visitors.iterate(rest)}
     at = _at(filters)
     return [at.c.started, at.c.id, *(column for column in TRACES.c if column in read)]

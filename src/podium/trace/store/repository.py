@@ -1,7 +1,7 @@
-"""What is done to the traces of a store, in an SQLite file or a PostgreSQL database. It blocks.
+"""Reads, writes and deletes the traces of a store, in an SQLite file or a PostgreSQL database. All calls block.
 
-`store` and `async_store` queue the traces to write, for commands and for servers. Rows that somebody changed in the
-database are left out and counted, and hide no others.
+`store` and `async_store` queue traces for writing, for commands and for servers. Rows that somebody damaged in the
+database are left out and counted, and all other rows are still found.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ from podium.trace.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE
 from podium.trace.store.spend import SpendQuery, SpendReport
 
 _BEYOND = 1e308
-_TOGETHER = 500
-"""Rows that are written together."""
+_BATCH = 500
+"""How many rows are written in one statement."""
 _SUMMED = Cost._fields[1:]
 
 
 class TraceRepository:
-    """The traces at a place, which is made if it is missing.
+    """The traces in a file or a database, which is made if it is missing.
 
     Raises:
-        UsageError: it cannot be opened, or is not a trace store.
-        StoreError: of each method, the database cannot be used.
+        UsageError: the file or database cannot be opened, or is not a trace store.
+        StoreError: raised by each method if the database cannot be used.
     """
 
     def __init__(self, place: str | Path) -> None:
@@ -58,10 +58,10 @@ class TraceRepository:
         self._add_to_sums = _upsert_sums(self.database)
 
     def write(self, rows: Iterable[TraceRow]) -> None:
-        """Write all rows or none. A row replaces the one with the same id."""
+        """Write all rows or none. A row replaces a row with the same id."""
         with self.database.transaction() as connection:
-            for some in _batched(rows):
-                self._write(connection, list({row.id: row for row in some}.values()))
+            for batch in _batched(rows):
+                self._write(connection, list({row.id: row for row in batch}.values()))
 
     def _write(self, connection: Connection, rows: Sequence[TraceRow]) -> None:
         statement = select(DOCUMENTS.c.started, DOCUMENTS.c.id).where(
@@ -81,8 +81,8 @@ class TraceRepository:
             for cost in row.costs:
                 costs.append((row.started, row.id, cost.worker, day, owner, planner, *cost[1:]))
                 added = sums.setdefault((day, owner, planner, cost.worker), [0] * (1 + len(_SUMMED)))
-                for place, figure in enumerate((1, *cost[1:])):
-                    added[place] += figure
+                for column, figure in enumerate((1, *cost[1:])):
+                    added[column] += figure
         insert(connection, COSTS, costs)
         self._sum(connection, sums.items())
 
@@ -92,67 +92,68 @@ class TraceRepository:
         if values:
             connection.execute(self._add_to_sums, values)
 
-    def _remove(self, connection: Connection, places: Sequence[tuple[float, str]]) -> None:
-        """Remove traces with all that belongs to them."""
-        key = [COSTS.c.day, COSTS.c.owner, COSTS.c.planner, COSTS.c.worker]
-        paid = select(*key, func.count(), *(func.sum(COSTS.c[name]) for name in _SUMMED))
-        gone = connection.execute(paid.where(_at(COSTS, places)).group_by(*key)).fetchall()
-        self._sum(connection, [(row[:4], [-figure for figure in row[4:]]) for row in gone])
+    def _remove(self, connection: Connection, keys: Sequence[tuple[float, str]]) -> None:
+        """Remove the traces with these keys (start, id), and all their rows in other tables."""
+        group = [COSTS.c.day, COSTS.c.owner, COSTS.c.planner, COSTS.c.worker]
+        sums = select(*group, func.count(), *(func.sum(COSTS.c[name]) for name in _SUMMED))
+        removed = connection.execute(sums.where(_has_key(COSTS, keys)).group_by(*group)).fetchall()
+        self._sum(connection, [(row[:4], [-figure for figure in row[4:]]) for row in removed])
         connection.execute(delete(SPENT).where(SPENT.c.questions <= 0))
         for table in (COSTS, WORKED, TRACES, DOCUMENTS):
-            connection.execute(delete(table).where(_at(table, places)))
+            connection.execute(delete(table).where(_has_key(table, keys)))
 
     def delete(self, id: str, owner: str | None = None, status: TraceStatus | None = None) -> bool:
-        """Delete the trace with exactly this id, only of `owner` and with `status`, if given. False: there is none."""
+        """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is
+        none."""
         id = plain(id)
         with self.database.transaction() as connection:
-            there = self._listed(connection, id)
-            if there is None or owner not in (None, there.owner) or status not in (None, there.status):
+            stored = self._stored_row(connection, id)
+            if stored is None or owner not in (None, stored.owner) or status not in (None, stored.status):
                 return False
-            self._remove(connection, [(there.started, id)])
+            self._remove(connection, [(stored.started, id)])
             for table in (DOCUMENTS, BACKGROUND):
                 connection.execute(delete(table).where(table.c.id == id))
         return True
 
     def set_outcome(self, trace: Trace, owner: str | None = None) -> bool:
-        """Write the outcome of a trace. False: it was deleted or replaced meanwhile, or is not of `owner`."""
+        """Write the outcome of a trace. Returns False if it was deleted or replaced meanwhile, or has another owner."""
         row = to_row(trace)
         with self.database.transaction() as connection:
-            there = self._listed(connection, row.id)
-            if there is None or there.status != trace.status or owner not in (None, there.owner):
+            stored = self._stored_row(connection, row.id)
+            if stored is None or stored.status != trace.status or owner not in (None, stored.owner):
                 return False
             outcome = None if trace.outcome is None else trace.outcome.verdict
-            listed = _at(TRACES, [(there.started, row.id)])
-            connection.execute(update(TRACES).where(listed).values(outcome=outcome))
-            written = update(DOCUMENTS).where(DOCUMENTS.c.id == row.id)
-            connection.execute(written.values(document=row.document))
+            is_trace = _has_key(TRACES, [(stored.started, row.id)])
+            connection.execute(update(TRACES).where(is_trace).values(outcome=outcome))
+            is_document = DOCUMENTS.c.id == row.id
+            connection.execute(update(DOCUMENTS).where(is_document).values(document=row.document))
         return True
 
-    def _listed(self, connection: Connection, id: str) -> Row[*tuple[Any, ...]] | None:
-        """Start, owner and status of a trace."""
+    def _stored_row(self, connection: Connection, id: str) -> Row[*tuple[Any, ...]] | None:
+        """The start, owner and status of a trace. None if the trace is not stored."""
         statement = select(TRACES.c.started, TRACES.c.owner, TRACES.c.status)
-        there = connection.execute(
+        row = connection.execute(
             statement.join(DOCUMENTS, DOCUMENTS.c.started == TRACES.c.started).where(
                 DOCUMENTS.c.id == id, TRACES.c.id == id
             )
         ).first()
-        # The start of a damaged row may be another than that of its document; to look for the id alone reads them all.
-        return there or connection.execute(statement.where(TRACES.c.id == id)).first()
+        # The start in a damaged row may differ from its document's. To look only for the id reads all rows.
+        return row or connection.execute(statement.where(TRACES.c.id == id)).first()
 
     def beginning(self, prefix: str, owner: str | None = None) -> Trace | None:
-        """The trace with the id `prefix`, else the only one whose id begins with it, or None if there is none.
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
 
         Raises:
-            UsageError: there are several, or it is damaged.
+            UsageError: several traces have such an id, or the trace is damaged.
         """
         wanted = plain(prefix)
         rows = self.database.read(beginning_statement(wanted, owner))
         if not rows:
             return None
         if len(rows) > 1 and rows[0][0] != wanted:
-            some = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
+            found = ", ".join(row[0] for row in rows[:3]) + (", ..." if len(rows) > 3 else "")
             raise UsageError(
-                f"Several traces have an id that begins with {wanted!r}: {some}; give more of it."
+                f"Several traces have an id that begins with {wanted!r}: {found}; give more of it."
             )
         try:
             return read_document(rows[0][1])
@@ -165,32 +166,32 @@ class TraceRepository:
         """One page of the traces that meet the conditions."""
         read = self.database.read
         rows = read(page_statement(filters, cursor, limit))
-        there = rows[:limit]
-        listed = [read_summary(row) for row in there]
-        last = _place(there[-1:]) if len(rows) > limit else None
+        page_rows = rows[:limit]
+        summaries = [read_summary(row) for row in page_rows]
+        last = _key_of_first(page_rows[-1:]) if len(rows) > limit else None
         if last is None and (scan := end_of_scan(filters, cursor)) is not None:
-            last = _place(read(scan))
-            if last is not None and there:  # The scan ends earlier now, if traces were added since.
-                last = min(last, (there[-1][1], there[-1][0]))
+            last = _key_of_first(read(scan))
+            if last is not None and page_rows:  # The scan ends earlier now, if traces were added since.
+                last = min(last, (page_rows[-1][1], page_rows[-1][0]))
         total: int | None = None
         if cursor is None and last is None:
             total = len(rows)
         elif cursor is None and len(rows) > limit:
             ((total,),) = read(count_statement(filters))
         return TracePage(
-            traces=tuple(summary for summary in listed if summary is not None),
+            traces=tuple(summary for summary in summaries if summary is not None),
             next=None if last is None else write_cursor(*last),
             total=total,
-            damaged=listed.count(None),
+            damaged=summaries.count(None),
         )
 
     def summaries(self, filters: TraceFilters) -> Generator[TraceSummary | None]:
-        """The summaries of all traces that pass, newest first; None for each that is damaged."""
+        """The summaries of all traces that pass the filters, newest first. None for a damaged trace."""
         for row in self.database.stream(every_statement(filters)):
             yield read_summary(row)
 
     def documents(self, filters: TraceFilters) -> Generator[str]:
-        """The documents of all traces that pass, oldest first, damaged or not."""
+        """The documents of all traces that pass the filters, oldest first, damaged or not."""
         for _, _, document in self.database.stream(documents_statement(filters, None, None)):
             yield document
 
@@ -199,7 +200,7 @@ class TraceRepository:
         return SpendReport.read(query, self.database.read(query.sums()), self.database.read(query.outcomes()))
 
     def newest(self, count: int, filters: TraceFilters = ALL_TRACES) -> tuple[Trace, ...]:
-        """The newest traces, whole. Of the newest `count` rows, those that are damaged are left out."""
+        """The newest traces. Damaged rows among the newest `count` rows are left out."""
         traces = []
         for (document,) in self.database.read(newest_statement(count, filters)):
             with suppress(DamagedTraceError):
@@ -214,22 +215,23 @@ def _upsert_sums(database: Database) -> Executable:
     return insert.on_conflict_do_update(index_elements=list(SPENT.primary_key), set_=added)
 
 
-def _at(table: Table, places: Sequence[tuple[float, str]]) -> ColumnElement[bool]:
-    return tuple_(table.c.started, table.c.id).in_(places)
+def _has_key(table: Table, keys: Sequence[tuple[float, str]]) -> ColumnElement[bool]:
+    """Whether a row of the table belongs to a trace with one of these keys (start, id)."""
+    return tuple_(table.c.started, table.c.id).in_(keys)
 
 
-def _place(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
-    """The start and the id of a trace, from a row that begins with id and start, or None if there is no row."""
+def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
+    """The key (start, id) of the first row, which begins with id and start. None if there is no row."""
     if not rows:
         return None
     id_, started = rows[0][:2]
     if not isinstance(started, float | int) or not math.isfinite(started):
-        # Of a damaged row. Both databases sort what is no number above all numbers, and nothing below them.
+        # The row is damaged. Both databases sort NULL below all numbers, and any other value above them.
         started = -_BEYOND if started is None else _BEYOND
     return started, id_
 
 
 def _batched(rows: Iterable[TraceRow]) -> Iterator[list[TraceRow]]:
     remaining = iter(rows)
-    while some := list(islice(remaining, _TOGETHER)):
-        yield some
+    while batch := list(islice(remaining, _BATCH)):
+        yield batch

@@ -1,7 +1,7 @@
 """The tables of a store of traces, for SQLite and PostgreSQL alike.
 
-A trace is a row of `DOCUMENTS`, which has it whole; a row of `TRACES`, which is narrow and has what lists and filters
-read; a row of `WORKED` for each worker; and its costs. `serialization` makes the rows, `repository` writes them.
+A trace has a row of `DOCUMENTS` with the whole trace, a narrow row of `TRACES` with what lists and filters read, a row
+of `WORKED` for each worker, and rows of `COSTS`. `serialization` makes the rows, and `repository` writes them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from podium.trace.store.database import Tables
 
 _METADATA = MetaData()
 _ID = Text().with_variant(Text(collation="C"), "postgresql")
-"""The search for the beginning of an id must compare code points."""
+"""The type of an id. The search for the beginning of an id must compare code points."""
 
 
 def _table(name: str, *columns: Column | Index) -> Table:  # type: ignore[type-arg]
-    """A table that SQLite keeps in the order of its key: the newest traces lie together."""
+    """A table that SQLite keeps in the order of its key, so that the newest traces are close together."""
     return Table(name, _METADATA, *columns, sqlite_with_rowid=False)
 
 
@@ -46,7 +46,7 @@ TRACES = _table(
     Column("searched", Text),
     Column("outcome", Text),
     Index("podium_traces_of", "owner", "started", "id", info={"dialect": "postgresql"}),
-    # With what filters read, SQLite need not look up each trace of a key. PostgreSQL bounds the width of an index.
+    # This index has what filters read, so SQLite need not look up each trace. PostgreSQL bounds an index's width.
     Index(
         "podium_traces_of", "owner", "started", "id", "status", "planner", "cost_usd", "outcome", "workers",
         info={"dialect": "sqlite"},
@@ -68,7 +68,7 @@ WORKED = _table(
 
 
 def _sums() -> list[Column[int] | Column[float]]:
-    """The fields of `Cost` but for the worker."""
+    """The fields of `Cost` without the worker."""
     return [
         *(Column(name, BigInteger) for name in ("calls", "unpriced", "tokens")),
         *(Column(name, Double) for name in ("usd", "unpaid_usd", "saved_usd")),

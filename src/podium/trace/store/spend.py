@@ -1,7 +1,7 @@
-"""Sums of what was spent in some days, by day, worker, key or planner, with the accuracy by users' outcomes.
+"""Sums what was spent on some days by day, worker, key or planner, with the accuracy from users' outcomes.
 
-This module builds the statements and reads their rows; `repository` runs them. Days are in UTC. A question counts on
-the day on which it began.
+This module builds the statements and reads their rows, and `repository` runs them. Days are in UTC. A question counts
+on the day on which it began.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from podium.trace.store.schema import COSTS, SPENT, TRACES
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
 DEFAULT_DAYS = 30
-"""Days of a query that names no first one."""
+"""The number of days of a query that names no first day."""
 MAX_DAYS = 1000
-"""Days that one query may have."""
+"""The most days of one query."""
 _COLUMN: dict[SpendBy, str] = {"worker": "worker", "key": "owner", "planner": "planner", "day": "day"}
 _Z = 1.959964
 """Standard normal quantile of a 95 % interval."""
@@ -44,7 +44,7 @@ class SpendQuery:
     """The last day of the report."""
     by: SpendBy = "worker"
     owner: str | None = None
-    """The name of a key, whose questions alone count. Without it, all questions."""
+    """The name of a key. Only its questions count. If it is None, all questions count."""
 
     def __post_init__(self) -> None:
         days = (self.until - self.since).days + 1
@@ -54,13 +54,14 @@ class SpendQuery:
 
     @classmethod
     def of(cls, since: date | None, until: date | None, by: SpendBy, owner: str | None = None) -> Self:
-        """The query of these days: until today if no last one is named, and `DEFAULT_DAYS` if no first one is."""
+        """The query of these days. The default of `until` is today, and the default of `since` gives `DEFAULT_DAYS`
+        days."""
         last = until or datetime.now(UTC).date()
         first = since or date.fromordinal(max(1, last.toordinal() - DEFAULT_DAYS + 1))
         return cls(first, last, by, owner)
 
     def sums(self) -> Select[Any]:
-        """Rows of day, name of the group, and the fields of `Sums` in their order."""
+        """Selects the day, the name of the group, and the fields of `Sums` in their order."""
         spent = SPENT.c
         name = spent[_COLUMN[self.by]]
 
@@ -71,7 +72,7 @@ class SpendQuery:
             select(
                 spent.day,
                 name.label("name"),
-                # One worker has at most one row for each question, and so have the plans.
+                # One worker has at most one row for each question, and the plans have one too.
                 total(spent.questions, of_plans=self.by != "worker"),
                 *(total(column) for column in (spent.calls, spent.unpriced, spent.tokens, spent.usd)),
                 total(spent.usd, of_plans=True),
@@ -84,12 +85,12 @@ class SpendQuery:
         )
 
     def outcomes(self) -> Select[Any]:
-        """Rows of a group's name, questions that were answered rightly, and questions that were judged.
+        """Selects a group's name, the number of questions that were answered rightly, and the number that were judged.
 
         A worker's group has the questions in which it was called.
         """
         first = datetime(self.since.year, self.since.month, self.since.day, tzinfo=UTC).timestamp()
-        # Not the day after the last as a date: the last may be that of the calendar.
+        # The day after the last day is not computed as a date, since the last day may be the calendar's last.
         last = first + timedelta(days=(self.until - self.since).days + 1).total_seconds()
         traces, costs = TRACES.c, COSTS.c
         name = costs[_COLUMN[self.by]]
@@ -113,7 +114,7 @@ class Sums:
     calls: int = 0
     """Calls of workers that were answered or failed for good, and plans that a model wrote."""
     unpriced_calls: int = 0
-    """How many of the calls have no known price; the dollars leave them out."""
+    """How many of the calls have no known price. The dollars leave them out."""
     tokens: int = 0
     """Tokens of input and output together."""
     cost_usd: float = 0.0
@@ -131,9 +132,9 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """The share of right answers among those that users judged, and its 95 % interval after Wilson (1927).
+    """The share of right answers among those that users judged, with its 95 % interval after Wilson (1927).
 
-    Users choose what they judge, so it may differ from the accuracy on all questions.
+    Users choose what they judge, so this share may differ from the accuracy on all questions.
     """
 
     right: int
@@ -156,7 +157,7 @@ class Accuracy:
 
     @property
     def document(self) -> dict[str, float]:
-        """Counts, share and interval, as JSON has them."""
+        """The counts, the share and the interval, as in JSON."""
         return {name: getattr(self, name) for name in ("right", "judged", "mean", "low", "high")}
 
     @property
@@ -181,9 +182,9 @@ class SpendGroup:
     """The worker, key, planner or day. None for plans among workers, and for questions without a key."""
     sums: Sums
     accuracy: Accuracy | None
-    """The accuracy of its judged answers. None if none was judged."""
+    """The accuracy of the group's judged answers. None if no answer was judged."""
     days: dict[date, Sums]
-    """Its sums on each day that has any."""
+    """The group's sums on each day that has any."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -203,9 +204,9 @@ class SpendReport:
     query: SpendQuery
     total: Sums
     accuracy: Accuracy | None
-    """The accuracy of all judged answers. None if none was judged."""
+    """The accuracy of all judged answers. None if no answer was judged."""
     groups: tuple[SpendGroup, ...]
-    """The groups, the most expensive first; days in their order."""
+    """The groups. The most expensive group comes first, but days are in their order."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -242,7 +243,7 @@ class SpendReport:
             groups.sort(key=lambda group: (-group.sums.cost_usd, -group.sums.calls, group.name or ""))
         total = sum((group.sums for group in groups), Sums())
         if by_worker:
-            # A question has several workers. The plans have a row for each question.
+            # A question may have several workers, but it has one row for its plans.
             questions = sum(sums.questions for sums in days.get(PLANNING, {}).values())
             total = replace(total, questions=questions)
         whole = (
@@ -253,6 +254,6 @@ class SpendReport:
 
 
 def _sums(figures: Sequence[Any]) -> Sums:
-    """PostgreSQL sums integers to decimals."""
+    """The sums in a row. PostgreSQL returns sums of integers as decimals."""
     kinds = (int, int, int, int, float, float, float, float)
     return Sums(*(kind(figure) for kind, figure in zip(kinds, figures, strict=True)))

@@ -1,8 +1,7 @@
-"""The trace stores: the one that a server opens, and `TraceStore` for commands that run once.
+"""Opens trace stores, and has `TraceStore` for commands that run once.
 
-`TraceStore` is one SQLite file in WAL mode. `add` never waits for the disk; `flush` and `close` do. A process that is
-killed loses at most what it had not flushed, and the file stays whole. Several processes may write to one file. It
-reads and writes no JSONL (see `serialization`), and never changes a trace.
+`TraceStore` is one SQLite file in WAL mode. `add` never waits for the disk, but `flush` and `close` do. A process that
+is killed loses at most what it had not flushed, and the file stays whole. Several processes may write to one file.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ from podium.trace.store.schema import STORE, WAY_OUT
 from podium.trace.store.write_queue import WriteQueue
 
 _MAX_WAITING = 10_000
-"""Traces that wait for a file that cannot be written, until `add` raises."""
+"""How many traces may wait for a file that cannot be written, before `add` raises."""
 
 
 def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
     """The store at `place`: "postgresql://user:password@host/database", or a file, which is made if it is missing.
 
     Args:
-        alone: whether no other server keeps its traces in the file; other servers may always use the database.
+        alone: whether no other server keeps its traces in the file. Other servers may always use a database.
 
     Raises:
-        UsageError: it cannot be opened; passwords are never repeated.
+        UsageError: the place cannot be opened. The message never repeats a password.
     """
     check_is_address_or_file(place)
     return AsyncTraceStore(place if "://" in str(place) else Path(place).expanduser(), alone=alone)
@@ -55,7 +54,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
 
 
 def read_trace(path: Path, id_: str) -> Trace | None:
-    """The trace with exactly this id, from a file that another process may be writing, or None if it is not there.
+    """The trace with exactly this id, from a file that another process may be writing. None if the trace is not there.
 
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.
@@ -95,7 +94,7 @@ class TraceStore:
             self._repository.write, str(path), spill=self.path.parent, most=_MAX_WAITING, patience_s=0.0
         )
         self.damaged = 0
-        """Traces that the latest `list` or `iterate` has left out so far, because their rows are damaged."""
+        """How many traces the latest `list` or `iterate` has left out so far, because their rows are damaged."""
 
     def __enter__(self) -> Self:
         return self
@@ -106,7 +105,7 @@ class TraceStore:
         self.close()
 
     def add(self, trace: Trace) -> None:
-        """Queue `trace` for writing; one with the same id is replaced. Durable after `flush` or `close`.
+        """Queue `trace` for writing. It replaces a trace with the same id, and is durable after `flush` or `close`.
 
         Raises:
             StoreError: the file cannot be written, and too many traces wait for it.
@@ -114,14 +113,14 @@ class TraceStore:
         self._queue.put(to_row(trace))
 
     def add_all(self, traces: Iterable[Trace]) -> int:
-        """Write all of `traces` or, if iterating over them raises, none. Returns how many; durable.
+        """Write all of `traces`, or none if iterating over them raises. They are durable. Returns their number.
 
         Raises:
             StoreError: the file cannot be written.
         """
         self.flush()
         count = 0
-        # They lie in a temporary file meanwhile, so that a slow source never locks the store.
+        # The traces are collected in a temporary file, so that a slow source never locks the store.
         with TemporaryFile() as spool:
             for trace in traces:
                 pickle.dump(tuple(to_row(trace)), spool)
@@ -134,15 +133,15 @@ class TraceStore:
         """Return once everything added before is on disk.
 
         Raises:
-            StoreError: traces could not be written. Those that wait are written once that is possible again.
+            StoreError: traces could not be written. They are written once that is possible again.
         """
         self._queue.flush()
 
     def close(self) -> None:
-        """Flush, then close the file. Calling twice is fine.
+        """Flush, then close the file. Calling this twice is fine.
 
         Raises:
-            StoreError: traces could not be written; the message names their files.
+            StoreError: traces could not be written. The message names their spill files.
         """
         try:
             self._queue.close()
@@ -150,10 +149,10 @@ class TraceStore:
             self._repository.database.close()
 
     def get(self, prefix: str) -> Trace:
-        """The trace whose id is `prefix` or, if there is one alone, begins with it.
+        """The trace with the id `prefix`, else the only trace whose id begins with `prefix`.
 
         Raises:
-            UsageError: no trace or several begin with `prefix`.
+            UsageError: no trace or several traces have such an id.
         """
         if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
@@ -167,7 +166,7 @@ class TraceStore:
         return trace
 
     def set_outcome(self, prefix: str, outcome: Outcome | None) -> Trace:
-        """Give the trace that `get` finds this outcome, and return it. None takes its outcome away.
+        """Give the trace that `get` finds this outcome, and return the trace. None removes the outcome.
 
         Raises:
             UsageError: see `get`.
@@ -181,7 +180,7 @@ class TraceStore:
     def list(
         self, filters: TraceFilters = ALL_TRACES, *, limit: int | None = None
     ) -> tuple[TraceSummary, ...]:
-        """Summaries, newest first, at most `limit`, that pass the filters. Damaged rows are left out."""
+        """At most `limit` summaries of traces that pass the filters, newest first. Damaged rows are left out."""
         self.flush()
         listed: list[TraceSummary] = []
         self.damaged = 0
@@ -196,7 +195,7 @@ class TraceStore:
         return tuple(listed)
 
     def iterate(self, filters: TraceFilters = ALL_TRACES) -> Iterator[Trace]:
-        """Whole traces that pass the filters, oldest first, one in memory at a time. Damaged ones are left out."""
+        """The traces that pass the filters, oldest first, one in memory at a time. Damaged traces are left out."""
         self.flush()
         self.damaged = 0
         with closing(self._repository.documents(filters)) as documents:

@@ -1,9 +1,9 @@
 """A bounded queue of rows for a database, and the one thread that writes them.
 
-`put` never waits. Rows that wait together are written together. While the database cannot be reached, the rows wait and
-the thread retries. When too many wait, or the process ends, the thread spills them to files. It writes the files to the
-database when that works again, or when the same store is next opened. Rows that the database refuses for good are
-spilled too, and stay in their file.
+`put` never waits. Waiting rows are written together. While the database cannot be reached, the rows wait and the thread
+retries. When too many rows wait, or the process ends, the thread spills them to files. It moves the rows from these
+files to the database when that works again, or when the same store is next opened. Rows that the database refuses for
+good are spilled too, and stay in their file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from podium.trace.serialization import TraceRow, read_jsonl, to_row
 _BATCH = 1000
 _BATCH_CHARACTERS = 8 * 2**20
 _GATHER_S = 0.02
-"""Seconds that a row waits for others, unless someone waits for it: a transaction costs more than ten rows."""
+"""Seconds that a row waits for further rows, unless `flush` waits, since a transaction costs more than ten rows."""
 _FIRST_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 _JUST_NOW_S = 1.0
@@ -36,12 +36,12 @@ class WriteQueue:
     """The rows that wait, and the thread that writes them.
 
     Args:
-        write: writes all rows or none; raises a `StoreError`, which says whether a retry may help.
-        place: the store, as messages name it.
+        write: writes all rows or none. It raises a `StoreError`, which says whether a retry may help.
+        place: the store's name in messages.
         spill: the folder for spill files.
-        most: rows that may wait.
-        most_characters: characters of their documents together.
-        patience_s: seconds that `close` goes on trying to write.
+        most: the most rows that may wait.
+        most_characters: the most characters of all documents that may wait.
+        patience_s: seconds for which `close` tries to write.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class WriteQueue:
         self._characters = 0
         self._put = self._done = 0
         self._flushing = False
-        """Whether a `flush` waits that was not told of a failure yet."""
+        """Whether a `flush` waits that has not learned of a failure yet."""
         self._flushes: deque[tuple[int, Future[None]]] = deque()
         self._error: StoreError | None = None
         self._failures = 0
@@ -87,7 +87,7 @@ class WriteQueue:
 
     @property
     def write_problem(self) -> str | None:
-        """A sentence that says why rows cannot be written now. None if they can."""
+        """A sentence that says why rows cannot be written now. None if they can be written."""
         error, waiting = self._error, len(self._waiting)
         return None if error is None else f"{error} Traces that wait for it: {waiting}."
 
@@ -95,7 +95,7 @@ class WriteQueue:
         """Queue `row`.
 
         Raises:
-            StoreError: too much waits.
+            StoreError: too many rows wait.
         """
         with self._changed:
             if self._close_by is not None:
@@ -109,7 +109,8 @@ class WriteQueue:
             self._waiting.append(row)
             self._characters += len(row.document)
             self._put += 1
-            if len(self._waiting) in (1, _BATCH):  # In between the thread gathers, and need not wake.
+            # At other lengths the thread is collecting rows and need not wake.
+            if len(self._waiting) in (1, _BATCH):
                 self._changed.notify()
 
     def next_flush(self) -> Future[None]:
@@ -127,7 +128,7 @@ class WriteQueue:
         """Wait until all rows that were put before are written.
 
         Raises:
-            StoreError: some cannot be written now, and wait on; or were refused for good since the last flush.
+            StoreError: some rows cannot be written now and keep waiting, or were refused for good since the last flush.
         """
         with self._changed:
             if self._close_by is not None:
@@ -137,7 +138,8 @@ class WriteQueue:
             self._changed.notify_all()
             self._changed.wait_for(lambda: self._done >= last or self._failures > failures)
             refused, self._refused = self._refused, None
-            if refused is not None:  # The caller knows now, so `close` does not raise for these files too.
+            if refused is not None:
+                # The caller learns of it now, so `close` does not raise for these files too.
                 self._spilled = [path for path in self._spilled if not path.name.startswith("refused")]
         if self._done < last and self._error is not None:
             raise self._error
@@ -145,10 +147,10 @@ class WriteQueue:
             raise refused
 
     def close(self) -> None:
-        """Write the rows that wait, and end the thread. Calling twice is fine.
+        """Write the rows that wait, and end the thread. Calling this twice is fine.
 
         Raises:
-            StoreError: rows could not be written; the message names their files.
+            StoreError: rows could not be written. The message names their spill files.
         """
         with self._changed:
             first = self._close_by is None
@@ -191,7 +193,7 @@ class WriteQueue:
         return 2 * len(self._waiting) >= self._most or 2 * self._characters >= self._most_characters
 
     def _pause(self, seconds: float) -> None:
-        """Wait; less if `flush` or `close` is called meanwhile, or its patience ends."""
+        """Wait this long, or until `flush` or `close` is called, or until the patience of `close` ends."""
         with self._changed:
             if self._close_by is None:
                 self._changed.wait_for(lambda: self._flushing or self._close_by is not None, seconds)
@@ -199,7 +201,7 @@ class WriteQueue:
         time.sleep(max(0.0, min(seconds, self._close_by - time.monotonic())))
 
     def _batch(self) -> list[TraceRow]:
-        """The rows to write together, left in the queue. Empty: the queue is closed and empty."""
+        """The rows to write together. They stay in the queue. There are none once the queue is closed and empty."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._close_by is not None)
             self._changed.wait_for(
@@ -222,18 +224,18 @@ class WriteQueue:
 
     @property
     def _failure_just_now(self) -> StoreError | None:
-        """Why writing failed a moment ago, if `close` waits and has no patience left. Another try could take as long as
-        the database waits for a lock."""
+        """Why writing failed a moment ago, if the patience of `close` has ended. None otherwise. Another try could take
+        as long as the database waits for a lock."""
         over = self._close_by is not None and time.monotonic() >= self._close_by
         return self._error if over and time.monotonic() - self._failed_at < _JUST_NOW_S else None
 
     def _failure(self, rows: Sequence[TraceRow]) -> StoreError | None:
-        """Write rows. Returns None if they are written, or else why not."""
+        """Write rows. Returns why they could not be written, or None if they were."""
         try:
             self._write(rows)
         except StoreError as error:
             return error
-        except Exception as error:  # A bug; but if this thread died, everything would wait for it.
+        except Exception as error:  # A bug. If this thread died, everything would wait for it.
             _log.exception("Writing to the trace store %s failed.", self._place)
             return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
@@ -244,7 +246,7 @@ class WriteQueue:
             error = self._failure([row])
             if error is not None:
                 if error.retryable:
-                    return  # The others are retried with the next batch.
+                    return  # The other rows are retried with the next batch.
                 _log.error("The trace %s cannot be kept: %s", row.id, error)
                 self._spill_rows([row], "refused")
                 self._refused = error
@@ -278,7 +280,7 @@ class WriteQueue:
             self._changed.notify_all()
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
-        """Write rows to a spill file, all or none. False: that failed."""
+        """Write all rows or none to a spill file. Returns False if that failed."""
         path = self._spill / f"{mark or self._mark}-{time.time_ns()}-{os.getpid()}.jsonl"
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -297,7 +299,7 @@ class WriteQueue:
         return True
 
     def _load_spilled(self) -> None:
-        """Write spilled rows, of any process, to the database. Writing twice is harmless: a row replaces its like."""
+        """Write the spilled rows of all processes to the database. Writing a row twice is harmless."""
         for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
             try:
                 with path.open("rb") as lines:

@@ -1,8 +1,8 @@
 """Attention of a group's completions to the prompt that they share, without copying the prompt.
 
 One large product gives the scores against the prompt for the whole group, and a small causal product for each row gives
-the scores within a completion. One softmax spans both. A token that several rows begin with has its queries in one row
-alone, but its keys and values in all of them. The backward pass is written out, because autograd's would read the
+the scores within a completion. One softmax spans both. A token that several rows begin with has its queries only in one
+row, but its keys and values in all of them. The backward pass is written by hand, since autograd's would read the
 scores twice as often. Shape suffixes: N queries, B questions x key/value heads, G rows, M query heads of a key/value
 head x positions, T positions, S seats, P prompt positions, D head size.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class QueryLayout:
-    """Where each query lies when it attends to the prompt, and when it attends to its own row."""
+    """The place of each query: its seat when it attends to the prompt, and its place when it attends to its own row."""
 
     seats_N: Tensor
     """The seat of each query in the flattened [B, S]. All are distinct."""
@@ -133,7 +133,7 @@ def attend_shared(
 
 
 def _place(rows_ND: Tensor, batch: int, height: int, places_N: Tensor) -> Tensor:
-    """[batch, height, D]: zeros that hold row n at `places_N[n]` of the flattened [batch, height]."""
+    """[batch, height, D]: zeros, except for row n at `places_N[n]` of the flattened [batch, height]."""
     D = rows_ND.shape[1]
     return rows_ND.new_zeros(batch * height, D).index_copy_(0, places_N, rows_ND).view(batch, height, D)
 

@@ -1,10 +1,10 @@
 """Makes the tensors of a micro-batch from groups of completions.
 
-The rows of a group form a tree: tokens after the same beginning are one token of the micro-batch, whose advantage is
-the sum over its rows. The tokens are packed one after another; only attention sees the padded [Q, G, T]. A completion
-without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was drawn with
-probability 1, for instance since a guide allowed no other, is not trained on, nor does it count in the KL term: its
-policy gradient is 0. All functions are pure.
+The rows of a group form a tree: equal tokens after the same beginning are one token of the micro-batch, whose advantage
+is the sum over its rows. The tokens are packed one after another, and only attention sees the padded [Q, G, T]. A
+completion without an advantage (its workers failed) is left out, as if it had never been sampled. A token that was
+drawn with probability 1, for instance since a guide allowed no other, is neither trained on nor counted in the KL term,
+since its policy gradient is 0. All functions are pure.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from podium.train.objective import TokenWeights
 from podium.train.shared_prefix.sampler import pad_prompts
 
 TokenRow = tuple[tuple[int, ...], int]
-"""The tokens that follow a prompt, and the number of prompt-suffix tokens at their start, which are not trained on."""
+"""The tokens after a prompt, and how many of the first belong to the prompt's suffix, which is not trained on."""
 
 
 @dataclass(slots=True)
 class RowTerms:
-    """What the loss reads of a row. Equal completions share a row, so its weights and advantages are sums over them."""
+    """What the loss reads of a row. Equal completions share a row, so weights and advantages are sums over them."""
 
     weight: float = 0.0
     """The weight of each token of the row."""
     positive_advantage: float = 0.0
     """The sum of advantage times weight over the completions with a positive advantage."""
     negative_advantage: float = 0.0
-    """The sum over those with a negative advantage. The clip treats the two differently."""
+    """The sum over the completions with a negative advantage. The clip treats the two sums differently."""
     old_logprobs: tuple[float, ...] = ()
-    """Log-probabilities of the trained tokens under the policy that sampled them; empty if they are not known."""
+    """Log-probabilities of the trained tokens under the policy that sampled them. They are empty if they are
+    unknown."""
     reference_logprobs: tuple[float, ...] = ()
-    """Log-probabilities of these tokens under the reference policy; empty if there is no KL term."""
+    """Log-probabilities of these tokens under the reference policy. They are empty if there is no KL term."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +46,19 @@ class Group:
 
     prompt: tuple[int, ...]
     completions: tuple[tuple[int, ...], ...]
-    """The token ids of each completion; none is empty."""
+    """The token ids of each completion. No completion is empty."""
     advantages: tuple[float | None, ...]
-    """The advantage of each completion. One whose advantage is None is left out."""
+    """The advantage of each completion. A completion whose advantage is None is left out."""
     prompt_suffixes: tuple[tuple[int, ...], ...] | None = None
     """The end of each completion's prompt, which the other prompts do not share. None if all prompts are equal."""
     trainable_tokens: tuple[int, ...] | None = None
-    """How many tokens of each completion, from the first, are trained on (`count_trainable_tokens`). None for all."""
+    """How many first tokens of each completion are trained on (`count_trainable_tokens`). If it is None, all are."""
 
     old_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Log-probabilities of each completion's tokens under the policy that sampled them. None if the policy that is
-    trained sampled them."""
+    """Log-probabilities of each completion's tokens under the policy that sampled them. None if the trained policy
+    itself sampled them."""
     reference_logprobs: tuple[tuple[float, ...], ...] | None = None
-    """Log-probabilities of these tokens under the policy that training started from. None without a KL term."""
+    """Log-probabilities of these tokens under the policy that training started from. None if there is no KL term."""
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -71,9 +72,9 @@ class Group:
         return not any(self.advantages)
 
     def rows(self, weights: Mapping[int, float]) -> dict[TokenRow, RowTerms]:
-        """Each distinct row once. Equal completions share a row, and its terms are sums over them.
+        """Each distinct row once. Equal completions share a row, whose terms are sums over them.
 
-        Equal completions have equal probabilities and the loss is linear in these sums, so the gradient is the same as
+        Equal completions have equal probabilities, and the loss is linear in these sums, so the gradient is the same as
         with one row for each completion.
 
         Args:
@@ -100,11 +101,12 @@ class Group:
 
 
 def count_trainable_tokens(logprobs: Sequence[float], skip_suffix_min_prob: float) -> int:
-    """How many tokens to train on: up to the last one drawn less likely than `skip_suffix_min_prob`; at least one.
+    """How many tokens to train on: up to the last token whose probability was below `skip_suffix_min_prob`, at least
+    one.
 
     Most tokens of a plan are fixed syntax, which the policy writes with a probability near 1. The gradient of such a
-    token, if no guide forced it, is as small as the distance of its probability from 1. If that falls, it is trained on
-    again.
+    token, if no guide forced it, is as small as the distance of its probability from 1. If the probability falls, the
+    token is trained on again.
     """
     uncertain = [count for count, value in enumerate(logprobs, 1) if math.exp(value) < skip_suffix_min_prob]
     return max(uncertain, default=1)
@@ -118,24 +120,24 @@ class MicroBatch:
     """All but the last token of each prompt."""
     prompt_lengths_Q: Tensor
     places_N: Tensor
-    """Where token n lies in the flattened [Q, G, T]: the first place of several, if several rows begin with it."""
+    """The place of token n in the flattened [Q, G, T]. If several rows begin with the token, its first place."""
     grid_QGT: Tensor
-    """Which token lies at each place; 0 in the padding. G counts the rows that no other row begins with."""
+    """The token at each place, and 0 in the padding. G counts the rows that are not the beginning of another row."""
     rows: tuple[dict[TokenRow, list[int]], ...]
     """The rows of each question, each with the numbers n of its tokens."""
     inputs_N: Tensor
-    """The token before each target. Before a row's first target that is the last token of the prompt."""
+    """The token before each target. For a row's first target, it is the last token of the prompt."""
     targets_N: Tensor
     positive_advantages_N: Tensor
-    """The sum of `RowTerms.positive_advantage` over the token's rows; 0 in a prompt suffix."""
+    """The sum of `RowTerms.positive_advantage` over the token's rows. It is 0 in a prompt suffix."""
     negative_advantages_N: Tensor
     """The sum of `RowTerms.negative_advantage` over the token's rows."""
     token_weights_N: Tensor
     """The sum of `RowTerms.weight` over the token's rows."""
     old_logprobs_N: Tensor | None
-    """Log-probabilities under the policy that sampled the tokens, 0 in a prompt suffix. None if they are not known."""
+    """Log-probabilities under the policy that sampled the tokens, 0 in a prompt suffix. None if they are unknown."""
     reference_logprobs_N: Tensor | None
-    """Log-probabilities under the reference policy, 0 in a prompt suffix. None without a KL term."""
+    """Log-probabilities under the reference policy, 0 in a prompt suffix. None if there is no KL term."""
 
 
 def micro_batches(
@@ -143,9 +145,9 @@ def micro_batches(
 ) -> list[MicroBatch]:
     """Split the batch into micro-batches of `questions` groups each.
 
-    Groups without a gradient are left out, and completions of a group share the tokens with which they begin alike. The
-    token weights still count every completion, so this saves work and changes no result. With one group at a time no
-    prompt is padded, and the tensors stay in the processor's cache.
+    Groups without a gradient are left out, and completions of a group share their common first tokens. The token
+    weights still count every completion, so this saves work and changes no result. With one group at a time no prompt
+    is padded, and the tensors stay in the processor's cache.
     """
     lengths = [length for group in groups for length in group.lengths]
     weights = dict(zip(lengths, token_weights(lengths, max_tokens=max_tokens), strict=True))
@@ -206,7 +208,8 @@ def _collate(groups: Sequence[tuple[tuple[int, ...], Mapping[TokenRow, RowTerms]
 def _add_tree(
     prompt: tuple[int, ...], rows: Mapping[TokenRow, RowTerms], tokens: list[_Token]
 ) -> dict[TokenRow, list[int]]:
-    """Append the tokens of one question, a common beginning once. Returns the numbers of each row's tokens."""
+    """Append the tokens of one question, and each common beginning only once. Returns the numbers of each row's
+    tokens."""
     children: dict[tuple[int, int], int] = {}
     paths: dict[TokenRow, list[int]] = {}
     for row, terms in rows.items():
@@ -233,7 +236,7 @@ def _add_tree(
 
 
 def _leaves(paths: Iterable[list[int]]) -> list[list[int]]:
-    """The paths with which no other path begins, each once."""
+    """The paths that are not the beginning of another path, each once."""
     paths = list(paths)
     inner = {number for path in paths for number in path[:-1]}
     return list({path[-1]: path for path in paths if path[-1] not in inner}.values())

@@ -1,8 +1,9 @@
-"""Reads and writes policies as ordinary Hugging Face folders, and keeps the checkpoints of a training run.
+"""Reads and writes policies as Hugging Face folders, and keeps the checkpoints of a training run.
 
-Our layers fuse query, key and value into one matrix, and gate and up into another. On disk they are separate, under
-Hugging Face's names. A run's checkpoint is such a folder with two more files, the optimiser state and the training
-state, so `podium ask` can use it as a conductor. `podium.conductor.checkpoint` reads and describes checkpoint folders.
+The layers here fuse query, key and value into one matrix, and gate and up into another. On disk these matrices are
+separate, under Hugging Face's names. A run's checkpoint is such a folder with two more files, the optimiser state and
+the training state, so `podium ask` can use it as a Conductor. `podium.conductor.checkpoint` reads and describes
+checkpoint folders.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def read_model(checkpoint: Checkpoint) -> PolicyModel:
     """The model of a checkpoint, in fp32.
 
     Raises:
-        CheckpointError: it has another architecture, or its weights are missing, have other sizes or are more than
-            this model's.
+        CheckpointError: the checkpoint has another architecture, or weights that are missing, unknown or of other
+            sizes.
     """
     shape = ModelShape.read(checkpoint.config, str(checkpoint.path / "config.json"))
     path = checkpoint.path / "model.safetensors"
@@ -86,10 +87,10 @@ def write_model(
     """Write the model as a folder that transformers loads.
 
     Args:
-        folder: made if it does not exist.
+        folder: the folder, which is made if it does not exist.
         config: the content of `config.json`, from `ModelShape.config` or from a checkpoint.
-        companions: files to copy into the folder: the tokenizer's, podium.json.
-        dtype: of the stored weights.
+        companions: files to copy into the folder, such as those of the tokenizer and podium.json.
+        dtype: the dtype of the stored weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
     weights, settings = folder / "model.safetensors", folder / "config.json"
@@ -101,7 +102,7 @@ def write_model(
     )
     written = {key: value for key, value in config.items() if key != "torch_dtype"} | {"dtype": dtype}
     settings.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    weights.chmod(settings.stat().st_mode)  # safetensors makes the file readable for its owner only.
+    weights.chmod(settings.stat().st_mode)  # safetensors makes the file readable only for its owner.
     for companion in companions:
         (folder / companion.name).write_bytes(companion.read_bytes())
 
@@ -112,7 +113,7 @@ def companion_files(folder: Path) -> list[Path]:
 
 
 def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
-    """The weights under Hugging Face's names; the head of a tied model is left out."""
+    """The weights under Hugging Face's names. The head of a tied model is left out."""
     for name, tensor in model.state_dict().items():
         if name == "head.weight" and model.shape.tied:
             continue
@@ -122,7 +123,7 @@ def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
 
 
 def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
-    """The names of the tensors that store one of our parameters, each with its number of rows."""
+    """The names of the tensors that store one parameter of the model, each with its number of rows."""
     if name == "embedding.weight":
         return [("model.embed_tokens.weight", shape.vocab)]
     if name == "norm.weight":
@@ -144,7 +145,7 @@ def stored_names(name: str, shape: ModelShape) -> list[tuple[str, int]]:
 
 
 def _unknown(stored: Mapping[str, Tensor], model: PolicyModel) -> list[str]:
-    """The stored tensors that the model would compute without, apart from copies and what it computes itself."""
+    """The stored tensors that the model would not use, apart from copies and tensors that it computes itself."""
     known = {part for name in model.state_dict() for part, _ in stored_names(name, model.shape)}
     return sorted(name for name in stored.keys() - known if not name.endswith(".rotary_emb.inv_freq"))
 
@@ -155,21 +156,21 @@ def _join(parts: Sequence[Tensor | None]) -> Tensor | None:
 
 
 class Checkpoints:
-    """Saves and restores the checkpoints of a run. Only the newest is kept."""
+    """Saves and restores the checkpoints of a run. Only the newest checkpoint is kept."""
 
     def __init__(self, folder: Path, start: Checkpoint, prompt: PromptSettings) -> None:
         self.folder = folder
         self.start = start
-        """Its configuration and tokenizer are copied into every checkpoint."""
+        """The checkpoint that the run starts from. Its configuration and tokenizer are copied into every checkpoint."""
         self.prompt = prompt
         """How the policy is prompted in this run."""
 
     def latest(self) -> Path | None:
-        """The newest checkpoint that was written completely, or None if there is none."""
+        """The newest checkpoint that was written completely. None if there is none."""
         return max(self._whole(), default=None, key=lambda path: int(path.name))
 
     def save(self, model: PolicyModel, optimizer: torch.optim.Optimizer, iterations: int) -> Path:
-        """Write a checkpoint after so many iterations, then remove the older ones.
+        """Write a checkpoint after so many iterations, then remove older checkpoints.
 
         Raises:
             StoreError: the disk is full or not writable.
@@ -187,7 +188,7 @@ class Checkpoints:
                 (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
         except OSError as error:
             raise StoreError.of_file(path, error) from None
-        except SafetensorError as error:  # Also a full disk.
+        except SafetensorError as error:  # A full disk raises this error too.
             raise StoreError(
                 f"{path} cannot be written ({error}); fix that, and run the same command again."
             ) from None
@@ -203,7 +204,7 @@ class Checkpoints:
             The number of finished iterations.
 
         Raises:
-            CheckpointError: a file of it is missing, cut, or another's.
+            CheckpointError: a file of the checkpoint is missing, is cut, or belongs to another checkpoint.
         """
         model.load_state_dict(read_model(Checkpoint.read(path)).state_dict())
         parameters = dict(model.named_parameters())
@@ -220,7 +221,7 @@ class Checkpoints:
 
 
 def _read_moments(path: Path, parameters: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
-    """What the optimiser remembers of each parameter, by its name; empty before their first step."""
+    """The optimiser's state of each parameter, by the parameter's name. It is empty before the first step."""
     try:
         stored = load_file(path)
     except (OSError, SafetensorError) as error:

@@ -1,7 +1,7 @@
 """The training loop of the engine shared_prefix: each iteration samples plans, has them scored, and updates the policy.
 
-All randomness is named by the seed and the iteration, so a run that was killed and resumed gives the same policy as one
-that was not.
+All randomness is named by the seed and the iteration, so a run that was killed and resumed gives the same policy as an
+uninterrupted run.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def train(job: TrainingJob) -> None:
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:
-    """The model of the start, where it trains, with the dtype of its products; a tiny one takes a single core."""
+    """The model of the start, on the device where it trains. This sets the dtype of its products, and one core for a
+    tiny model."""
     device = resolve_device()
     model = read_model(start).to(device)
     if sum(weight.numel() for weight in model.parameters()) <= TINY_PARAMETERS:
@@ -122,7 +123,7 @@ class _Trainer:
         )
 
     def iterate(self, iteration: int) -> bool:
-        """Run one batch of rollouts, update the policy on it, and record both; returns whether the run goes on."""
+        """Run one batch of rollouts, update the policy on it, and record both. Returns whether the run goes on."""
         job, settings = self._job, self._job.settings.grpo
         job.recorder.start_iteration(iteration)
         samples = [
@@ -150,7 +151,7 @@ class _Trainer:
         return job.recorder.record(samples, seconds=seconds, evaluation=evaluation, **figures)
 
     def _update(self, iteration: int, samples: Sequence[SampledCompletion]) -> dict[str, Any]:
-        """Take the optimiser's steps on a batch. Returns the figures of the last one."""
+        """Take the optimiser's steps on a batch. Returns the figures of the last step."""
         settings = self._job.settings.grpo
         groups, ratios = [], list[float]()
         for of_row, advantages in advantages_of(samples, settings):
@@ -191,10 +192,10 @@ class _Trainer:
 def advantages_of(
     samples: Sequence[SampledCompletion], settings: GRPOSettings
 ) -> Iterator[tuple[list[SampledCompletion], list[float | None]]]:
-    """The samples of each group that were written, with their advantages; round after round.
+    """The samples of each group that have a completion, with their advantages, round after round.
 
-    The samples of a round are compared with one another. Without a discount all rounds of a rollout have the advantage
-    of its first, where all rollouts of the question are.
+    The samples of a round are compared with each other. Without a discount, all rounds of a rollout have the advantage
+    of its first round, in which all rollouts of the question take part.
     """
     of_first: dict[tuple[str, int], float | None] = {}
     for number in sorted({sample.group.round for sample in samples}):
@@ -226,11 +227,11 @@ def make_group(
     skip_suffix_min_prob: float,
     reference: ReferencePolicy | None,
 ) -> Group:
-    """The group that the update reads, of samples of one question and round.
+    """The group that the update reads, made of samples of one question and round.
 
     Args:
-        skip_suffix_min_prob: the last tokens of a completion are not trained on if all were drawn at least so likely.
-        reference: the policy that training started from, or None without a KL term.
+        skip_suffix_min_prob: the last tokens of a completion are not trained on if each had at least this probability.
+        reference: the policy that training started from. None if there is no KL term.
     """
     prompt = common_prefix([sample.prompt for sample in samples])
     suffixes = tuple(tuple(sample.prompt[len(prompt) :]) for sample in samples)

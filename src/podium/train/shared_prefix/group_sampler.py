@@ -1,4 +1,4 @@
-"""Writes the completions of a round with the engine shared_prefix: the prompt of a group is read once."""
+"""Writes the completions of a round with the engine shared_prefix, which reads the prompt of a group once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class GroupSampler:
     seed: str
     """The name of the random generator."""
     guide: Guide | None
-    """Names the tokens that must not be drawn. Without a guide every token may be."""
+    """Names the tokens that must not be drawn. If it is None, every token may be drawn."""
 
     def draw(
         self,
@@ -34,7 +34,7 @@ class GroupSampler:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """Draw all completions of the round, question by question, and call `on_end` as each one ends."""
+        """Draw all completions of the round, question by question, and call `on_end` when a completion ends."""
         groups = grouped_samples(samples)
         if not groups:
             return

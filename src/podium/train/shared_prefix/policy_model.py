@@ -2,9 +2,9 @@
 
 The same layers run in four ways: on whole sequences (supervised training), on prompts, on completions that attend to
 their prompt's keys and values, and on single tokens (sampling). Only the `Attend` function differs. `checkpoints` reads
-and writes the weights, `sampler` samples. What says where tokens lie (ids, places, positions, lengths) is on the
-processor, wherever the model is. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and
-P positions, H heads, K key/value heads, D head size (or hidden size, after N alone), V vocabulary.
+and writes the weights, and `sampler` samples. The tensors of ids, places, positions and lengths are on the processor,
+even if the model is on a GPU. Shape suffixes: N tokens, B sequences, Q questions, G rows of a group, T and P positions,
+H heads, K key/value heads, D head size (or hidden size, after N alone), V vocabulary.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class PromptKeys:
     """[Q, K, P, D] of each layer, rotated."""
     values: tuple[Tensor, ...]
     lengths_Q: Tensor
-    """Length of each prompt, on the processor; later positions are padding."""
+    """The length of each prompt, on the processor. Later positions are padding."""
 
     def bias(self, dtype: torch.dtype) -> Tensor | None:
-        """[Q, 1, P]: 0 for a token and -inf for padding; None if nothing is padded."""
+        """[Q, 1, P]: 0 for a token and -inf for padding. None if nothing is padded."""
         P = self.keys[0].shape[2]
         padding_QP = torch.arange(P) >= self.lengths_Q.unsqueeze(1)
         if not bool(padding_QP.any()):
@@ -58,7 +58,8 @@ class Norm(nn.Module):
 
 
 class Layer(nn.Module):
-    """One pre-norm block. Queries, keys and values share one matrix, gate and up another: fewer, larger products."""
+    """One pre-norm block. Queries, keys and values share one matrix, and gate and up share another, for larger
+    products."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
@@ -88,7 +89,7 @@ class Layer(nn.Module):
 
 
 class PolicyModel(nn.Module):
-    """A causal language model. Its parameters are fp32; its matrix products run in `dtype`."""
+    """A causal language model. Its parameters are fp32, and its matrix products run in `dtype`."""
 
     def __init__(self, shape: ModelShape) -> None:
         super().__init__()
@@ -129,7 +130,7 @@ class PolicyModel(nn.Module):
         return copy.requires_grad_(False)
 
     def forward(self, tokens_BT: Tensor) -> Tensor:
-        """Logits [B, T, V] of whole sequences. Pad them on the right; then no token attends to padding."""
+        """Logits [B, T, V] of whole sequences. Pad them on the right, so that no token attends to padding."""
         return self.logits(self.sequences(tokens_BT))
 
     def sequences(self, tokens_BT: Tensor) -> Tensor:
@@ -149,10 +150,10 @@ class PolicyModel(nn.Module):
         """Hidden states [N, hidden] of completion tokens, which attend to their question's prompt and their own row.
 
         Args:
-            tokens_N: question after question, without padding, a common beginning once.
-            places_N: where each token lies in the flattened [Q, G, T]; of several places, any one.
-            grid_QGT: the token at each place of each row of each question; any token in the padding. Each row is filled
-                from position 0 on. A row's positions continue its prompt's.
+            tokens_N: the tokens, question after question, without padding. A common beginning occurs once.
+            places_N: the place of each token in the flattened [Q, G, T]. If a token has several places, any of them.
+            grid_QGT: the token at each place of each row of each question. In the padding it is any token. Each row is
+                filled from position 0 on, and its positions continue those of its prompt.
         """
         attend = _Shared(self.shape, places_N, grid_QGT, prompt)
         _, G, T = grid_QGT.shape
@@ -192,20 +193,20 @@ class PolicyModel(nn.Module):
 
 
 def linear(x: Tensor, layer: nn.Linear, dtype: torch.dtype) -> Tensor:
-    """`layer(x)` with the product in `dtype`; parameters stay fp32."""
+    """`layer(x)` with the product in `dtype`. Parameters stay fp32."""
     bias = None if layer.bias is None else layer.bias.to(dtype)
     return F.linear(x.to(dtype), layer.weight.to(dtype), bias)
 
 
 def rotate(x_NHD: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:
-    """Apply rotary positions; dimensions are paired by halves, as in Hugging Face."""
+    """Apply rotary positions. Dimensions are paired by halves, as in Hugging Face."""
     cosine, sine = rotary
     first, second = x_NHD.chunk(2, dim=-1)
     return x_NHD * cosine + torch.cat((-second, first), dim=-1) * sine
 
 
 class _Causal:
-    """Attention within whole sequences; keeps the keys and values of each layer."""
+    """Attention within whole sequences. It keeps the keys and values of each layer."""
 
     def __init__(
         self, shape: ModelShape, batch: int, length: int, dtype: torch.dtype, device: torch.device
@@ -222,7 +223,7 @@ class _Causal:
         )
         self.keys.append(key)
         self.values.append(value)
-        # Written out, because on a CPU the backward pass of torch's fused attention takes several times as long.
+        # This is written by hand, since the backward pass of torch's fused attention is slow on a CPU.
         B, T, D = self.batch, self.length, self.shape.head_size
         K = self.shape.kv_heads
         scores = torch.baddbmm(
@@ -244,7 +245,7 @@ class _Shared:
         K = shape.kv_heads
         sources = grid_QGT.unsqueeze(1) * K + torch.arange(K).view(-1, 1, 1)
         self.key_sources = sources.flatten().to(device)
-        """[Q*K*G*T]: which head of which token lies there."""
+        """[Q*K*G*T]: the head and the token at each place."""
         self.causal_MT = _causal(self.size[2], shape.queries_per_kv, dtype, device)
         bias_Q1P = prompt.bias(dtype)
         self.bias_B1P = None if bias_Q1P is None else bias_Q1P.repeat_interleave(K, dim=0)
@@ -274,7 +275,8 @@ def _causal(length: int, queries_per_kv: int, dtype: torch.dtype, device: torch.
 def _query_layout(
     places_N: Tensor, size_QGT: torch.Size, shape: ModelShape, device: torch.device
 ) -> QueryLayout:
-    """Where the query heads of tokens lie: seats in [Q, K, R, tokens of a question], and places in [Q, K, G, R, T]."""
+    """The layout of the query heads of tokens: seats in [Q, K, R, tokens of a question], and places in [Q, K, G, R,
+    T]."""
     Q, G, T = size_QGT
     K, R = shape.kv_heads, shape.queries_per_kv
     question = places_N.div(G * T, rounding_mode="floor")
@@ -336,8 +338,8 @@ def token_logprobs(
     """log p(target) of each of N tokens, in fp32, computed from hidden states and output matrix in one autograd step.
 
     Args:
-        hidden_ND: after the final norm, in the dtype of the products; `weight_VD` has the same dtype.
-        temperature: the logits are divided by it.
+        hidden_ND: hidden states after the final norm, in the dtype of the products. `weight_VD` has the same dtype.
+        temperature: the number that the logits are divided by.
     """
     logprobs_N: Tensor = _TokenLogprobs.apply(  # type: ignore[no-untyped-call]
         hidden_ND, weight_VD, targets_N, 1.0 / temperature

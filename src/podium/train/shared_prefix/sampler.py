@@ -1,4 +1,4 @@
-"""Samples a group of completions for each of several prompts. What completions have in common is computed once.
+"""Samples a group of completions for each of several prompts. The common beginning of completions is computed once.
 
 Each prompt is prefilled once for its whole group. Rows of a question that have drawn the same tokens so far are one
 branch: the model computes the next distribution once for a branch, and each of its rows draws from it. A branch that
@@ -28,11 +28,11 @@ class Samples:
     """The completions of one prompt, one row each."""
 
     tokens: tuple[tuple[int, ...], ...]
-    """A row ends with an end token, unless it reached `max_tokens` first."""
+    """The tokens of each row. A row ends with an end token, unless it reached `max_tokens` first."""
     logprobs: tuple[tuple[float, ...], ...]
     """Log-probability of each token under the distribution from which it was drawn."""
     ended: tuple[bool, ...]
-    """Whether each row ended by itself; one that did not was cut off at `max_tokens`."""
+    """Whether each row ended by itself. Other rows were cut off at `max_tokens`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,10 +40,10 @@ class _Row:
     """A completion that is being sampled."""
 
     place: tuple[int, int]
-    """The numbers of its prompt and of the row."""
+    """The number of the row's prompt, and the number of the row."""
     suffix: Sequence[int]
     uniform: Sequence[float]
-    """One random number for each token that it may draw."""
+    """One random number for each token that the row may draw."""
     branch: int
     tokens: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
@@ -67,12 +67,12 @@ def sample(
 
     Args:
         prompts: token ids, at least two each.
-        prompt_suffixes: for each prompt, one token sequence for each row: what follows the prompt in that row before
-            its completion begins. It is often empty.
+        prompt_suffixes: for each prompt and each of its rows, the tokens between the prompt and the completion. They
+            are often empty.
         eos_token_ids: ids of the tokens that end a completion.
         seed: seeds the random numbers.
-        greedy: whether the most likely token is taken, and not drawn.
-        guide: names the tokens that must not be drawn. Without it, every token may be drawn.
+        greedy: whether the most likely token is taken instead of a random one.
+        guide: names the tokens that must not be drawn. If it is None, every token may be drawn.
         on_end: called with the numbers of the prompt and of the row, and the row's tokens, as soon as the row ends.
 
     Returns:
@@ -157,7 +157,7 @@ def _draw(
     probs_BV = torch.softmax(logits_BV, -1)
     cumulative_NV = probs_BV.cumsum(-1)[branch_N]
     uniform_N = torch.tensor([row.uniform[len(row.tokens)] for row in rows], device=model.device)
-    # Rounding may leave the last sum below 1. Scaled by that sum, no number lies beyond the last token.
+    # Rounding may leave the last sum below 1. Numbers scaled by that sum do not lie beyond the last token.
     target_N1 = (uniform_N * cumulative_NV[:, -1]).unsqueeze(1)
     token_N1 = torch.searchsorted(cumulative_NV, target_N1, right=True).clamp_(max=probs_BV.shape[1] - 1)
     token_N = probs_BV.argmax(-1)[branch_N] if greedy else token_N1.squeeze(1)
@@ -191,9 +191,9 @@ def _samples(rows: Sequence[_Row], eos_token_ids: Collection[int]) -> Samples:
 
 
 class _Cache:
-    """The KV cache of prompts and branches; called as the `Attend` of a decoding step.
+    """The KV cache of prompts and branches. It is called as the `Attend` of a decoding step.
 
-    It begins with one branch for each prompt. A branch has a slot of the cache: its number.
+    It begins with one branch for each prompt. The number of a branch is its slot in the cache.
 
     Args:
         branches: the most branches at a time.
@@ -216,7 +216,7 @@ class _Cache:
         """Begin a step of one token for each branch. Returns the positions of these tokens."""
         self.length += 1
         question_B = torch.tensor(self.questions)
-        # The branches of a question stand side by side where they attend to their prompt.
+        # The branches of a question are side by side when they attend to their prompt.
         counts = [0] * len(self.prompt_lengths_Q)
         seats = []
         for question in self.questions:
@@ -227,7 +227,7 @@ class _Cache:
         row_BK = question_B.unsqueeze(1) * K + torch.arange(K)
         numbers = (row_BK * self.widest + torch.tensor(seats).unsqueeze(1)).flatten()
         self.seats = numbers.to(self.keys[0].device)
-        """[B*K]: where the heads of each branch lie in [Q, K, A]."""
+        """[B*K]: the places of the heads of each branch in [Q, K, A]."""
         return self.prompt_lengths_Q[question_B] + (self.length - 1)
 
     def __call__(self, layer: int, query_NHD: Tensor, key_NKD: Tensor, value_NKD: Tensor) -> Tensor:
@@ -249,9 +249,9 @@ class _Cache:
         return mixed.baddbmm_(weights[..., P:], own_values).view(B, K * R * D)
 
     def follow(self, parents: Sequence[int]) -> list[int]:
-        """Replace the branches by children of theirs, given the parent of each. Returns the slot of each child.
+        """Replace the branches by their children, given the parent of each child. Returns the slot of each child.
 
-        The first child of a branch keeps its slot where it can; of the others the cache is copied.
+        The first child of a branch keeps the slot if it can. The cache is copied for the other children.
         """
         stays = {
             parent: child for child, parent in reversed(list(enumerate(parents))) if parent < len(parents)

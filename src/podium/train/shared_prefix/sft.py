@@ -1,4 +1,5 @@
-"""The supervised stage of the engine shared_prefix: what the prompts of a micro-batch begin with is read once."""
+"""The supervised stage of the engine shared_prefix, which reads the common beginning of a micro-batch's prompts
+once."""
 
 from __future__ import annotations
 
@@ -71,10 +72,10 @@ def train(job: SupervisedJob) -> None:
 def batch_of(
     examples: Sequence[EncodedExample], number: int, *, size: int, seed: int
 ) -> list[EncodedExample]:
-    """The examples of a step, counted from 0. Each epoch has all of them once, in an order of its own.
+    """The examples of a step, counted from 0. Each epoch has all examples once, in a new order.
 
-    A batch may lie in two epochs. Examples of one prompt stay together, so that it is read once, and neighbours are
-    about as long as each other, so that a micro-batch has little padding.
+    A batch may span two epochs. Examples of one prompt stay together, so that the prompt is read once. Neighbours have
+    about the same length, so that a micro-batch has little padding.
     """
     groups = [list(group) for _, group in groupby(examples, key=lambda example: example.prompt)]
     orders: dict[int, list[EncodedExample]] = {}
@@ -90,7 +91,7 @@ def batch_of(
 
 
 def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
-    """Add the gradient of the negative log-likelihood, summed over these completions and divided by `tokens`."""
+    """Add the gradient of the negative log-likelihood of these completions, divided by `tokens`."""
     prompt = common_prefix([list(example.prompt) for example in examples])
     group = Group(
         prompt,

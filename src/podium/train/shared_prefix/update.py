@@ -1,8 +1,8 @@
-"""One GRPO update: add up the gradients of the micro-batches, then take one optimiser step. Also the reference policy.
+"""One GRPO update: adds up the gradients of the micro-batches, then takes one optimiser step.
 
-`objective` has the loss, `batch` makes the tensors of a micro-batch. As in the paper, the optimiser is AdamW without
-weight decay, with a cosine schedule after a warm-up and clipped gradients. The learning rate depends only on the
-iteration, so a resumed run continues exactly.
+`objective` has the loss, and `batch` makes the tensors of a micro-batch. As in the paper, the optimiser is AdamW
+without weight decay, with a cosine schedule after a warm-up and clipped gradients. The learning rate depends only on
+the iteration, so a resumed run continues exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def learning_rate(iteration: int, *, peak: float, iterations: int, warmup: float
     """The rate of an iteration counted from 0. It rises linearly to `peak`, then falls along half a cosine to 0.
 
     Args:
-        warmup: share of the iterations that the rise takes.
+        warmup: the share of the iterations that the rise takes.
     """
     rise = math.ceil(warmup * iterations)
     if iteration < rise:
@@ -59,15 +59,16 @@ class Update:
 
     loss: float
     grad_norm: float
-    """The norm before clipping; 0 if no group had a gradient, so that the policy stayed as it was."""
+    """The norm before clipping. 0 if no group had a gradient, so that the policy did not change."""
 
 
 def completion_logprobs(
     model: PolicyModel, batch: MicroBatch, temperature: float = 1.0, *, at: Tensor | None = None
 ) -> Tensor:
-    """Log-probabilities of the targets under the model, on the processor: of all N, or of those numbered in `at`.
+    """Log-probabilities of the targets under the model, on the processor. `at` has the numbers of the targets. Default:
+    all N.
 
-    The logits are the largest tensor of a micro-batch, so they are computed for these targets alone.
+    The logits are the largest tensor of a micro-batch, so they are computed only for these targets.
     """
     prompt = model.prompt(batch.prompt_QP, batch.prompt_lengths_Q)
     hidden_ND = model.completions(batch.inputs_N, batch.places_N, batch.grid_QGT, prompt)
@@ -88,7 +89,7 @@ def accumulate(
     beta: float = 0.0,
     questions: int = 1,
 ) -> float | None:
-    """Add the gradient of the batch to the parameters' gradients. Returns the loss; None if no group has a gradient.
+    """Add the gradient of the batch to the parameters' gradients. Returns the loss, or None if no group has a gradient.
 
     Args:
         loss_type: a name in `LOSSES`.
@@ -101,12 +102,12 @@ def accumulate(
         return None
     total = 0.0
     for batch in batches:
-        # A token of a prompt suffix may be so unlikely that its ratio overflows; infinity times the weight 0 is NaN.
+        # A token of a prompt suffix may be so unlikely that its ratio overflows, and infinity times 0 is NaN.
         trained = batch.token_weights_N.nonzero().flatten()
         logprobs_N = completion_logprobs(model, batch, temperature, at=trained)
         old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
-        # A row may stand for completions of both signs. The clip bounds the ratio from above where the advantage is
-        # positive and from below where it is negative, so each sign has a surrogate of its own.
+        # A row may stand for completions of both signs. The clip bounds the ratio from above for a positive advantage
+        # and from below for a negative one, so each sign has its own surrogate.
         positive_N, negative_N = batch.positive_advantages_N[trained], batch.negative_advantages_N[trained]
         loss = loss_of.surrogate(logprobs_N, positive_N, old_logprobs_N=old_N, clip=clip)
         loss = loss + loss_of.surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
@@ -133,7 +134,7 @@ def update(
 ) -> Update:
     """Take one optimiser step on the whole batch.
 
-    If no group has a gradient, no step is taken: Adam's momentum would move the policy without evidence.
+    If no group has a gradient, no step is taken, since Adam's momentum would move the policy without evidence.
     """
     loss = accumulate(
         model,

@@ -14,10 +14,10 @@ from podium.errors import CheckpointError
 
 
 def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
-    """Write the start with the adapter merged into its weights, in the start's dtype. It is merged in float32.
+    """Write the start with the adapter merged into its weights, in the start's dtype. The merge is computed in float32.
 
     Raises:
-        CheckpointError: the merged model would not write what the trained one does.
+        CheckpointError: the merged model would not write the same text as the trained model.
     """
     start: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto", trust_remote_code=False)
     tied = start.config.tie_word_embeddings
@@ -42,9 +42,9 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
 
 
 def _untie(model: torch.nn.Module) -> None:
-    """Give each module its own copy of the weights that it shares with another.
+    """Give each module its own copy of weights that it shares with another module.
 
-    An adapter of the embedding would else be merged into the output head too, which shares its weights.
+    Otherwise an adapter of the embedding would be merged into the output head too, which shares its weights.
     """
     seen: set[int] = set()
     for module in model.modules():

@@ -1,7 +1,7 @@
 """GRPO with TRL's GRPOTrainer.
 
 TRL has the optimiser, the loss, generation and checkpoints. This file gives TRL the groups, the rollouts and the
-rewards, and sends our figures to its trackers.
+rewards, and sends Podium's figures to TRL's trackers.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ GRPO_SETTINGS = {
     "logging_steps": "grpo.iterations",
     "remove_unused_columns": "tasks",
 }
-"""Arguments of GRPOConfig that Podium sets, and the setting that decides each."""
+"""The arguments of GRPOConfig that Podium sets, each with the setting that decides it."""
 
 
 def trl_defaults(settings: TrainSettings) -> dict[str, Any]:
-    """The arguments of either stage's trainer where `[trl]` has no value.
+    """The default arguments of either stage's trainer, for those that `[trl]` does not set.
 
     Raises:
-        ConfigError: `[trl]` names a precision beside `dtype`.
+        ConfigError: both `[trl]` and `dtype` name a precision.
     """
     for key in ("bf16", "fp16") if settings.dtype != "auto" else ():
         if key in settings.trl:
@@ -81,7 +81,7 @@ def trl_defaults(settings: TrainSettings) -> dict[str, Any]:
         "bf16": settings.dtype == "bf16",
         "lr_scheduler_type": "cosine",
         "report_to": "none",
-        "use_cpu": not torch.accelerator.is_available(),  # Else it refuses bf16 on a processor.
+        "use_cpu": not torch.accelerator.is_available(),  # Otherwise it refuses bf16 on a processor.
         "save_total_limit": 2,
         "disable_tqdm": True,
     }
@@ -95,8 +95,8 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         ranks: the number of processes that train together.
 
     Raises:
-        ConfigError: a setting under [trl] that TRL does not know, or that a setting of Podium decides; a batch that the
-            ranks cannot share.
+        ConfigError: [trl] has a setting that TRL does not know or that a setting of Podium decides, or the ranks cannot
+            share a batch.
     """
     arguments = trl_defaults(settings) | trl_arguments(settings.trl, GRPOConfig, GRPO_SETTINGS)
     grpo = settings.grpo
@@ -153,7 +153,7 @@ def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str
         ours: the arguments that settings of Podium decide, each with its setting.
 
     Raises:
-        ConfigError: an argument that no trainer knows, with the closest known name; or one that is in `ours`.
+        ConfigError: `[trl]` has an argument that no trainer knows, or that is in `ours`.
     """
     known = {field.name for trainer_config in (GRPOConfig, SFTConfig) for field in fields(trainer_config)}
     for key in table:
@@ -230,8 +230,8 @@ class TRLRun(TrainerCallback):
         self._seconds: dict[str, float] = {}
         self._began = time.perf_counter()
         self._evaluation: dict[str, Any] | None = None
-        """The evaluation of the policy after the latest iteration, if one was due."""
-        # It logs every dropped rollout whole.
+        """The evaluation of the policy after the latest iteration. None if no evaluation was due."""
+        # This logger would write every dropped rollout in full.
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
         try:
             self.trainer = GRPOTrainer(
@@ -248,16 +248,17 @@ class TRLRun(TrainerCallback):
         except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
             reason = str(error).strip().partition("\n")[0]
             raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
-        # Trackers get the figures of an evaluation, which this callback adds, only if they are called after it.
+        # This callback adds the figures of an evaluation, so trackers must be called after it.
         for kind in get_reporting_integration_callbacks(self.trainer.args.report_to):  # type: ignore[no-untyped-call]
             if (tracker := self.trainer.pop_callback(kind)) is not None:
                 self.trainer.add_callback(tracker)
         self.sampler = TRLSampler(self.trainer, job.rollouts.stop)
 
     def _generate_batch(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
-        """TRL's rollout function: the batch of the groups that `prompts` name, each as often as it has samples."""
+        """TRL's rollout function: makes the batch of the groups in `prompts`. Each group occurs once for each
+        sample."""
         first = trainer.accelerator.process_index * len(prompts)
-        # Ranks hold parts of the batch in order, and samples of one group stand together.
+        # Ranks have parts of the batch in order, and samples of one group are together.
         samples = [
             SampledCompletion(self._groups[label], (first + place) % trainer.num_generations)
             for place, label in enumerate(prompts)
@@ -265,7 +266,7 @@ class TRLRun(TrainerCallback):
         max_samples = len(prompts) // self._settings.rounds
         self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
         self.samples = self._job.rollouts.ranks.gather(samples)
-        # A round that a rollout does not reach has one token that nothing is learned from.
+        # A round that a rollout does not reach has one token, from which nothing is learned.
         nothing = trainer.processing_class.eos_token_id
         return {
             "prompt_ids": [sample.prompt or [nothing] for sample in samples],
@@ -323,17 +324,18 @@ class TRLRun(TrainerCallback):
 
 
 def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | None:
-    """vLLM gives log-probabilities, transformers none."""
+    """The log-probabilities of all rows, which vLLM gives. None with transformers, which gives none."""
     if all(row is None for row in logprobs):
         return None
     return [row or [0.0] for row in logprobs]
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest whole checkpoint; a kill may leave one that lacks its last file.
+    """The newest complete checkpoint. A killed process may leave a checkpoint that lacks its last file. None if there
+    is none.
 
     Raises:
-        CheckpointError: the state of its optimiser is cut or damaged.
+        CheckpointError: the state of the checkpoint's optimiser is cut or damaged.
     """
     whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
     newest = max(whole, key=step_of, default=None)
@@ -346,12 +348,12 @@ def latest_checkpoint(folder: Path) -> Path | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The steps of the optimiser that a checkpoint holds."""
+    """The number of steps of the optimiser before the checkpoint."""
     return int(checkpoint.name.rpartition("-")[2])
 
 
 def lora_config(settings: TrainSettings) -> Any:
-    """peft's LoraConfig, or None if all weights are trained.
+    """peft's LoraConfig. None if all weights are trained.
 
     Raises:
         ConfigError: peft is not installed, or refuses an argument.
@@ -361,7 +363,7 @@ def lora_config(settings: TrainSettings) -> Any:
 
 
 def quantization(settings: TrainSettings) -> Any:
-    """transformers' BitsAndBytesConfig, or None if weights are loaded as they are.
+    """transformers' BitsAndBytesConfig. None if weights are not quantised.
 
     Raises:
         ConfigError: bitsandbytes is not installed, or refuses an argument.

@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class AcceleratedRanks(Ranks):
-    """The ranks of `accelerate launch`; one without it.
+    """The ranks of `accelerate launch`. Without it there is one rank.
 
-    Opening them turns off the progress bars of the libraries that train, and their warnings of renamed arguments.
+    Opening them turns off the libraries' progress bars, and their warnings about renamed arguments.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class AcceleratedRanks(Ranks):
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
         warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
         warnings.filterwarnings("ignore", message=".*pin_memory.*")
-        # Else a PartialState of processes without a GPU knows its own alone.
+        # Otherwise a PartialState without GPUs knows only its own process.
         self._state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
         self.size, self.index = self._state.num_processes, self._state.process_index
 
@@ -46,7 +46,7 @@ class AcceleratedRanks(Ranks):
 
     @property
     def listening(self) -> str:
-        """This machine's own address if all ranks are on it, else all addresses."""
+        """This machine's own address if all ranks are on it. Otherwise all addresses."""
         alone = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
         return "127.0.0.1" if alone else "0.0.0.0"
 

@@ -1,7 +1,7 @@
 """Writes the completions of a round with TRL's trainer.
 
-With transformers a plan is handed on as soon as its last token is sampled, so that workers answer while other plans are
-still generated; with vLLM, when the whole batch is generated.
+With transformers, workers run a plan as soon as its last token is sampled, while other plans are still generated. With
+vLLM, they run plans when the whole batch is generated.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class TRLSampler:
         max_samples: int,
         greedy: bool,
     ) -> None:
-        """Have TRL generate the completions of the round, and call `on_end` for each one that ends."""
+        """Have TRL generate the completions of the round, and call `on_end` for each completion that ends."""
         trainer = self._trainer
         rows = self._rows(samples, max_samples)
         if not rows:
@@ -73,7 +73,7 @@ class TRLSampler:
     def _rows(self, samples: Sequence[SampledCompletion], max_samples: int) -> list[SampledCompletion | None]:
         """The samples that this rank generates at once. None stands for a row whose completion is not used.
 
-        Ranks that hold parts of one model generate together, also where a rank has no prompt of its own.
+        Ranks that hold parts of one model must generate together, even if a rank has no prompt.
         """
         prompted = [sample for sample in samples if sample.prompt]
         if self._trainer.accelerator.num_processes == 1:
@@ -85,7 +85,7 @@ class TRLSampler:
 
     @contextmanager
     def _watch(self, rows: int, end: Callable[[int, list[int]], None]) -> Iterator[None]:
-        """While transformers generates: call `end` for each row, as soon as its last token is read by the model."""
+        """While transformers generates, call `end` for each row as soon as the model has read the row's last token."""
         trainer = self._trainer
         if trainer.use_vllm:
             yield
@@ -100,7 +100,7 @@ class TRLSampler:
                 raise TrainingInterruptedError
             ids = kwargs.get("input_ids", args[0] if args else None)
             if not begun or ids is None or ids.shape[1] != 1:
-                begun = True  # The prompts.
+                begun = True  # The first call reads the prompts.
                 return
             for row, token in enumerate(ids[:rows, 0].tolist()):
                 tokens = written[row]
@@ -143,7 +143,8 @@ class TRLSampler:
     def _counts_rows(self) -> bool:
         """Whether TRL generates for several ranks at once, and finds a rank's completions by counting.
 
-        It takes every rank to have given as many prompts, and every group of equal prompts to be whole.
+        Then TRL assumes that all ranks have the same number of prompts, and that each group of equal prompts is
+        complete.
         """
         engine = self._trainer.vllm_generation if self._trainer.use_vllm else None
         return engine is not None and (engine.mode == "server" or engine.tensor_parallel_size > 1)

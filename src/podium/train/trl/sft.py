@@ -42,7 +42,7 @@ _OURS = {
     "completion_only_loss": "the plans, which alone are learned",
     "dataset_text_field": "sft.examples",
 }
-"""Arguments of SFTConfig that Podium sets, and the setting that decides each."""
+"""The arguments of SFTConfig that Podium sets, each with the setting that decides it."""
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
@@ -114,7 +114,7 @@ def sft_config(settings: TrainSettings, folder: Path, ranks: int, context: int) 
 
 
 def make_dataset(examples: Sequence[EncodedExample]) -> Dataset:
-    """Token ids with a mask of what is learned: the completion."""
+    """The token ids, with a mask of the tokens to learn, which are those of the completion."""
     return Dataset.from_list(
         [
             {
@@ -127,7 +127,7 @@ def make_dataset(examples: Sequence[EncodedExample]) -> Dataset:
 
 
 class _Recorder(TrainerCallback):
-    """Writes a row for each step of the optimiser, and counts what is learned."""
+    """Writes a row for each step of the optimiser, and counts the learned examples."""
 
     def __init__(self, job: SupervisedJob) -> None:
         self._rows = None if job.run is None else job.run.rows()

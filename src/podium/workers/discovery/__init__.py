@@ -1,6 +1,6 @@
-"""What could be a worker here: the models of servers on this machine, and the keys of known providers.
+"""Finds what could be a worker here: the models of servers on this machine, and the keys of known providers.
 
-It asks for lists of models and never for an answer, so it costs nothing. `podium init` proposes a pool from it.
+It only asks for lists of models, so it costs nothing. `podium init` proposes a pool from them.
 """
 
 from podium.workers.discovery.models import FoundModel, FoundServer, is_chat_model, parameters_in

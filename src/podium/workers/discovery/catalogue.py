@@ -1,8 +1,8 @@
-"""Reads an endpoint's list of models, and the prices in it if it has OpenRouter's form.
+"""Reads an endpoint's list of models, with prices if the list has OpenRouter's form.
 
-A price is a text of dollars per token, as in {"prompt": "0.00000025", "completion": "0.000002"}. Models without a
-price, or with a negative one (OpenRouter's routers, whose price depends on the question), and models that write no text
-are left out and counted.
+A price is a text of dollars per token, such as {"prompt": "0.00000025", "completion": "0.000002"}. Some models are left
+out and counted: models without a price, with a negative price (OpenRouter's routers, whose price depends on the
+question), or that write no text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
 
     Args:
         base_url: up to and without /models, as in "https://openrouter.ai/api/v1".
-        key: sent as "Bearer KEY". Without it, no key is sent.
+        key: the key that is sent as "Bearer KEY". If it is None, no key is sent.
         key_env: the environment variable that the workers read the key from.
 
     Raises:
@@ -52,7 +52,7 @@ async def read_catalogue(base_url: str, key: str | None, key_env: str | None) ->
 
 
 async def fetch_models(endpoint: Endpoint, connections: Connections) -> tuple[list[Any], Failures]:
-    """The list at an endpoint's /models, as it came, and what words a fault in it. The connections are closed.
+    """The list at an endpoint's /models, and what makes messages about faults in it. The connections are closed.
 
     Raises:
         WorkerError: no list came back.
@@ -94,7 +94,7 @@ async def _get(endpoint: Endpoint, connections: Connections, failures: Failures)
 
 
 def _found(row: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> FoundModel | None:
-    """A model of the list, or None if it is left out."""
+    """A model of the list. None if the model is left out."""
     price = _price(row.get("pricing"))
     form = row.get("architecture") or {}
     if price is None or "text" not in form.get("output_modalities", ["text"]):
@@ -113,12 +113,12 @@ def _found(row: Mapping[str, Any], endpoint: Endpoint, key_env: str | None) -> F
 
 
 def _price(pricing: Any) -> Price | None:
-    """Dollars per million tokens, or None if there is no usable price."""
+    """Dollars per million tokens. None if there is no usable price."""
     try:
         sent, written = float(pricing["prompt"]), float(pricing["completion"])
     except (KeyError, TypeError, ValueError):
         return None
     if not all(math.isfinite(price) and price >= 0 for price in (sent, written)):
         return None
-    # Rounded: 0.00000025 times a million is a little off.
+    # Round, since 0.00000025 times a million is a little off.
     return Price(input=round(sent * _PER_MILLION, 6), output=round(written * _PER_MILLION, 6))

@@ -1,4 +1,4 @@
-"""Reads the lists of models that each kind of server gives, in the forms that real servers were seen to use.
+"""Reads the lists of models of each kind of server, in the forms that real servers use.
 
 A field that is missing or of another type counts as unknown. `servers` sends the requests.
 """
@@ -21,21 +21,21 @@ _TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
     "/v1/models",
 )
 PATHS = (_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
-"""The paths of which every address is asked."""
+"""The paths that every address is asked for."""
 _DEFAULT_CONTEXT = 4096
 """The context of a model that Ollama (with less than 24 GiB of graphics memory) or LM Studio loads by itself."""
 _BATCHED = 32
-"""How many questions at once a server gets that batches without a fixed number of slots."""
+"""The concurrency for a server that batches without a fixed number of slots."""
 _THINKERS = re.compile(r"(?<![a-z])(?:r1|qwq|qwen3|gpt-oss|magistral)(?![a-z])")
 _SWAPS = "llama-swap"
 _OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
 
 
 def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
-    """The server whose lists these are, by the form of the lists, or None if no list has a known form.
+    """The server that gave these lists, recognised by their form. None if no list has a known form.
 
     Args:
-        answers: the object at each of `PATHS`; an empty one where there is none.
+        answers: the object at each of `PATHS`. It is empty if there is no object.
         root: the address before these paths.
     """
     props, tags = answers.get(_PROPS, {}), _rows(answers.get(_TAGS, {}), "models", "name")
@@ -61,7 +61,7 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
     else:
         return None
     server = _server(kind, root, models)
-    # What is loaded now says nothing: more may fit. A router without a limit says 0.
+    # The models that are loaded now do not count, since more may fit. A router without a limit says 0.
     held = _count(props.get("max_instances")) if props.get("role") == "router" else None
     held = 1 if kind == _SWAPS else held
     return replace(server, models=tuple(replace(model, loaded_at_once=held) for model in server.models))
@@ -74,11 +74,12 @@ def with_ollama_details(
     default: int | None,
     most_loaded: int | None,
 ) -> FoundModel | None:
-    """A model of Ollama with what /api/show and /api/ps say of it, or None if it does not chat.
+    """A model of Ollama with what /api/show and /api/ps say about it. None if the model does not chat.
 
     Args:
-        default: the context of the server for models that set none, or None for Ollama's own.
-        most_loaded: models that the server is set to hold, or None for as many as fit, which the server does not tell.
+        default: the server's context for models that set none. None means Ollama's own default.
+        most_loaded: how many models the server may hold. None means as many as fit, a number that the server does not
+            tell.
     """
     can = show.get("capabilities")
     if isinstance(can, list) and "completion" not in can:
@@ -98,7 +99,7 @@ def with_ollama_details(
         context_tokens=context,
         assumed=assumed,
         largest_context=largest,
-        loaded_at_once=most_loaded or None,  # Ollama too takes 0 for as many as fit.
+        loaded_at_once=most_loaded or None,  # For Ollama too, 0 means as many as fit.
         sees=isinstance(can, list) and "vision" in can,
         calls_tools=not isinstance(can, list) or "tools" in can,
         thinks=(isinstance(can, list) and "thinking" in can) or model.thinks,
@@ -106,7 +107,7 @@ def with_ollama_details(
 
 
 def _server(kind: str, root: str, models: Iterable[FoundModel | str]) -> FoundServer:
-    """A server with the models that chat; a text is the name of one that does not."""
+    """A server with the models that chat. A text among `models` is the name of a model that does not chat."""
     found, left_out = [], []
     for model in models:
         if isinstance(model, FoundModel) and is_chat_model(model.id):
@@ -126,7 +127,7 @@ def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -
         base_url,
         "",
         parameters=_count(meta.get("n_params")) or parameters_in(row["id"]),
-        # Of one slot; the model's own figure would be the sum of all.
+        # This is the context of one slot. The model's own figure would be the sum of all slots.
         context_tokens=_count(settings.get("n_ctx")) or _count(meta.get("n_ctx")),
         largest_context=_count(meta.get("n_ctx_train")),
         concurrency=_count(props.get("total_slots")) or 1,
@@ -204,12 +205,12 @@ def _thinks(name: str) -> bool:
     low = name.casefold()
     if "thinking" in low or "reason" in low:
         return True
-    # The later instruct and coder models of Qwen 3 do not.
+    # The later instruct and coder models of Qwen 3 do not think.
     return _THINKERS.search(low) is not None and not re.search(r"qwen3.*(?:coder|instruct)", low)
 
 
 def _rows(answer: Mapping[str, Any], key: str, named: str) -> list[dict[str, Any]] | None:
-    """The objects of a list that have a text at `named`, or None if there is no such list."""
+    """The objects of a list that have a text at `named`. None if there is no list."""
     rows = answer.get(key)
     if not isinstance(rows, list):
         return None

@@ -1,4 +1,4 @@
-"""A model that was found, and what its name says: how many parameters it has, and whether it chats."""
+"""Models that were found, and what a model's name says: how many parameters it has, and whether it chats."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class FoundModel:
     server: str
     """The server in words: "Ollama", "llama.cpp", or a provider's name."""
     parameters: int | None = None
-    """The number of parameters that the server or the model's name states, if one of them does."""
+    """The number of parameters, from the server or the model's name. None if neither states it."""
     context_tokens: int | None = None
-    """The most tokens of a question and its answer together, as the server is set now."""
+    """The most tokens of a question and its answer together, with the server's present settings."""
     assumed: bool = False
-    """Whether that context is the server's default: the model is not loaded, so its context is not known."""
+    """Whether `context_tokens` is the server's default, since the model is not loaded and its context is unknown."""
     largest_context: int | None = None
     """The most tokens that the model was made for."""
     concurrency: int = 1
@@ -43,13 +43,13 @@ class FoundModel:
     calls_tools: bool = True
     thinks: bool = False
     price: Price | None = None
-    """Dollars per million tokens. None if it costs nothing."""
+    """Dollars per million tokens. None if the model costs nothing."""
     key_env: str | None = None
     about: str = ""
-    """What the model is good at, where a provider has it."""
+    """What the model is good at. It is empty if the provider does not say."""
 
     def worker_table(self, name: str, profile: str) -> dict[str, Any]:
-        """Its `[[worker]]` table in a team file."""
+        """The model's `[[worker]]` table in a team file."""
         table: dict[str, Any] = {
             "name": name,
             "kind": "openai",
@@ -61,7 +61,7 @@ class FoundModel:
         if self.price is not None:
             table["price"] = {"input": self.price.input, "output": self.price.output}
             if _OPENROUTER in self.base_url:
-                # It may route to more expensive hosts than the list names, unless it is told not to.
+                # OpenRouter may use more expensive hosts than the list names, unless it is told not to.
                 most = {"prompt": self.price.input, "completion": self.price.output}
                 table["extra"] = {"provider": {"max_price": most}}
         if self.key_env is not None:
@@ -80,22 +80,23 @@ class FoundServer:
     """One address, and the models that were found there."""
 
     kind: str
-    """The kind of server that answers there. Where none does, the kind that usually listens there."""
+    """The kind of server that answers at the address. If none answers, the kind that usually does."""
     url: str
     models: tuple[FoundModel, ...] = ()
     left_out: tuple[str, ...] = ()
     """Names of models that do not chat, or do not run on this machine."""
     problem: str | None = None
-    """Why it lists no models; None if it lists some."""
+    """Why the server lists no models. None if it lists some."""
     answers: bool = True
     is_named: bool = False
     """Whether the caller gave the address."""
 
 
 def parameters_in(text: str) -> int | None:
-    """How many parameters a name such as "qwen2.5-coder:1.5b" or a size such as "494.03M" says, or None.
+    """The number of parameters in a name such as "qwen2.5-coder:1.5b" or a size such as "494.03M". None if there is
+    none.
 
-    Of several numbers the largest counts: in Qwen3-30B-A3B it is the whole model. 8x7B has 56 billion.
+    Of several numbers the largest counts, which is the whole model in Qwen3-30B-A3B. 8x7B means 56 billion.
     """
     sizes = [
         int(times or 1) * round(float(number) * _UNIT[unit])

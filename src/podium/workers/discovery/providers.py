@@ -1,4 +1,4 @@
-"""Known providers: the variables that hold their keys, their addresses, and models of theirs with list prices.
+"""Known providers: the variables that hold their keys, their addresses, and some of their models with list prices.
 
 Nothing is sent to a provider before `list_models` is called. Prices change and models are retired: a model is proposed
 only if the provider still lists it, and the user has to check the price.
@@ -22,7 +22,7 @@ from podium.workers.discovery.models import FoundModel, FoundServer, parameters_
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model of a provider with its list price, dollars per million tokens."""
+    """A model of a provider with its list price, in dollars per million tokens."""
 
     id: str
     input: float
@@ -35,17 +35,17 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """One provider, and its models, the strongest first."""
+    """One provider and its models. The strongest model comes first."""
 
     name: str
     keys: tuple[str, ...]
-    """The environment variables in which its users keep a key, the usual one first."""
+    """The environment variables in which users keep the provider's key. The usual variable comes first."""
     base_url: str
     models: tuple[KnownModel, ...]
     key_header: str | None = None
-    """The header of the key when its models are listed. Default: Authorization."""
+    """The header that carries the key when models are listed. Default: Authorization."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Further headers for that."""
+    """Further headers for listing models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ async def list_models(key: FoundKey) -> FoundServer:
     """Ask a provider for its list of models, which costs nothing.
 
     Returns:
-        its known models that it lists, the strongest first; `problem` says why there are none.
+        the known models that the provider lists. The strongest model comes first. If there is none, `problem` says why.
     """
     provider = key.provider
     connections = Connections()

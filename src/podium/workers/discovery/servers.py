@@ -1,7 +1,7 @@
 """Looks for servers of models: Ollama, LM Studio, llama.cpp, vLLM, at their usual ports and at addresses of the user.
 
-Every address is asked the same lists at once, and the form of what comes back says what answers there. Only what has
-the form of a list of models is believed: some servers answer 200 to any path.
+Every address is asked for the same lists at once, and the form of the lists shows which kind of server answers. Replies
+without the form of a list of models do not count, since some servers answer 200 to any path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from podium.workers.discovery.models import FoundServer
 _USUAL_PORTS = (("LM Studio", 1234), ("llama.cpp", 8080), ("vLLM", 8000))
 _OLLAMA_PORT = 11434
 _USUAL_S, _NAMED_S, _DETAILS_S = 0.5, 5.0, 3.0
-"""Seconds for a usual address, for one that the user named, and for what Ollama says of its models."""
+"""The time limits for a usual address, for an address that the user named, and for Ollama's details of models."""
 _MAX_LIST_BYTES = 16 << 20
 """The most bytes of a list."""
 
@@ -35,12 +35,12 @@ _MAX_LIST_BYTES = 16 << 20
 async def find_servers(
     urls: Sequence[str] = (), environ: Mapping[str, str] = os.environ
 ) -> tuple[FoundServer, ...]:
-    """Ask all usual addresses and `urls` at once. Those of `urls` come first; none is asked twice.
+    """Ask all usual addresses and `urls` at once, each only once. Servers at `urls` come first in the result.
 
     Args:
-        urls: addresses with or without /v1, as "http://127.0.0.1:18080/v1" or "gpu-1:8000".
-        environ: OLLAMA_HOST says where Ollama listens, OLLAMA_CONTEXT_LENGTH which context it gives a model,
-            and OLLAMA_MAX_LOADED_MODELS how many it holds at once.
+        urls: addresses with or without /v1, such as "http://127.0.0.1:18080/v1" or "gpu-1:8000".
+        environ: OLLAMA_HOST says where Ollama listens, OLLAMA_CONTEXT_LENGTH which context it gives a model, and
+            OLLAMA_MAX_LOADED_MODELS how many it holds at once.
 
     Raises:
         UsageError: one of `urls` is not an address.
@@ -50,7 +50,7 @@ async def find_servers(
         ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
         *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL_PORTS),
     ):
-        with suppress(UsageError):  # An OLLAMA_HOST that is no address: then nothing is there.
+        with suppress(UsageError):  # OLLAMA_HOST is no address, so there is no Ollama.
             places.setdefault(_root(url), (kind, _USUAL_S))
     connections = Connections()
     try:
@@ -80,7 +80,7 @@ def ollama_address(host: str) -> str:
 
 
 def _root(url: str) -> str:
-    """The address before /v1, in one form, so that no server is asked twice."""
+    """The address before /v1 in a standard form, so that no server is asked twice."""
     written = url.strip() if "://" in url else f"http://{url.strip()}"
     try:
         parts = urlsplit(written)
@@ -100,13 +100,13 @@ class _Server:
     def __init__(self, connections: Connections, root: str) -> None:
         self._connections = connections
         self._root = root
-        # As a worker's: what is found here is also reached there, through the same proxy or none.
+        # The endpoint is made as a worker's is, so a server that is found here can be reached by a worker too.
         self._endpoint = Endpoint(f"{root}/v1", None, connections.secrets)
         self.reached = False
         self.wants_key = False
 
     async def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The JSON at a path, where it is an object; an empty one: there is none."""
+        """The JSON object at a path. It is empty if there is no object."""
         session = await self._connections.session()
         try:
             async with session.request(
@@ -156,7 +156,7 @@ async def _look(
 
 
 async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[str, str]) -> FoundServer:
-    """What Ollama says of its models one by one; without it in time, what their names say."""
+    """The server with Ollama's details of each model. If they do not come in time, with what the names say."""
     loaded: Mapping[str, Any] = {}
     shown: list[Any] = [{} for _ in reached.models]
 

@@ -4,7 +4,7 @@
     entry    the key of a request; replies as JSON
     table    the rows, in an SQLite file
 
-It calls no worker by itself, and nothing expires; `ResponseCache.forget` deletes replies.
+It calls no worker by itself. Replies never expire, but `ResponseCache.forget` deletes them.
 """
 
 from podium.workers.response_cache.cache import ResponseCache

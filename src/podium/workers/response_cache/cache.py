@@ -1,7 +1,7 @@
 """The response cache: looks up a request; if it is not there, calls the worker, stores the reply and returns it.
 
-`podium.calls` uses it, from one or several event loops, also in threads. A read or write takes some microseconds and
-blocks the loop; while another process has locked the file, the loop goes on.
+`podium.calls` uses it from one or several event loops, also in threads. A read or write takes some microseconds and
+blocks the event loop. While another process has locked the file, the event loop goes on.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class ResponseCache:
     """Replies of workers, by the key of their request.
 
     Args:
-        path: the SQLite file. It and its folders are created if they are missing.
-        replay: no worker is called and nothing is written; a request that is not in the file is a `WorkerError` of kind
-            "unrecorded".
-        create: whether a missing file is created; never in replay.
+        path: the SQLite file. The file and its folders are created if they are missing.
+        replay: whether replies come only from the file. Then no worker is called, nothing is written, and a request
+            that is not in the file raises a `WorkerError` of kind "unrecorded".
+        create: whether a missing file is created. In replay it never is.
 
     Raises:
         UsageError: the file is missing and may not be created, cannot be opened, or is not a response cache.
@@ -67,10 +67,10 @@ class ResponseCache:
     async def get_or_call(
         self, worker: Worker, request: Request, call: Callable[[], Awaitable[Reply]]
     ) -> Reply:
-        """The stored reply of `worker` to `request`; else the reply of `call`, which is stored first.
+        """The stored reply of `worker` to `request`. If there is none, the reply of `call`, which is stored first.
 
-        Of identical requests at the same time only one is sent; the others wait for its reply. If it fails or is
-        cancelled, the next one is sent. Errors are not stored.
+        Of identical requests at the same time only one is sent, and the others wait for its reply. If that request
+        fails or is cancelled, the next one is sent. Errors are not stored.
 
         Args:
             worker: a worker without an identity is called each time.
@@ -78,8 +78,8 @@ class ResponseCache:
 
         Raises:
             WorkerError: in replay, the file has no such reply.
-            StoreError: the file cannot be read, or an earlier reply cannot be written; nothing was paid. A reply that
-                was paid for is returned in any case: if it cannot be written, the log says so.
+            StoreError: the file cannot be read, or an earlier reply cannot be written. Nothing was paid. A reply that
+                was paid for is always returned, and if it cannot be written, the log says so.
         """
         identity = worker.identity
         if identity is None:
@@ -123,7 +123,7 @@ class ResponseCache:
         return self._run(lambda: table.summaries(self._db), "read")
 
     def forget(self, older_than: datetime | None = None) -> int:
-        """Delete the replies that were stored before `older_than`, or all without it. Returns how many.
+        """Delete the replies that were stored before `older_than`. If that is None, delete all. Returns their number.
 
         Raises:
             StoreError: the file cannot be written, or another process locks it for half a minute.
@@ -135,8 +135,8 @@ class ResponseCache:
             self._db.execute(f"PRAGMA busy_timeout = {_BLOCKING_MS}")
 
     def close(self) -> None:
-        """Write what could not be written before, if that is possible now, and close the file."""
-        with suppress(sqlite3.Error):  # Also if it is closed already.
+        """Write replies that could not be written before, if that is possible now, and close the file."""
+        with suppress(sqlite3.Error):  # The file may be closed already.
             for key, (worker, written, usd) in self._unwritten.items():
                 table.insert(self._db, worker, key, written, usd)
         self._unwritten.clear()
@@ -146,7 +146,7 @@ class ResponseCache:
         return await self._run_when_free(lambda: table.find(self._db, key), "read")
 
     async def _keep(self, key: bytes, worker: str, written: bytes, usd: float) -> bytes | None:
-        """Store a reply. If another process has stored one first, keep that one and return it."""
+        """Store a reply. If another process has stored a reply before, keep that reply and return it."""
         new = await self._run_when_free(lambda: table.insert(self._db, worker, key, written, usd), "written")
         self._unwritten.pop(key, None)
         return None if new else await self._find(key)
@@ -177,7 +177,7 @@ class ResponseCache:
             try:
                 await asyncio.sleep(_PAUSE_S)
             except asyncio.CancelledError:
-                # If `work` stores a reply: the reply is paid for, and this is the last chance to store it.
+                # If `work` stores a reply, this is the last chance to store it, and the reply is paid for.
                 with suppress(sqlite3.Error):
                     work()
                 raise
@@ -213,4 +213,4 @@ class _KeyLock:
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     users: int = 0
-    """Calls that have it or wait for it."""
+    """How many calls hold the lock or wait for it."""

@@ -1,7 +1,7 @@
-"""What the cache stores: the key of a request, made of all that can change the answer, and the reply as JSON.
+"""What the cache stores: the key of a request, made of everything that can change the answer, and the reply as JSON.
 
-Texts are cut at the question's random mark into a list of pieces. So the same question with another mark has
-the same key, and a reply is put together with the mark of the question that reads it.
+Texts are cut into pieces at the question's random mark. So the same question with another mark has the same key, and a
+stored reply gets the mark of the question that reads it.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from podium.trace import Reply
 from podium.workers.base import Request
 
 FORMAT = 1
-"""Part of every key: after a change of the format, replies of the older one are not found."""
+"""A part of every key, so that replies of an older format are not found."""
 
 
 def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
-    """The key of a request to one worker: the SHA-256 of all that can change the answer, as canonical JSON.
+    """The key of a request to one worker: the SHA-256 of everything that can change the answer, as canonical JSON.
 
     Args:
-        identity: the identity of the worker. "seed": true in it means that the worker sends the request's seed, which
-            is then part of the key.
+        identity: the identity of the worker. If it has "seed": true, the worker sends the request's seed, and the seed
+            is part of the key.
     """
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -47,7 +47,7 @@ def request_key(identity: Mapping[str, Any], request: Request) -> bytes:
 
 
 def to_pieces(text: str, fence_mark: str) -> list[str]:
-    """`text`, cut where the fence mark stands."""
+    """The text, cut into pieces at each fence mark."""
     return text.split(fence_mark) if fence_mark else [text]
 
 
@@ -63,7 +63,7 @@ def from_json(written: bytes) -> Any:
 
 
 class _Entry(BaseModel, defer_build=True):
-    """A reply as it is stored; `write_reply` cuts its text into pieces. Its schema is built when a cache is used."""
+    """A reply in its stored form. `write_reply` cuts its text into pieces. The schema is built when a cache is used."""
 
     reply: Reply
 
@@ -73,7 +73,7 @@ def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
 
     Args:
         fence_mark: the mark of the question.
-        seconds: wall time of the call; the latency that the reply claims replaces it.
+        seconds: the wall time of the call. A latency that the reply claims replaces it.
     """
     entry = _Entry(reply=reply).model_dump(exclude_defaults=True, exclude={"reply": {"cached", "parameters"}})
     document = entry["reply"]
@@ -85,7 +85,7 @@ def write_reply(reply: Reply, fence_mark: str, seconds: float) -> bytes:
 def read_reply(written: bytes, fence_mark: str) -> Reply:
     """The stored reply, for a question with this fence mark.
 
-    Its `latency_s` is the original call's, so a cached reply makes no plan look faster.
+    Its `latency_s` is that of the original call, so a cached reply makes no plan look faster.
     """
     document = from_json(written)
     reply = document | {"text": fence_mark.join(document["text"]), "cached": True}

@@ -1,6 +1,6 @@
 """The one table of a response cache: its columns and its SQL.
 
-`cache` decides when each statement runs; each commits by itself.
+`cache` decides when a statement runs. Each statement commits by itself.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _FORM = SQLiteSchema(
     mark=0x506F4372,  # "PoCr"
     version=1,
     tables=(
-        # Small columns first: a listing reads no further.
+        # Small columns come first, since a listing reads no further.
         """CREATE TABLE IF NOT EXISTS replies (
             id INTEGER PRIMARY KEY, key BLOB UNIQUE, worker TEXT, recorded REAL, usd REAL, reply BLOB
         )""",
         "CREATE INDEX IF NOT EXISTS by_worker ON replies (worker)",
     ),
     way_out="give another file",
-    # A power cut may lose the last replies; to sync each one would delay all calls on slow disks.
+    # A power cut may lose the last replies, but syncing each reply would delay all calls on slow disks.
     synchronous="NORMAL",
     shrinks=True,
 )
 _DELETED_AT_ONCE = 500
-"""Replies that one statement deletes, so that other processes do not wait long."""
+"""How many replies one statement deletes, so that other processes do not wait long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class WorkerSummary:
     usd: float
     """The dollars that the replies cost when they were made."""
     oldest: datetime
-    """The time in UTC."""
+    """When the oldest reply was stored, in UTC."""
     newest: datetime
 
 
@@ -51,7 +51,7 @@ def open_table(path: Path, *, read_only: bool, create: bool) -> sqlite3.Connecti
     """Open the file; create it if it is missing and `create` is set.
 
     Raises:
-        UsageError: it is missing, cannot be opened, or is not a response cache.
+        UsageError: the file is missing, cannot be opened, or is not a response cache.
     """
     if (read_only or not create) and not path.is_file():
         raise UsageError(
@@ -61,13 +61,13 @@ def open_table(path: Path, *, read_only: bool, create: bool) -> sqlite3.Connecti
 
 
 def find(db: sqlite3.Connection, key: bytes) -> bytes | None:
-    """The reply that is stored under `key`."""
+    """The reply that is stored under `key`. None if there is none."""
     row = db.execute("SELECT reply FROM replies WHERE key = ?", (key,)).fetchone()
     return None if row is None else row[0]
 
 
 def insert(db: sqlite3.Connection, worker: str, key: bytes, reply: bytes, usd: float) -> bool:
-    """Store `reply`. Returns False if another process has stored one meanwhile, which stays."""
+    """Store `reply`. Returns False if another process has stored a reply meanwhile, which stays."""
     now = datetime.now(UTC).timestamp()
     row = (key, worker, now, usd, reply)
     done = db.execute(
@@ -98,7 +98,7 @@ def summaries(db: sqlite3.Connection) -> tuple[WorkerSummary, ...]:
 
 
 def forget(db: sqlite3.Connection, older_than: datetime | None) -> int:
-    """Delete the replies that were stored before `older_than`, or all, and shrink the file; returns how many."""
+    """Delete the replies that were stored before `older_than`, or all, and shrink the file. Returns their number."""
     where, values = ("", ()) if older_than is None else ("WHERE recorded < ?", (older_than.timestamp(),))
     deleted = 0
     while some := db.execute(
