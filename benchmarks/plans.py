@@ -30,8 +30,8 @@ from podium.planner import PlanRequest
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
 from podium.types import Message
-from podium_lab.engine.llama import Llama, Shape, read_weights
-from podium_lab.engine.numpy_model import NumpyModel
+from podium_lab.inference.llama import Llama, Shape, read_weights
+from podium_lab.inference.numpy_model import NumpyModel
 
 Prompts = Sequence[tuple[Message, ...]]
 Write = Callable[[Prompts], list[str]]

@@ -19,8 +19,8 @@ from podium.train.shared_prefix.checkpoints import read_model
 from podium.train.shared_prefix.sampler import sample
 from podium.types import Question
 from podium.workflow import PlanError, Workflow, parse, render
-from podium_lab.engine import loader
-from podium_lab.engine.plan_lists import PlanLists
+from podium_lab.inference import loader
+from podium_lab.inference.plan_lists import PlanLists
 from podium_lab.small_workers.laboratory import PROMPT, WorldLaboratory
 from podium_lab.warmstart.examples import Shares
 

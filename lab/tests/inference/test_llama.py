@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint, is_llama
 from podium.errors import CheckpointError
-from podium_lab.engine.llama import Llama, Shape, read_weights
+from podium_lab.inference.llama import Llama, Shape, read_weights
 
 SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("llama", {}),

@@ -9,7 +9,7 @@ from podium.conductor import Checkpoint, Sampling
 from podium.conductor.local_policy import LocalPolicy
 from podium.conductor.torch_model import TorchModel
 from podium.types import Message
-from podium_lab.engine.numpy_model import NumpyModel
+from podium_lab.inference.numpy_model import NumpyModel
 
 Make = Callable[..., Path]
 

@@ -14,8 +14,8 @@ from podium.conductor import Checkpoint, Sampling, local_policy
 from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.conductor.local_policy import LocalPolicy
 from podium.types import Message
-from podium_lab.engine.llama import KVCache
-from podium_lab.engine.numpy_model import NumpyModel
+from podium_lab.inference.llama import KVCache
+from podium_lab.inference.numpy_model import NumpyModel
 
 Make = Callable[..., Path]
 

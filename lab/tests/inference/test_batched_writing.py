@@ -17,8 +17,8 @@ from podium.conductor.local_policy import LocalPolicy, sample_token
 from podium.errors import UsageError
 from podium.planner import PlanRequest
 from podium.types import Message
-from podium_lab.engine.llama import KVCache, Llama, Shape, read_weights
-from podium_lab.engine.numpy_model import NumpyModel
+from podium_lab.inference.llama import KVCache, Llama, Shape, read_weights
+from podium_lab.inference.numpy_model import NumpyModel
 from scripted_team import Sums, open_team
 
 Make = Callable[..., Path]

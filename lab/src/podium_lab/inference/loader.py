@@ -21,7 +21,7 @@ def _loads(checkpoint: Checkpoint) -> bool:
 
 
 def _load(checkpoint: Checkpoint) -> LoadedModel:
-    from podium_lab.engine.numpy_model import NumpyModel  # noqa: PLC0415 - loads NumPy
+    from podium_lab.inference.numpy_model import NumpyModel  # noqa: PLC0415 - loads NumPy
 
     return NumpyModel(checkpoint)
 

@@ -11,7 +11,7 @@ from podium.conductor.codec import Codec
 from podium.conductor.loaded_model import Logits, PrefixSharing, TokenChunk
 from podium.errors import CheckpointError
 from podium.types import Message
-from podium_lab.engine.llama import KVCache, Llama, NewTokens, Shape, read_weights
+from podium_lab.inference.llama import KVCache, Llama, NewTokens, Shape, read_weights
 
 
 class NumpyModel:
