@@ -15,6 +15,8 @@ PYTHON ?= python3
 TORCH  ?= 2.13.0
 # Of each set, for each row of the table of real models.
 QUESTIONS ?= 2
+# Programs beside the packages, which no test may import: the types say whether they still fit.
+SCRIPTS := benchmarks/*.py runs/*.py lab/runs/*.py research/runs/*.py
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -79,6 +81,7 @@ check: setup-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	MYPYPATH=benchmarks:runs $(BIN)/mypy --allow-untyped-calls --no-warn-return-any $(SCRIPTS)
 	$(BIN)/lint-imports --no-logo
 
 # Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each

@@ -131,8 +131,8 @@ def measure(server: Served, hostile: Hostile, times: int, most_s: float) -> Noti
         turns.recv()
     more = (memory(server, "VmHWM") - before) / 1024
     sender.kill()
-    told_ms = (1000 * min(times_s) for times_s in (took, noticed, quiet))
-    result = Noticed(hostile.name, size / 1e6, *told_ms, more)
+    answered_ms, wait_ms, quiet_ms = (1000 * min(times_s) for times_s in (took, noticed, quiet))
+    result = Noticed(hostile.name, size / 1e6, answered_ms, wait_ms, quiet_ms, more)
     print(
         f"{result.name:40} {result.megabytes:5.1f} {result.answered_ms:11.0f} {result.wait_ms:14.1f} "
         f"{result.quiet_ms:7.1f} {result.more_mib:8.0f}",

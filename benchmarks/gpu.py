@@ -70,7 +70,7 @@ def make_model(shape: ModelShape, device: torch.device, lora_rank: int | None) -
         num_hidden_layers=shape.layers,
         num_attention_heads=shape.heads,
         num_key_value_heads=shape.kv_heads,
-        head_dim=shape.head_size,
+        head_dim=shape.head_size,  # type: ignore[call-arg]  # It is a key of the file, which transformers takes too.
         tie_word_embeddings=shape.tied,
         bos_token_id=None,
         eos_token_id=None,

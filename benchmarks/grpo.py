@@ -91,7 +91,7 @@ def train(settings: TrainSettings, ended: Callable[[Mapping[str, Any]], None]) -
         asyncio.run(run_grpo(settings, Path(folder) / "run", on_metrics=ended))
 
 
-class Seconds(TrainerCallback):  # type: ignore[misc]
+class Seconds(TrainerCallback):
     """The processor time of TRL's latest step."""
 
     latest = 0.0
@@ -109,7 +109,8 @@ class Peer:
 
     def __init__(self, settings: TrainSettings, folder: Path) -> None:
         from datasets import Dataset  # noqa: PLC0415
-        from trl import GRPOConfig, GRPOTrainer  # noqa: PLC0415
+        from trl.trainer.grpo_config import GRPOConfig  # noqa: PLC0415
+        from trl.trainer.grpo_trainer import GRPOTrainer  # noqa: PLC0415
 
         grpo = self.grpo = settings.grpo
         self.settings = settings

@@ -205,7 +205,7 @@ async def on_real(
 def rows_of_fake(path: Path, load_s: float, call_s: float) -> Iterator[Row]:
     """Three models that only wait."""
     mixed = list(permutations(range(3)))
-    kinds = {
+    kinds: dict[str, Sequence[tuple[int, ...]]] = {
         "one plan for all": [(0, 1, 2)] * QUESTIONS,
         "six orders of the workers": [mixed[k % 6] for k in range(QUESTIONS)],
     }

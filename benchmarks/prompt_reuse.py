@@ -92,7 +92,7 @@ class FixedPolicy:
     ) -> Completion:
         read = await self.policy.complete(messages, replace(sampling, max_tokens=1, constraints=None), ledger)
         written = render(self.plans.pop(0), "structured", names=(*PROFILES,), thought="Both.")
-        return replace(read, text=written, cut=False)
+        return replace(read, text=written, truncated=False)
 
 
 class Prompts:

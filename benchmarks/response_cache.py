@@ -46,7 +46,7 @@ async def main(answers: int) -> None:
 
     def request() -> Request:
         content = f"<<<question {MARK}>>>\n{text(600)}\n<<<end {MARK}>>>"
-        return Request((Message(role="user", content=content),), seed="s", mark=MARK)
+        return Request((Message(role="user", content=content),), seed="s", fence_mark=MARK)
 
     worker, requests = Paid(), [request() for _ in range(answers)]
     replies = [Reply(text(250), Usage(input_tokens=1400, output_tokens=500)) for _ in requests]
@@ -54,14 +54,14 @@ async def main(answers: int) -> None:
         path = Path(folder) / "answers.sqlite"
         with ResponseCache(path) as cache:
             writes = [
-                await timed(cache.reply(worker, asked, _giving(reply)))
+                await timed(cache.get_or_call(worker, asked, _giving(reply)))
                 for asked, reply in zip(requests, replies, strict=True)
             ]
             show("an answer is kept", writes)
             syncs = [synced(Path(folder) / "sync", 7000) for _ in range(50)]
             show("a sync of 7 kB on this disk, which it does without", syncs)
             rng.shuffle(requests)
-            show("a hit", [await timed(cache.reply(worker, asked, _never)) for asked in requests])
+            show("a hit", [await timed(cache.get_or_call(worker, asked, _never)) for asked in requests])
             print(f"{'room of an answer on the disk':52} {cache.size / answers / 1000:.1f} kB")
         with ResponseCache(path, replay=True) as cache:
             show("a miss in replay", [await timed(_missed(cache, worker, request())) for _ in range(MISSES)])
@@ -105,7 +105,7 @@ async def _never() -> Reply:
 
 async def _missed(cache: ResponseCache, worker: Paid, request: Request) -> None:
     try:
-        await cache.reply(worker, request, _never)
+        await cache.get_or_call(worker, request, _never)
     except WorkerError:
         return
     raise AssertionError("found, though it was never kept")

@@ -25,6 +25,8 @@ from published_models import served
 
 from podium.workers.connector import Connector
 
+__all__ = ("SwappedServers", "free_port", "served")
+
 
 def free_port() -> int:
     """A port that nobody listens to."""

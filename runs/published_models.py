@@ -28,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zipfile import ZipFile
 
 _READY_S = 120.0
@@ -185,7 +186,8 @@ def convert(file: Path, folder: Path) -> None:
     if hasattr(config, "quantization_config"):
         del config.quantization_config  # Its weights are whole again.
     # A fresh model, since one that was read from a quantised file refuses to be saved.
-    model = type(read)(config).to(torch.bfloat16)
+    model: Any = type(read)(config)
+    model.to(torch.bfloat16)
     model.load_state_dict(read.state_dict())
     model.generation_config = read.generation_config
     model.save_pretrained(folder)

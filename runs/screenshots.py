@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 from playwright.sync_api import Page, sync_playwright
@@ -45,6 +45,10 @@ PLANNERS = ("conductor", ALONE, "conductor", "random")
 QUESTIONS = 40
 DAYS = 30
 WIDTHS, HEIGHT, MOST_TALL = (1400, 390), 900, 8000
+
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,7 @@ class DocPicture:
     name: str
     shot: str
     size: tuple[int, int] = (1200, 900)
-    scheme: str = "light"
+    scheme: Scheme = "light"
     whole: bool = False
     """Whether it shows the page down to its end."""
 
@@ -237,7 +241,7 @@ def make(url: str, made: dict[str, str], all_into: Path | None) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
 
-        def opened(width: int, height: int, scheme: str) -> Page:
+        def opened(width: int, height: int, scheme: Scheme) -> Page:
             return browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
 
         if all_into is None:
@@ -250,7 +254,7 @@ def make(url: str, made: dict[str, str], all_into: Path | None) -> None:
         else:
             all_into.mkdir(parents=True, exist_ok=True)
             for width in WIDTHS:
-                for scheme in ("light", "dark"):
+                for scheme in SCHEMES:
                     page = opened(width, HEIGHT, scheme)
                     for shot in SHOTS:
                         path = all_into / f"{shot.name}-{width}-{scheme}.png"

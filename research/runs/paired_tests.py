@@ -88,6 +88,7 @@ def errors(setting: Setting, simulations: int) -> Errors:
         covered = math.nan
         if len(others) == 1:
             interval = paired_difference(others[0], first)
+            assert interval is not None
             covered = interval.low - 1e-9 <= setting.effects[0] <= interval.high + 1e-9
         p_values = [permutation_test(other, first) for other in others]
         called = np.array(p_values) <= LEVEL
@@ -126,8 +127,8 @@ def main(simulations: int = 2000) -> None:
         _print_row(*["---"] * 8)
         cells = [Setting(*size, (0.02,)) for size in product((100, 400), (1, 3), KINDS)]
         every = zip(cells, pool.map(coverages, cells, [simulations // 4] * len(cells)), strict=True)
-        for cell, found in every:
-            _print_row(cell.questions, cell.repeats, cell.differ, "1 of 2", *map(_percent, found))
+        for cell, shares in every:
+            _print_row(cell.questions, cell.repeats, cell.differ, "1 of 2", *map(_percent, shares))
         print(
             f"\n{simulations * 5} simulations; differences called between two planners that do not differ.\n"
         )
@@ -149,6 +150,7 @@ def coverages(setting: Setting, simulations: int) -> tuple[float, ...]:
         first, second = answers(rng, setting)
         difference = second - first
         used = paired_difference(second, first)
+        assert used is not None
         mean, error = difference.mean(), difference.std(ddof=1) / math.sqrt(len(difference))
         half = t.ppf(0.975, len(difference) - 1) * error
         bounds = [(used.low, used.high), (mean - half, mean + half), (mean, mean)]

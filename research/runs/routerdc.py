@@ -56,7 +56,7 @@ def rules(known: Sequence[RecordedQuestion], scores: Scores) -> Iterator[tuple[s
     """The rows: a label, and which model answers a question. They learn from `known` alone."""
     best = max(scores.workers, key=lambda worker: scores.mean(known, worker))
     yield f"best model: {best}", lambda question: best
-    families = {question.family for question in known}
+    families = {question.family for question in known if question.family is not None}
     model_of = {
         family: max(
             scores.workers,
@@ -64,13 +64,13 @@ def rules(known: Sequence[RecordedQuestion], scores: Scores) -> Iterator[tuple[s
         )
         for family in families
     }
-    yield "best model of the data set (knows it)", lambda question: model_of.get(question.family, best)
+    yield "best model of the data set (knows it)", lambda question: model_of.get(question.family or "", best)
     names = sorted(model_of)
     is_QF = np.array([[one.family == name for name in names] for one in known], dtype=float)
     family_of = learn_router("ridge", [one.text for one in known], is_QF, names)
     yield (
         "best model of the data set that ridge recognises",
-        lambda question: model_of[family_of(question.text)],
+        lambda question: model_of[str(family_of(question.text))],
     )
     score_QW = np.array([[scores.of(one)[worker] for worker in scores.workers] for one in known])
     choose = learn_router("ridge", [one.text for one in known], score_QW, scores.workers)
