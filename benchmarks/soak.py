@@ -300,8 +300,8 @@ def page(report: dict[str, Any]) -> str:
         f"| longest wait for an answer | {report['slowest_s']:g} s |",
         f"| what clients got before they asked again | {refused} |",
         "",
-        "A replica writes traces a moment after it answers, so a killed one loses those of that moment. Its clients ask "
-        "again, and the worker may be paid twice.",
+        "A replica writes traces a moment after it answers, so a killed one loses those of that moment. Its clients "
+        "ask again, and the worker may be paid twice.",
         "",
         "## Memory of the replicas",
         "",

@@ -24,8 +24,7 @@ class JsonFile(FrozenModel):
     def save(self, path: Path) -> None:
         """Write the value. The folder is made if it is missing."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = self.model_dump_json(indent=1, exclude_unset=self.exclude_unset, by_alias=True)
-        replace_file(path, text.encode() + b"\n")
+        replace_file(path, self.model_dump_json(indent=1, exclude_unset=self.exclude_unset).encode() + b"\n")
 
     @classmethod
     def load(cls, path: Path) -> Self:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from podium.evals.comparison import PlannerKind
 from podium.evals.fingerprints import digest
@@ -165,10 +165,8 @@ class SuiteRow(FrozenModel):
 class SuiteTable(FrozenModel):
     """A table with its rows: each planner, followed by its controls."""
 
-    model_config = ConfigDict(populate_by_name=True)
-
-    settings: TableSettings = Field(alias="table")
-    """Its task set, pool and split. Manifests in files call them "table"."""
+    settings: TableSettings
+    """Its task set, pool and split."""
     looks_file: str | None
     """The file in which looks at the split are counted. None for train, whose looks are not counted."""
     notes: tuple[str, ...] = ()
