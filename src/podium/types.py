@@ -167,8 +167,9 @@ class Price(FrozenModel):
 
     def spent(self, usage: Usage) -> Spent:
         """Tokens and dollars of a call at this price. It is unpriced if neither Podium nor the provider knows them."""
-        unpriced = usage.tokens > 0 and usage.billed_usd is None and not self.is_known
-        return Spent(usage, self.cost(usage), unpriced=unpriced)
+        usd = self.cost(usage)
+        unpriced = not usd and usage.tokens > 0 and usage.billed_usd is None and not self.is_known
+        return Spent(usage, usd, unpriced=unpriced)
 
 
 class Usage(FrozenModel):

@@ -101,7 +101,7 @@ def test_vllm_takes_its_share_at_the_same_time_unless_it_sleeps() -> None:
     for training, together in ((awake, True), (replace(awake, vllm_sleeps=True), False)):
         held = estimate_memory(training, gpu=CARD)
         assert held.generation == GIB / 2
-        assert held.together == together
+        assert held.keeps_generation == together
     assert estimate_memory(replace(awake, vllm_share=0.0), gpu=CARD).generation == 0
 
 

@@ -100,13 +100,12 @@ class Reply:
 
         A reply from the response cache costs nothing, and saves what it had cost.
         """
-        usd = self.price(profile)
         if self.cached:
-            return Spent(self.usage, saved_usd=usd)
+            return Spent(self.usage, saved_usd=self.price(profile))
         if self.nested is not None:
-            return Spent(self.usage, usd, unpriced=self.nested.unpriced)
+            return Spent(self.usage, self.price(profile), unpriced=self.nested.unpriced)
         if self.recorded is not None or self.cost_usd is not None:
-            return Spent(self.usage, usd)
+            return Spent(self.usage, self.price(profile))
         return profile.price.spent(self.usage)
 
 
