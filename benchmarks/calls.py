@@ -6,6 +6,9 @@ Two figures: the milliseconds (p50) of a question of one call, one question afte
 one process that answers 40 questions of 5 steps at once. The endpoint answers at once, from a process of its own. The
 peers send the messages that Podium's workers were sent. Podium and aiohttp take turns in one process, on the standard
 event loop, and their figures are medians of the rounds; openai's client and litellm have one round.
+
+There is no goal. A question of one call takes 1.77 million instructions (callgrind), and aiohttp 0.54 of them. The rest
+is spread: counting tokens and reading the reply have 15 %, frozen values 8 %, the plan 7 %, and nothing has more.
 """
 
 from __future__ import annotations
@@ -94,15 +97,15 @@ def main(file: Path | None, rounds: int) -> None:
         calls = AT_ONCE * TIMES * len(work["steps"])  # type: ignore[arg-type]
         one, many = median(figures["one"]), calls / median(figures["many"])
         rows = [
-            Row(ONE, one, "ms", "aiohttp alone", median(figures["one aiohttp"]), "≤ 1.5", False),
-            Row(MANY, many, "/s", "aiohttp alone", calls / median(figures["many aiohttp"]), "≥ 0.5"),
+            Row(ONE, one, "ms", "aiohttp alone", median(figures["one aiohttp"]), "", False),
+            Row(MANY, many, "/s", "aiohttp alone", calls / median(figures["many aiohttp"])),
         ]
         here = str(Path(__file__).with_name("peers.py"))
-        for client, goal in (("openai", "≥ 12"), ("litellm", "")):
+        for client in ("openai", "litellm"):
             theirs = run([here, client, url], work)
             if theirs is not None:
                 rows.append(Row(ONE, one, "ms", client, theirs["p50_ms"], "", False))
-                rows.append(Row(MANY, many, "/s", client, theirs["calls_s"], goal))
+                rows.append(Row(MANY, many, "/s", client, theirs["calls_s"]))
     report(rows, file)
 
 
