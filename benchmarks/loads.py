@@ -20,12 +20,12 @@ import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import chain, permutations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from openai import AsyncOpenAI
-from rows import Row, report
+from rows import Row, differing, report
 from swapped_servers import SwappedServers
 
 from podium.planner import PlanRequest
@@ -140,23 +140,36 @@ async def on_fake(
         return time.perf_counter() - began, len(models.loads)
 
 
-async def in_order(url: str, names: Sequence[str], loads: Order, traces: Sequence[Trace], most: int) -> None:
-    """The calls of these traces by hand: model by model, each time all that can be made."""
+async def in_order(
+    url: str, names: Sequence[str], loads: Order, traces: Sequence[Trace], most: int
+) -> list[str]:
+    """Make the calls of these traces by hand: model by model, each time all that can be made.
+
+    Returns:
+        The answers of all steps, trace by trace.
+    """
     left = [list(trace.spans) for trace in traces]
+    answers = [[""] * len(trace.spans) for trace in traces]
     at_once = asyncio.Semaphore(CONCURRENCY)
     async with AsyncOpenAI(base_url=url, api_key="none", timeout=600, max_retries=0) as client:
 
-        async def call(span: Span) -> None:
+        async def call(question: int, span: Span) -> None:
             messages = [{"role": message.role, "content": message.content} for message in span.messages]
             async with at_once:
-                await client.chat.completions.create(
+                reply = await client.chat.completions.create(
                     model=span.worker, messages=messages, temperature=0.0, max_tokens=most
                 )
+            answers[question][span.position] = reply.choices[0].message.content
 
         for model in loads:
-            ready = [spans.pop(0) for spans in left if spans and spans[0].worker == names[model]]
-            await asyncio.gather(*map(call, ready))
+            ready = [
+                (question, spans.pop(0))
+                for question, spans in enumerate(left)
+                if spans and spans[0].worker == names[model]
+            ]
+            await asyncio.gather(*(call(*one) for one in ready))
     assert not any(left)
+    return list(chain.from_iterable(answers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +194,7 @@ async def on_real(
         for name, file in files.paths.items()
     }
     traces: list[Trace] = []
+    first: list[str] = []
     taken: dict[str, list[tuple[float, int | None]]] = {}
     for turn in range(turns):
         ways = ["grouped by model", BEST, "workers of kind gguf", "first come, first served"]
@@ -190,15 +204,20 @@ async def on_real(
             ) as servers:
                 began = time.perf_counter()
                 if way == BEST:
-                    await in_order(servers.url, names, loads, traces, most)
-                elif way == "workers of kind gguf":
-                    await ask(path, own, orders, SHARED, most)
+                    answers = await in_order(servers.url, names, loads, traces, most)
                 else:
-                    machine = SHARED if way == "grouped by model" else ""
-                    traces = await ask(path, endpoints(names, servers.url), orders, machine, most)
+                    machine = "" if way == "first come, first served" else SHARED
+                    keys = own if way == "workers of kind gguf" else endpoints(names, servers.url)
+                    traces = await ask(path, keys, orders, machine, most)
+                    answers = [span.response or "" for trace in traces for span in trace.spans]
                 seconds = time.perf_counter() - began
             taken.setdefault(way, []).append((seconds, len(servers.loads) or None))
-            print(f"{way}: {seconds:.1f} s, loads: {' '.join(servers.loads)}", flush=True)
+            first = first or answers
+            print(
+                f"{way}: {seconds:.1f} s, {differing(answers, first)} of {len(answers)} greedy answers "
+                f"unlike the first way's, loads: {' '.join(servers.loads)}",
+                flush=True,
+            )
     return {way: sorted(turns)[len(turns) // 2] for way, turns in taken.items()}
 
 

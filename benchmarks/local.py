@@ -6,8 +6,9 @@ The two addresses are servers of published models (`runs/published_models.py ser
 JSON schema, and works with the small one. Each question is asked three times, in turns: by hand (the plan, json.loads,
 then each step once the steps that it reads have ended, independent ones at once), with Podium where steps wait for the
 whole plan, and with Podium as it is. All three send the same messages and decode greedily, so they write the same
-tokens; no server keeps what it read from one call to the next. Plans of one step have nothing to overlap, and are left
-out of the figures. The time in which the plan is written begins with its first token, which the call by hand tells.
+tokens; answers that differ are counted. No server keeps what it read from one call to the next. Plans of one step have
+nothing to overlap, and are left out of the figures. The time in which the plan is written begins with its first token,
+which the call by hand tells.
 
 Overlap can save no more than two servers at once do: before the questions both write alone, then together.
 """
@@ -25,7 +26,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from openai import AsyncOpenAI
-from rows import Row, report
+from rows import Row, differing, report
 from sums import QUESTIONS
 
 from podium import Team
@@ -89,8 +90,8 @@ class Server:
         return (STEP_TOKENS - 1) / (time.perf_counter() - began - first)
 
 
-async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, float]:
-    """Seconds of the calls of a trace, made by hand, and until the first token of the plan."""
+async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, float, list[str]]:
+    """Seconds of the calls of a trace, made by hand, those until the plan's first token, and the steps' answers."""
     servers = {server.name: server for server in (large, small)}
     names = tuple(profile.name for profile in trace.pool)
     constraints = PlanConstraints(len(names), names, MAX_STEPS, later_round=False, access="lists")
@@ -106,11 +107,12 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, fl
     if [step["subtask"].strip() for step in steps] != [span.subtask for span in round_.spans]:
         print("by hand the model wrote another plan; the figures have other tokens")
     ended = [asyncio.Event() for _ in round_.spans]
+    answers = [""] * len(round_.spans)
 
     async def step(span: Span) -> None:
         for earlier in span.reads:
             await ended[earlier].wait()
-        await servers[span.worker].answer(span.messages)
+        answers[span.position], _ = await servers[span.worker].answer(span.messages)
         ended[span.position].set()
 
     async with asyncio.TaskGroup() as group:
@@ -119,7 +121,12 @@ async def by_hand(large: Server, small: Server, trace: Trace) -> tuple[float, fl
                 group.create_task(step(span))
             else:
                 ended[span.position].set()
-    return time.perf_counter() - began, first
+    return time.perf_counter() - began, first, answers
+
+
+def answers_of(trace: Trace) -> list[str]:
+    """What each step's call was answered; "" for a step without a call."""
+    return [(span.response or "") if span.called else "" for span in trace.spans]
 
 
 async def print_speeds(large: Server, small: Server) -> None:
@@ -151,6 +158,7 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
     seconds: dict[str, list[float]] = {"by hand": [], "waits": [], "overlaps": []}
     read: dict[int, float] = {}
     started: dict[int, tuple[float, float]] = {}
+    answered, unlike = 0, 0
     async with (
         Team.open(team, **keys) as overlapping,
         Team.open(team, **keys | {"plan.overlap": False}) as waiting,
@@ -170,11 +178,11 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
             turns = ["by hand", "waits", "overlaps"]
             for turn in turns[number % 3 :] + turns[: number % 3]:
                 if turn == "by hand":
-                    took, read[number] = await by_hand(large, small, trace)
+                    took, read[number], answers = await by_hand(large, small, trace)
                 else:
                     asked = overlapping if turn == "overlaps" else waiting
                     again = await asked.ask(question, seed="benchmark")
-                    took = again.seconds
+                    took, answers = again.seconds, answers_of(again)
                     if again.usage.output_tokens != trace.usage.output_tokens:
                         print(
                             f"{turn}: {again.usage.output_tokens} tokens in place of {trace.usage.output_tokens}"
@@ -183,6 +191,8 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
                         start = min(span.started_s for span in again.spans if span.called)
                         started[number] = start, again.rounds[0].plan.seconds
                 seconds[turn].append(took)
+                answered += len(answers)
+                unlike += differing(answers, answers_of(trace))
                 print(f"  {turn}: {took:.1f} s", flush=True)
     await asyncio.gather(large.client.close(), small.client.close())
     if not started:
@@ -207,6 +217,7 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
             goal="≤ 0.4 share",
             higher_is_better=False,
         ),
+        Row(f"greedy answers of {answered} that differ", unlike, "answers", goal="0", higher_is_better=False),
     ]
 
 

@@ -13,6 +13,9 @@ the order of the messages costs, and what the server forgot.
 
 The last column counts the same prompts as a provider with cache prices would: one that keeps prefixes of at least
 1,024 tokens, in blocks of 128, and takes a tenth of the price for what it kept. It is the share of the full price.
+
+Then all is asked once more while the server keeps nothing (`cache_prompt = false`). Decoding is greedy, so the workers'
+answers should be the same.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import Request, urlopen
 
-from rows import Row, report
+from rows import Row, differing, report
 from sums import QUESTIONS
 
 from podium.calls import Dispatcher, Ledger
@@ -61,6 +64,7 @@ base_url = "{url}"
 profile = "{profile}"
 temperature = 0.0
 limits = {{ max_tokens = 12, timeout = 600, retries = 1 }}
+extra = {{ cache_prompt = {kept} }}
 """
 PROFILES = {"ada": "Careful with numbers.", "bert": "Writes well."}
 
@@ -183,6 +187,8 @@ class Experiment:
         self._policy = WorkerPolicy(pool.named("ada"), self._dispatcher)
         self.counts: dict[str, tuple[Counts, Counts]] = {}
         """Of each kind of work those of the Conductor's prompts and of the workers'."""
+        self.answers: list[str] = []
+        """Of all workers' calls, in the plans' order."""
 
     async def ask(self, work: str, question: Question, *plans: Workflow) -> Trace:
         """Answer a question by these plans, one for each round."""
@@ -196,6 +202,7 @@ class Experiment:
             planning.add(round_.plan.messages, round_.plan.spent.usage, self._planning)
             for span in sorted(round_.spans, key=lambda span: span.started_s or 0.0):
                 working.add(span.messages, span.usage, self._working)
+        self.answers += [span.response or "" for span in trace.spans]
         return trace
 
     async def run(self) -> None:
@@ -231,22 +238,39 @@ def rows(counts: dict[str, tuple[Counts, Counts]]) -> Iterator[Row]:
             )
 
 
-async def measure(url: str, pool: Pool) -> Sequence[Row]:
-    """Ask all, and give what was counted."""
-    experiment = Experiment(url, pool)
-    await experiment.run()
-    await pool.close()
-    return list(rows(experiment.counts))
+async def ask_all(url: str, kept: bool) -> Experiment:
+    """Ask all questions of workers at this server.
+
+    Args:
+        kept: whether the server uses what it read before.
+    """
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "team.toml")
+        workers = (
+            WORKER.format(name=name, url=url, profile=text, kept=str(kept).lower())
+            for name, text in PROFILES.items()
+        )
+        await asyncio.to_thread(path.write_text, "".join(workers))
+        pool = open_pool(str(path))
+    try:
+        experiment = Experiment(url, pool)
+        await experiment.run()
+    finally:
+        await pool.close()
+    return experiment
 
 
 def main(url: str, file: Path | None) -> None:
     """Measure and print."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "team.toml")
-        path.write_text(
-            "".join(WORKER.format(name=name, url=url, profile=text) for name, text in PROFILES.items())
-        )
-        report(asyncio.run(measure(url, open_pool(str(path)))), file)
+    kept, anew = (asyncio.run(ask_all(url, kept)) for kept in (True, False))
+    unlike = Row(
+        f"greedy answers of {len(anew.answers)} that differ when nothing is kept",
+        differing(kept.answers, anew.answers),
+        "answers",
+        goal="0",
+        higher_is_better=False,
+    )
+    report([*rows(kept.counts), unlike], file)
 
 
 if __name__ == "__main__":

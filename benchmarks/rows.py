@@ -32,6 +32,11 @@ class Row:
         return self.figure / self.peer_figure if self.peer_figure else None
 
 
+def differing(answers: Sequence[str], others: Sequence[str]) -> int:
+    """How many answers are unlike the other one at the same place."""
+    return sum(one.strip() != other.strip() for one, other in zip(answers, others, strict=True))
+
+
 def report(rows: Sequence[Row], file: Path | None) -> None:
     """Print the rows as a table, and write them to `file`."""
     lines = [("work", "Podium", "unit", "peer", "", "ratio", "goal")]
