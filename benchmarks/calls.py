@@ -24,7 +24,7 @@ from peers import CLIENTS, Messages, ask_steps, each_ms, run, seconds_at_once
 from rows import Row, report
 
 from podium import Team
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import Access, Step, Workflow
 
@@ -36,7 +36,7 @@ ONE = "a question of one HTTP call, p50"
 MANY = f"worker calls a second, {AT_ONCE} questions of 5 steps at once"
 
 
-class FiveSteps:
+class FiveSteps(Planner):
     """The same workflow for every question: four steps at once, and one that reads them."""
 
     name = "five steps"

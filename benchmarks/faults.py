@@ -30,10 +30,10 @@ from podium.errors import WorkerError
 from podium.evals.stats import accuracy_interval
 from podium.planner import PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
+from podium.store import TraceStore
 from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Reply, Trace
-from podium.trace.store import TraceStore
 from podium.types import Limits, Profile, Usage
 from podium.workers.base import Request
 from podium.workers.pool import Pool, load_pool

@@ -32,7 +32,7 @@ from transformers import PreTrainedTokenizerFast, PrinterCallback, TrainerCallba
 
 from podium.calls import Dispatcher
 from podium.conductor import Checkpoint, build_prompt
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.planner import PlanRequest, PrewrittenPlans
 from podium.rollout import reward, run_rollout
 from podium.tasks import Task
@@ -163,7 +163,7 @@ class Peer:
                 task.question, pool.profiles_for(task.question.text), max_steps=self.settings.max_steps
             )
             messages = build_prompt(request, self.start.prompt)
-            tokens = Codec.of(self.start).encode(messages)
+            tokens = PlainTextCodec.of(self.start).encode(messages)
             prompts.append(self.start.tokenizer().decode(tokens, skip_special_tokens=False))
         return self.dataset.from_dict({"prompt": prompts, "number": list(range(len(prompts)))})
 

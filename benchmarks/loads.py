@@ -28,7 +28,7 @@ from openai import AsyncOpenAI
 from rows import Row, differing, report
 from swapped_servers import SwappedServers
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.team.runner import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Plan, Span, Trace
@@ -52,7 +52,7 @@ Order = tuple[int, ...]
 """The workers of a chain, by number."""
 
 
-class Planned:
+class Planned(Planner):
     """Plans each question by the order that its text names."""
 
     name = "planned"

@@ -193,6 +193,9 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
                 seconds[turn].append(took)
                 answered += len(answers)
                 unlike += differing(answers, answers_of(trace))
+                for one, other in zip(answers, answers_of(trace), strict=True):
+                    if one.strip() != other.strip():
+                        print(f"  {turn} was answered {one!r} in place of {other!r}", flush=True)
                 print(f"  {turn}: {took:.1f} s", flush=True)
     await asyncio.gather(large.client.close(), small.client.close())
     if not started:

@@ -25,7 +25,7 @@ from transformers import AutoTokenizer
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
@@ -80,7 +80,7 @@ async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> 
     scoring = TimedScoring(session)
     run = RunFolder(folder)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
-    prepared = PreparedTraining(pool, start, tokenizer, Codec.of(start), session.tasks)
+    prepared = PreparedTraining(pool, start, tokenizer, PlainTextCodec.of(start), session.tasks)
     recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"))
     scored = ScoredTasks(scoring, list(session.tasks))
     job = make_job(experiment, folder, prepared, scored, ranks=AcceleratedRanks(), recorder=recorder)

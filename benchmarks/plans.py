@@ -47,11 +47,11 @@ def token_by_token(checkpoint: Checkpoint) -> Write:
     def write(prompts: Prompts) -> list[str]:
         texts = []
         for prompt in prompts:
-            cache, news, tokens = llama.start(model.context), model.encode(prompt), list[int]()
+            cache, news, tokens = llama.start(model.context), model.codec.encode(prompt), list[int]()
             while len(tokens) < _LIMIT and (not tokens or tokens[-1] not in model.eos_token_ids):
                 tokens.append(int(llama.logits(llama.read(news, cache)[-1]).argmax()))
                 news = tokens[-1:]
-            texts.append(model.decode([token for token in tokens if token not in model.eos_token_ids]))
+            texts.append(model.codec.decode([token for token in tokens if token not in model.eos_token_ids]))
         return texts
 
     return write

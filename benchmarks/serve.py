@@ -36,8 +36,8 @@ from serve_clients import (
     without_pause,
 )
 
-from podium.trace.store import TraceStore
-from podium.trace.store.query import TraceFilters
+from podium.store import TraceStore
+from podium.store.query import TraceFilters
 
 ANSWER = " ".join(["word"] * 8)
 DRIP_S = 0.4

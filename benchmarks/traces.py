@@ -34,13 +34,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from rows import Row, write
 
+from podium.store import TraceStore, open_store
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import TraceFilters, write_cursor
+from podium.store.schema import TRACES
+from podium.store.spend import SPEND_BY, SpendQuery
 from podium.trace import Attempt, Reply, RoundTrace, Span, Trace
 from podium.trace.serialization import read_jsonl, to_json, to_row
-from podium.trace.store import TraceStore, open_store
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import TraceFilters, write_cursor
-from podium.trace.store.schema import TRACES
-from podium.trace.store.spend import SPEND_BY, SpendQuery
 from podium.types import Message, Profile, Question, Usage
 from postgres_server import PROGRAMS, PostgresServer
 

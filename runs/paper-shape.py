@@ -31,8 +31,8 @@ from typing import Any
 from random_model import make_model
 
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.workers.pool import pool_file
 from podium_testing import Answer, FaultServer, Received, Rule
 from podium_testing.faults import Hang, HangUp, RateLimited, Reset, TruncatedJson

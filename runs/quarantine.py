@@ -12,7 +12,7 @@ from random import Random
 from statistics import median
 
 from podium.conductor import QuarantinePlanner
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 
 WORKERS = tuple("abcdefgh")
@@ -22,7 +22,7 @@ RATES = [(right, 0.0) for right in (0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4)] + [
 ]
 
 
-class NoPlans:
+class NoPlans(Planner):
     """Only outcomes count here."""
 
     name = "none"

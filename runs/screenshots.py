@@ -32,11 +32,11 @@ from urllib.parse import quote
 from playwright.sync_api import Page, sync_playwright
 
 from podium.conductor.checkpoint import checkpoint_folder
+from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.tasks.task import Task
 from podium.team.team_file import open_pool
 from podium.trace import Outcome, Trace
-from podium.trace.store import TraceStore
 
 ROOT = Path(__file__).parent.parent
 TEAM, TASKS = "orchestra", "world"

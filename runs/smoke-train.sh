@@ -60,7 +60,7 @@ from podium.planners.registry import open_baseline
 from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 
 
 async def main(team: Path, store: Path) -> None:

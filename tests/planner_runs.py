@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from known_answers import known_answers
 from podium.errors import WorkerError
-from podium.planner import rounds_of
 from podium.planners import BaselineSpec, find_baseline, open_baseline
 from podium.planners.answers import AnswerMatrix
 from podium.team import Runner
@@ -101,7 +100,7 @@ def _run_and_check(
         [*(worker.profile for worker in pool), VoteWorker().profile],
         scored=scored(names, random),
     )
-    needed = rounds_of(planner)
+    needed = planner.rounds
     rounds = (needed + 1, needed, 1)[choice % 3]
     tools = [VoteWorker()] if VOTE in baseline.needs(argument) else []
     calls = None if seed % 3 else seed % 17

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import io
+import re
 import sys
+import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -121,3 +124,17 @@ def test_no_public_class_name_stands_twice() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_the_classes_that_docstrings_and_comments_name_exist() -> None:
+    named: dict[str, Path] = {}
+    names: set[str] = set()
+    for path in FILES:
+        for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+            if token.type == tokenize.COMMENT or token.string.endswith('"""'):
+                named |= dict.fromkeys(re.findall(r"`((?:[A-Z][a-z]+){2,})\b", token.string), path)
+            else:  # A name may stand in a string too, as a provider's does.
+                names.update(re.findall(r"\w+", token.string))
+    missing = {name: path for name, path in named.items() if name not in names}
+    assert len(named) > 100
+    assert not missing

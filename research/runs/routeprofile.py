@@ -117,10 +117,10 @@ def planners(pairs: Sequence[Pair], recording: Recording) -> dict[str, Planner]:
     single, ranked = best_overall(pairs), ranked_by_task(pairs)
     return {
         f"Best worker on the pairs: {single}": Single(single),
-        "Best worker of the task (knows the task)": Router("task", lambda text: ranked[family[text]][0]),
-        "Ridge over n-grams": Router("ridge", ridge(pairs)),
+        "Best worker of the task (knows the task)": Router(lambda text: ranked[family[text]][0], "task"),
+        "Ridge over n-grams": Router(ridge(pairs), "ridge"),
         "VOTE of three: the best of the task (three calls)": Router(
-            "task-vote", lambda text: Committee(tuple(ranked[family[text]][:3]))
+            lambda text: Committee(tuple(ranked[family[text]][:3])), "task-vote"
         ),
     }
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeGuard, runtime_checkable
 
 from podium.calls import Ledger
 from podium.trace import Plan, Trace, VoteCount
@@ -75,15 +75,13 @@ def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple
     )
 
 
-class Planner(Protocol):
-    """Writes plans. A planner does not know how its plans are run.
+class Planner(ABC):
+    """The base of all that write plans. A planner does not know how its plans are run.
 
-    A planner may also have an attribute `rounds` (see `rounds_of`), an attribute `streams_steps`, or the methods of a
-    `Learner` or a `BatchPlanner`. The smallest planner::
+    The smallest planner::
 
-        @dataclass(frozen=True)
-        class Cheapest:
-            name: str = "cheapest"
+        class Cheapest(Planner):
+            name = "cheapest"
 
             async def plan(self, request: PlanRequest) -> Plan:
                 prices = [profile.price.output for profile in request.pool]
@@ -91,46 +89,46 @@ class Planner(Protocol):
                 return Plan("the cheapest worker alone", Workflow((step,)))
     """
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """The planner's name in traces and tables."""
-        ...
 
+    @property
+    def rounds(self) -> int:
+        """The number of rounds that the planner's method needs."""
+        return 1
+
+    @property
+    def streams_steps(self) -> bool:
+        """Whether the planner gives the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
+        return False
+
+    @abstractmethod
     async def plan(self, request: PlanRequest) -> Plan:
         """Decide on the next round: a workflow, an acceptance of the answer so far, or an error.
 
         Raises:
             WorkerError: the planner's model did not answer, or the budget refuses the plan (kind "budget").
         """
-        ...
-
-
-def rounds_of(planner: Planner) -> int:
-    """The number of rounds that the planner's method needs; 1 unless the planner says otherwise."""
-    rounds: int = getattr(planner, "rounds", 1)
-    return rounds
-
-
-def streams_steps(planner: Planner) -> bool:
-    """Whether the planner gives the first steps of a plan to `PlanRequest.on_steps` while it writes the others."""
-    streams: bool = getattr(planner, "streams_steps", False)
-    return streams
 
 
 @dataclass(frozen=True, slots=True)
-class PlannerWrapper:
-    """The base of planners that change the plans of another planner."""
+class PlannerWrapper(Planner):
+    """The base of planners that change the plans of another planner. Steps wait for the change, so none is streamed."""
 
     planner: Planner
 
     @property
     def rounds(self) -> int:
         """The rounds of the other planner."""
-        return rounds_of(self.planner)
+        return self.planner.rounds
 
 
 @dataclass(frozen=True, slots=True)
-class PrewrittenPlans:
+class PrewrittenPlans(Planner):
     """A planner that returns plans which exist already, one for each round, such as completions that a trainer sampled.
 
     A text is parsed for the request's pool, as a live Conductor's text would be. A `Plan` is returned unchanged. It was
@@ -165,30 +163,31 @@ class PrewrittenPlans:
         return Plan(text=written, decision=decision)
 
 
-class Learner(Planner, Protocol):
+class Learner(Planner):
     """A planner that learns while it serves, from scores of the answers that its plans gave."""
 
+    __slots__ = ()
+
     @property
+    @abstractmethod
     def replayed_outcomes(self) -> int:
         """How many of the latest traces with an outcome a server lets the planner learn from."""
-        ...
 
+    @abstractmethod
     def learn(self, trace: Trace, score: float) -> None:
         """Learn from the score, in [0, 1], of the answer in a trace that this planner planned. Calls come in the order
         of the questions."""
 
+    @abstractmethod
     def forget(self) -> None:
         """Forget everything that was learned."""
 
 
-def is_learner(planner: Planner) -> TypeGuard[Learner]:
-    """Whether the planner learns while it serves."""
-    return hasattr(planner, "learn")
-
-
-@runtime_checkable
-class BatchPlanner(Planner, Protocol):
+class BatchPlanner(Planner):
     """A planner that decides on many questions at once much faster than one by one."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def prefetch(self, questions: Sequence[str]) -> None:
         """Prepare for the texts of questions that will be asked. This changes no plan."""

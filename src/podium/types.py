@@ -148,9 +148,14 @@ class Price(FrozenModel):
         return bool(self.model_fields_set)
 
     @property
+    def is_zero(self) -> bool:
+        """Whether every part is zero, since nothing is paid or nobody gave the price."""
+        return not (self.max_input or self.output)
+
+    @property
     def is_declared_free(self) -> bool:
         """Whether somebody wrote down that nothing is paid."""
-        return self.is_known and not (self.max_input or self.output)
+        return self.is_known and self.is_zero
 
     @property
     def max_input(self) -> float:

@@ -14,7 +14,7 @@ from podium.calls.rate_limiter import RateLimiter
 from podium.errors import UsageError
 from podium.executor.estimate import estimate_plan
 from podium.library.evaluation import evaluate
-from podium.planner import PlanRequest, PrewrittenPlans
+from podium.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
 from podium.team.runner import Runner
@@ -156,7 +156,7 @@ def test_an_estimate_has_the_seconds_of_loading(holds: int, seconds: float) -> N
     assert expected.likely == seconds
 
 
-class Told:
+class Told(Planner):
     """A planner that keeps what it was told, and asks the first worker."""
 
     name = "told"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from refusal import one_sentence
 
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.workers.vote import NOTHING
 from scripted_team import write_team
 from tiny_policy import write_policy

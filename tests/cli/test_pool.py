@@ -8,8 +8,8 @@ import pytest
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import CooldownFile, default_state_path
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.workers.pool import load_pool
 from podium_testing import Answer, FaultServer, Hang, RateLimited, RefusedParameters, Rule, Status
 from podium_testing.server import in_thread

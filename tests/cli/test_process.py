@@ -12,8 +12,8 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from loaded_programs import loaded_podium
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 
 COMMAND = [sys.executable, "-m", "podium"]
 PLAN = 'model_id = [0, 1]\nsubtasks = ["Add the numbers.", "Check the sum."]\naccess_list = [[], [0]]'

@@ -19,9 +19,9 @@ from refusal import one_sentence
 from loaded_programs import loaded_podium
 from podium.evals.study.result import Study
 from podium.planners import Single
+from podium.store import TraceStore
 from podium.team import Runner
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers import Pool, ScriptedWorker
 from podium_testing import FaultServer

@@ -6,8 +6,8 @@ import pytest
 
 from podium.cli.options import read_time
 from podium.errors import UsageError
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from scripted_team import write_team
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

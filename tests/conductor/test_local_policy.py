@@ -122,16 +122,16 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
 async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
     for kind in ("llama", "gpt2"):
         model = TorchModel(Checkpoint.read(make_checkpoint(kind, name=kind)))
-        tokens = model.encode([Message(role="user", content="a </s> <s> b")])
+        tokens = model.codec.encode([Message(role="user", content="a </s> <s> b")])
         assert tokens[0] == 1
         assert not {1, 2} & set(tokens[1:])
-        assert model.decode(tokens[1:]) == "a </s> <s> b"
+        assert model.codec.decode(tokens[1:]) == "a </s> <s> b"
 
 
 def test_a_template_without_a_system_message_gets_it_in_the_users_first(make_checkpoint: Make) -> None:
     model = TorchModel(Checkpoint.read(make_checkpoint(chat=CHAT_WITHOUT_SYSTEM)))
     system, user = Message(role="system", content="Lead."), Message(role="user", content="What?")
-    assert model.decode(model.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
+    assert model.codec.decode(model.codec.encode([system, user])) == "<|user|>Lead.\n\nWhat?<|assistant|>"
 
 
 def test_a_model_larger_than_its_weights_is_refused_before_it_takes_memory(make_checkpoint: Make) -> None:
@@ -141,9 +141,23 @@ def test_a_model_larger_than_its_weights_is_refused_before_it_takes_memory(make_
         TorchModel(Checkpoint.read(folder))
 
 
+class NumberCodec:
+    """A number for each token."""
+
+    def encode(self, messages: object) -> list[int]:
+        return [1, 7, 8]
+
+    def encode_completion(self, text: str) -> list[int]:
+        return [int(number) for number in text.split()]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return " ".join(map(str, tokens))
+
+
 class Scripted:
     """A model that wants these tokens, one after the other, and keeps what it was given to read."""
 
+    codec = NumberCodec()
     context = 1_000_000
     eos_token_ids = frozenset({2, 3})
     batch = 1
@@ -153,12 +167,6 @@ class Scripted:
         self.wanted = iter(wanted)
         self.pause = pause
         self.seen: list[list[int]] = []
-
-    def encode(self, messages: object) -> list[int]:
-        return [1, 7, 8]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return " ".join(map(str, tokens))
 
     def start(self, capacity: int) -> None: ...
 

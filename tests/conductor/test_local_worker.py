@@ -124,19 +124,23 @@ async def test_a_small_model_reads_the_content_in_short_lines(worker, tmp_path):
     assert (await reader.answer(Request(MESSAGES, seed="1", executor_view=view))).text == written.text
 
 
-class Told:
-    """A model that writes one text, a byte a token."""
-
-    context, eos_token_ids, batch, sharing = 1000, frozenset({256}), 4, None
-
-    def __init__(self, text: str) -> None:
-        self._bytes = [*text.encode(), 256]
+class ByteCodec:
+    """A byte a token."""
 
     def encode(self, messages):
         return [0]
 
     def decode(self, tokens):
         return bytes(tokens).decode(errors="replace")
+
+
+class Told:
+    """A model that writes one text, a byte a token."""
+
+    codec, context, eos_token_ids, batch, sharing = ByteCodec(), 1000, frozenset({256}), 4, None
+
+    def __init__(self, text: str) -> None:
+        self._bytes = [*text.encode(), 256]
 
     def start(self, capacity):
         return iter(self._bytes)

@@ -11,7 +11,7 @@ import pytest
 
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
-from podium.planner import EarlierRound, Planner, PlanRequest, is_learner
+from podium.planner import EarlierRound, Learner, Planner, PlanRequest
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
@@ -24,7 +24,7 @@ POOL = Pool([ScriptedWorker(name, {"": "42"}) for name in NAMES])
 REQUEST = PlanRequest(Question(text="Who?"), tuple(Profile(name=name) for name in NAMES), seed="7")
 
 
-class FirstAndAnother:
+class FirstAndAnother(Planner):
     """Plans two steps: the first worker that it is shown, and then another one by the question."""
 
     name = "first-and-another"
@@ -63,7 +63,7 @@ async def serve(
 async def test_who_begins_to_fail_is_quarantined_within_50_questions_alone() -> None:
     for bad in ("ada", "cy"):
         planner = QuarantinePlanner(FirstAndAnother())
-        assert is_learner(planner)
+        assert isinstance(planner, Learner)
         before = await serve(planner, range(60))
         assert any(bad in workers for workers in before)
         after = await serve(planner, range(60, 160), bad={bad})
@@ -153,7 +153,7 @@ async def test_plans_over_fewer_workers_have_the_pools_numbers() -> None:
     assert inner.shown == NAMES
 
 
-class Wants:
+class Wants(Planner):
     """Plans one step of the worker that it wants, else of the first one; each plan costs a tenth of a cent."""
 
     name = "wants"

@@ -23,8 +23,8 @@ from shown_commands import ROOT, Block, blocks
 from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
 from podium.rollout.run_folder import RunFolder
+from podium.store import TraceStore
 from podium.team import Runner
-from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.response_cache import ResponseCache
 from scripted_team import open_team

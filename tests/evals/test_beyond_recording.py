@@ -8,7 +8,7 @@ import pytest
 from recorded_world import pool_of, replayed, spelled, tasks_of, world, write_recording
 
 from podium.evals import Evaluation, evaluate
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners import Committee, Constant
 from podium.planners.phrases import CHECK
 from podium.recordings import Recording
@@ -25,7 +25,7 @@ def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     return write_recording(tmp_path_factory.mktemp("world") / "made.parquet", world())
 
 
-class Rounds:
+class Rounds(Planner):
     """One workflow after another, a round each."""
 
     name = "rounds"

@@ -8,6 +8,7 @@ from podium.errors import ConfigError, UsageError, WorkerError
 from podium.evals import Evaluation, evaluate
 from podium.evals.comparison import comparison_row
 from podium.evals.evaluation import EvaluationJob, evaluate_together
+from podium.planner import Learner
 from podium.planners import Constant, RandomPlans, Single
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.text_graders import Exact
@@ -121,7 +122,7 @@ async def test_each_question_may_have_its_own_pool():
 async def test_a_learner_forgets_between_repeats_of_generated_questions(specialists):
     forgotten: list[int] = []
 
-    class Counting(Single):
+    class Counting(Single, Learner):
         replayed_outcomes = 9
         learned = 0
 

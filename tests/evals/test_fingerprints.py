@@ -10,7 +10,7 @@ from pathlib import Path
 from podium.conductor.checkpoint import checkpoint_folder
 from podium.conductor.settings import ConductorSettings
 from podium.evals.fingerprints import digest, fingerprints
-from podium.team.settings import PlannerSettings, TeamSettings
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.workers.ratings import Ratings, Tally
 
@@ -72,7 +72,7 @@ def test_a_file_read_by_tasks_planner_or_pool_is_told_by_its_content(
     ratings.write_bytes(rated.document)
 
     def found() -> str:
-        planners = [TeamSettings().with_planner(PlannerSettings(planner=f"constant:{plan}"))]
+        planners = [TeamSettings().with_planner(PlannerChoice(planner=f"constant:{plan}"))]
         return digest(fingerprints(str(tasks), str(pool), open_pool(str(pool)), planners))
 
     seen = [found()]

@@ -1,5 +1,6 @@
 """A plan may limit the tokens of each step: the worker is told, the trace shows it, the caller's lower limit wins."""
 
+from podium.planner import Planner
 from podium.team import Runner
 from podium.trace import Plan
 from podium.types import AnswerOptions, Question
@@ -12,7 +13,7 @@ CHAIN = Workflow(
 )
 
 
-class Limiting:
+class Limiting(Planner):
     name = "limiting"
 
     async def plan(self, request):

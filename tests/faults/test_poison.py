@@ -11,11 +11,11 @@ from rich.console import Console
 
 from podium.cli.drawing import print_trace
 from podium.executor import ExecutionSettings
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
+from podium.store import TraceStore
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.trace import serialization as jsonl
-from podium.trace.store import TraceStore
 from podium.types import Question
 from podium.workers.view import read_view
 from podium.workflow import Access, Step, Workflow, parse
@@ -37,7 +37,7 @@ OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """What a terminal obeys, but for line ends and tabs."""
 
 
-class Planned:
+class Planned(Planner):
     """Always the same plan."""
 
     name = "planned"

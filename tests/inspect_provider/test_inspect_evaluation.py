@@ -9,9 +9,9 @@ from inspect_ai import eval
 
 import podium.inspect_provider.registry  # noqa: F401 - as Inspect does, by this package's entry point
 from podium.cli import run
+from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.tasks.sets.inspect_task import InspectTask
-from podium.trace.store import TraceStore
 from scripted_team import write_calculators, write_sums
 from tiny_policy import write_policy
 

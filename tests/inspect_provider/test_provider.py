@@ -19,7 +19,7 @@ from inspect_ai.tool import ToolInfo
 
 import podium.inspect_provider.registry  # noqa: F401 - as Inspect does, by this package's entry point
 from podium.errors import QuestionFailedError, UsageError
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium.types import Message
 
 

@@ -11,7 +11,8 @@ import pytest
 
 import podium
 from podium.errors import UsageError
-from podium.trace.store import TraceStore
+from podium.planner import Planner
+from podium.store import TraceStore
 from podium.types import Spent
 from podium.workers.vote import VoteWorker
 from podium_testing import Answer, FaultServer
@@ -30,7 +31,7 @@ def double(messages):
     return "42" if "21" in messages[-1]["content"] else "?"
 
 
-class Relay:
+class Relay(Planner):
     """A planner of one's own: worker 0 gives the number, worker 1 doubles it."""
 
     name = "relay"
@@ -62,6 +63,14 @@ async def test_own_functions_and_an_own_planner_are_a_team():
         trace = await team.ask("What is twice the number?")
     assert (trace.answer, trace.status, trace.planner) == ("42", "ok", "relay")
     assert [span.response for span in trace.spans] == ["21", "42"]
+
+
+def test_a_planner_of_no_planners_class_is_refused():
+    class Duck:
+        name = "duck"
+
+    with pytest.raises(podium.UsageError, match=r"Duck is no podium\.Planner"):
+        podium.Team.open(functions(), planner=Duck())
 
 
 async def test_a_function_joins_the_workers_of_a_file():

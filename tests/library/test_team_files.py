@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
+from podium.store import TraceStore
 from podium.team.team import Team
-from podium.trace.store import TraceStore
 from podium.types import Budget, Question
 from podium_testing import Answer, FaultServer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from podium.planner import rounds_of
 from podium.team import Runner
 from podium.trace import Trace
 from podium.types import Budget, Question
@@ -20,7 +19,7 @@ def team(**replies: Sequence[str] | Mapping[str, str]) -> Pool:
 
 async def answered(planner, pool: Pool, *, rounds: int | None = None, text: str = "How many?") -> Trace:
     """The trace of the question, with as many rounds as the planner needs."""
-    budget = Budget(rounds=rounds or rounds_of(planner))
+    budget = Budget(rounds=rounds or planner.rounds)
     return await Runner(planner, pool, budget=budget).answer(Question(text=text))
 
 

@@ -16,10 +16,10 @@ from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency, Single
 from podium.recordings import RecordedResponse, Recording, RecordingWriter
 from podium.recordings.importers import ImportReport, import_from_traces, read_traces
+from podium.store import TraceStore
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
 from podium.trace import Plan, Trace
-from podium.trace.store import TraceStore
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Message, Profile, Question
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.function import FunctionWorker
@@ -31,7 +31,7 @@ from podium.workflow import Access, Step, Workflow
 MakeRecording = Callable[..., Recording]
 
 
-class Fixed:
+class Fixed(Planner):
     """One workflow for every question."""
 
     name = "fixed"
@@ -131,7 +131,7 @@ async def test_traces_of_replays_and_of_questions_with_a_past_are_left_out(
     }
 
 
-class Twice:
+class Twice(Planner):
     """The whole question in two rounds; the second one's access is given."""
 
     name = "twice"

@@ -9,7 +9,7 @@ import pytest
 from podium.calls import Dispatcher
 from podium.config import build
 from podium.errors import ConfigError
-from podium.planner import PlanRequest, PrewrittenPlans
+from podium.planner import Planner, PlanRequest, PrewrittenPlans
 from podium.rollout import Rollout, run_rollout
 from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.tasks.graders.text_graders import Exact
@@ -136,7 +136,7 @@ async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> 
     )
     assert source.draw("7").profiles_for("Who?") == drawn[7].profiles_for("Who?")
 
-    class Asked:
+    class Asked(Planner):
         name = "the first worker"
 
         async def plan(self, request: PlanRequest) -> Plan:

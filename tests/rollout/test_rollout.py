@@ -5,7 +5,7 @@ import pytest
 from podium.config import build
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
-from podium.planner import PrewrittenPlans
+from podium.planner import Planner, PrewrittenPlans
 from podium.planners import Single
 from podium.rollout import Reward, RewardSettings, Rollout, reward, run_rollout
 from podium.tasks.graders.judge import Judge
@@ -186,7 +186,7 @@ async def test_a_question_without_an_answer_is_wrong_and_not_an_error():
 
 
 async def test_a_planner_whose_own_model_fails_is_infrastructure():
-    class Down:
+    class Down(Planner):
         name = "down"
 
         async def plan(self, request):

@@ -16,7 +16,7 @@ from podium.cli import run
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
 from podium.scoring import Client, RolloutRequest
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium_testing import FaultServer
 
 CONFIG = """

@@ -16,7 +16,7 @@ from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.calls.state_file import STATE
 from podium.cli.trust_store import TRUST_FILE
 from podium.server.keys.register import KEYS
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium.workers.response_cache import ResponseCache
 
 KEPT: dict[str, Callable[[Path], object]] = {

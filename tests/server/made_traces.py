@@ -13,12 +13,12 @@ from podium.conductor import Conductor
 from podium.conductor.policy import WorkerPolicy
 from podium.errors import WorkerError
 from podium.planners.constant_and_random import Constant
+from podium.store import TraceStore
+from podium.store.repository import TraceRepository
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow, to_row
-from podium.trace.store import TraceStore
-from podium.trace.store.repository import TraceRepository
 from podium.types import Budget, Limits, Price, Profile, Question, Rating
 from podium.workers.base import Worker
 from podium.workers.pool import Pool

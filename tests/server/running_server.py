@@ -22,11 +22,11 @@ from podium.conductor.settings import ConductorSettings
 from podium.server.app import create_app
 from podium.server.keys import Keys, open_register
 from podium.server.service import Service
+from podium.store import open_store
+from podium.store.async_store import AsyncTraceStore
 from podium.team import team as team_module
 from podium.team.settings import PlanSettings, ServeSettings, TeamBudget, TeamSettings
 from podium.team.team_file import TeamFile, open_pool
-from podium.trace.store import open_store
-from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Budget, Limits, Price, Profile
 from podium.workers.chat.client import ChatClient
 from podium.workers.openai import OpenAIWorker

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from podium.server.body_limits import JsonShape
-from podium.trace.store.query import TraceFilters
+from podium.store.query import TraceFilters
 from podium.workers.pool import load_pool
 from podium_testing import FaultServer, Rule, SlowFirstByte
 

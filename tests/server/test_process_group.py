@@ -20,8 +20,8 @@ from keys_place import Place
 from running_server import until
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 
-from podium.trace.store import TraceStore
-from podium.trace.store.query import TraceFilters
+from podium.store import TraceStore
+from podium.store.query import TraceFilters
 
 TWO = ("--processes", "2", "--planner", "single:ada")
 INPUT_TOKENS = 100

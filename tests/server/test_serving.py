@@ -7,7 +7,7 @@ import signal
 import httpx
 from served_process import pool_file, served
 
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 from scripted_team import write_team
 

@@ -20,11 +20,11 @@ from podium.server.keys import Caller, Keys, open_register
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.requests import ChatRequest
 from podium.server.service import Service
+from podium.store import open_store
 from podium.team import Runner
 from podium.team.settings import PlanSettings, TeamSettings
 from podium.team.team import Team
 from podium.trace import Trace
-from podium.trace.store import open_store
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

@@ -2,6 +2,7 @@
 
 import asyncio
 
+from podium.planner import Planner
 from podium.team import Runner
 from podium.trace import Plan
 from podium.types import Budget, Question
@@ -10,7 +11,7 @@ from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Acceptance, Access, Step, Workflow, render
 
 
-class BestOfRounds:
+class BestOfRounds(Planner):
     """Two rounds; then it accepts the last step of the first one."""
 
     name = "best-of-rounds"

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from podium.planner import EarlierRound, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.team.affinity import PastTurn, StickyWorkerPlanner, switching_loss_usd
 from podium.trace import Plan
 from podium.types import Message, Price, Profile, Question, Rating
@@ -74,7 +74,7 @@ def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(move: Move)
 
 
 @dataclass
-class Fixed:
+class Fixed(Planner):
     """A planner with one plan."""
 
     decision: Workflow | Acceptance

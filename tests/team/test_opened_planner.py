@@ -85,6 +85,15 @@ def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
         opening(path, f"plan.planner={alone}")
 
 
+async def test_plans_that_are_compared_depend_on_no_moment_and_are_not_replaced(tmp_path: Path) -> None:
+    team = TeamFile(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1"))).read()
+    for compared in (False, True):
+        async with Team.from_settings(team, for_evaluation=compared) as opened:
+            runner = opened.runner
+            assert runner.overlap is runner.shows_unloaded_models is (not compared)
+            assert runner.plan_fallback == (None if compared else "large")
+
+
 async def test_the_first_model_of_a_real_pool_conducts_if_no_model_is_named(tmp_path: Path) -> None:
     async with FaultServer(model) as server:
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url))

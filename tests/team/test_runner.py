@@ -9,7 +9,7 @@ from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted
-from podium.planner import EarlierRound, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.team import Event, PlanReady, QuestionEnded, RoundEnded, Runner, TraceStoreError
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Question, Receipt, Spent, Usage
@@ -27,7 +27,7 @@ CHAIN = Workflow((Step(0, "Add."), Step(1, "Check.", Access(all=True))))
 SINGLE = Workflow((Step(0, "Add."),))
 
 
-class ScriptedPlanner:
+class ScriptedPlanner(Planner):
     """Plans written down beforehand; keeps what it was told."""
 
     name = "script"
@@ -87,7 +87,7 @@ async def test_ids_are_new_unless_given():
 
 
 @dataclass(frozen=True)
-class PaysItself:
+class PaysItself(Planner):
     """A planner that calls a model of its own: it reports what that took, and may have counted it."""
 
     counts: bool = False

@@ -6,6 +6,7 @@ import pytest
 
 from podium.errors import WorkerError
 from podium.executor import ExecutionSettings
+from podium.planner import Planner
 from podium.team import Runner
 from podium.trace import Plan
 from podium.types import Budget, Limits, Question
@@ -23,7 +24,7 @@ SECOND = Workflow(
 )
 
 
-class Rounds:
+class Rounds(Planner):
     name = "rounds"
 
     async def plan(self, request):

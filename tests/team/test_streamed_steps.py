@@ -18,7 +18,7 @@ from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.settings import ConductorSettings
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepEnded, StepStarted, StepText
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.team import Event, PlanReady, Runner
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Price, Profile, Question, Spent, Usage
@@ -68,7 +68,7 @@ class Metered:
 
 
 @dataclass
-class SlowPlanner:
+class SlowPlanner(Planner):
     """Tells the first steps of drafts while it writes, with pauses, and then decides."""
 
     drafts: Sequence[tuple[Step, ...]]

@@ -11,7 +11,7 @@ import pytest
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor import ExecutionSettings, StepText
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.team import Event, Runner
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
@@ -57,7 +57,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-class Planner:
+class StepsPlanner(Planner):
     """One plan, which costs something."""
 
     name = "constant"
@@ -87,12 +87,12 @@ def led(
     budget: Budget = Budget(),
     **settings: Limits,
 ) -> TeamWorker:
-    planner = planner or Planner(Step(0, "Add."))
+    planner = planner or StepsPlanner(Step(0, "Add."))
     return TeamWorker(Profile(name="team"), Runner(planner, Pool(workers), budget=budget), **settings)
 
 
 async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
-    planner = Planner(Step(0, "Add."), usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.5)
+    planner = StepsPlanner(Step(0, "Add."), usage=Usage(input_tokens=100, output_tokens=10), cost_usd=0.5)
     reply = await led([Priced("ada", ["5"])], planner).answer(ASKED)
     assert reply.nested is not None
     assert (reply.text, reply.nested.answer, reply.nested.status) == ("5", "5", "ok")
@@ -103,7 +103,7 @@ async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
 
 
 async def test_what_came_before_the_last_question_is_its_past() -> None:
-    planner = Planner(Step(0, "Add."))
+    planner = StepsPlanner(Step(0, "Add."))
     past = (Message(role="system", content="Be brief."), Message(role="user", content="Hello"))
     past += (Message(role="assistant", content="Hi."),)
     reply = await led([ScriptedWorker("ada", ["5"])], planner).answer(
@@ -124,7 +124,7 @@ async def test_what_came_after_the_last_question_is_not_forgotten() -> None:
     )
     house = Message(role="system", content="Be brief.")
     for messages, history, images in ((called, called, ()), ((question, house), (house,), question.images)):
-        planner = Planner(Step(0, "Answer."))
+        planner = StepsPlanner(Step(0, "Answer."))
         await led([ScriptedWorker("ada", ["Sun."])], planner).answer(Request(messages, seed="s"))
         asked = Question(text="How is the weather?", history=history, images=images)
         assert planner.situations[0].question == asked
@@ -133,7 +133,7 @@ async def test_what_came_after_the_last_question_is_not_forgotten() -> None:
 async def test_an_outer_trace_holds_the_inner_one_and_pays_for_it_once(place: Path) -> None:
     (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed="9")
+    trace = await Runner(StepsPlanner(Step(0, "Solve it.")), pool).answer(QUESTION, seed="9")
     (span,) = trace.spans
     assert (trace.status, trace.answer) == ("ok", "Right.\nAnswer: 5")
     assert span.nested is not None
@@ -159,7 +159,7 @@ async def test_one_seed_gives_one_story(place: Path) -> None:
     pool = open_pool(str(place / "outer.toml"))
     stories = []
     for seed in ("1", "1", "2"):
-        trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION, seed=seed)
+        trace = await Runner(StepsPlanner(Step(0, "Solve it.")), pool).answer(QUESTION, seed=seed)
         assert trace.spans[0].nested is not None
         stories.append([span.messages for span in trace.spans[0].nested.spans])
     assert stories[0] == stories[1] != stories[2]
@@ -170,7 +170,7 @@ async def test_claimed_seconds_are_those_along_the_team_s_slowest_chain() -> Non
         async def answer(self, request: Request) -> Reply:
             return Reply("5", Usage(), latency_s=3.0)
 
-    planner = Planner(Step(0, "Add."), Step(1, "Check.", Access(all=True)))
+    planner = StepsPlanner(Step(0, "Add."), Step(1, "Check.", Access(all=True)))
     reply = await led([Claims("ada", []), Claims("bob", [])], planner).answer(ASKED)
     assert reply.latency_s == 6.0
 
@@ -201,7 +201,7 @@ async def test_a_cancelled_call_cancels_the_whole_team() -> None:
             return await super().answer(request)
 
     inner = led([Begins("ada", ["5"], delay=600.0)])
-    outer = Runner(Planner(Step(0, "Solve it.")), Pool([led([inner])]))
+    outer = Runner(StepsPlanner(Step(0, "Solve it.")), Pool([led([inner])]))
     task = asyncio.create_task(outer.answer(QUESTION))
     await begun.wait()
     task.cancel()
@@ -215,7 +215,7 @@ async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: P
     (place / "inner.toml").write_text(slow)
     (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"\nlimits = { timeout = 2.0 }'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    trace = await Runner(StepsPlanner(Step(0, "Solve it.")), pool).answer(QUESTION)
     (span,) = trace.spans
     assert (trace.status, trace.answer) == ("ok", "Answer: 5")
     assert span.nested is not None
@@ -226,7 +226,7 @@ async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: P
 async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> None:
     (place / "outer.toml").write_text(team('plan.planner = "single:bob"\nlimits = { max_usd = 0.0001 }'))
     pool = open_pool(str(place / "outer.toml"))
-    trace = await Runner(Planner(Step(0, "Solve it.")), pool).answer(QUESTION)
+    trace = await Runner(StepsPlanner(Step(0, "Solve it.")), pool).answer(QUESTION)
     assert trace.status == "failed"
     assert "The team has no answer." in (trace.error or "")
     assert "$0.0001" in (trace.error or "")
@@ -234,7 +234,7 @@ async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> Non
 
 async def test_a_budget_holds_back_as_much_as_a_team_may_cost() -> None:
     worker = led([Priced("ada", {"": "5"})], limits=Limits(retries=0, max_usd=0.3))
-    planner = Planner(*(Step(0, "Solve it.") for _ in range(3)))
+    planner = StepsPlanner(*(Step(0, "Solve it.") for _ in range(3)))
     runner = Runner(
         planner, Pool([worker]), budget=Budget(usd=0.35), settings=ExecutionSettings(run_all=True)
     )
@@ -252,7 +252,7 @@ async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
             return Reply("It is 5.", Usage())
 
     heard: list[Event] = []
-    outer = Runner(Planner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
+    outer = Runner(StepsPlanner(Step(0, "Solve it.")), Pool([led([Speaks("ada", [])])]))
     await outer.answer(QUESTION, on_event=heard.append, streams=True)
     assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
 
@@ -458,7 +458,7 @@ async def test_what_a_team_has_paid_is_booked_also_when_its_call_is_cancelled(pl
     assert trace.cost_usd == 1.0
 
 
-class Chain:
+class Chain(Planner):
     """The first, and then the second."""
 
     name = "chain"
@@ -467,7 +467,7 @@ class Chain:
         return Plan("", Workflow((Step(0, "Add."), Step(1, "Check.", Access(steps=(0,))))))
 
 
-class Alone:
+class Alone(Planner):
     """The first."""
 
     name = "alone"

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 from tiny_run import KILLED_AT, SETTINGS, SHAPE, SHORT, make_settings, run, write_start
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import ChatCodec
 from podium.errors import RunMismatchError
 from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder

@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec, PromptCodec
 from podium.rollout import RewardSettings
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
@@ -33,7 +33,6 @@ from podium.train.metrics_recorder import Recorder
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.rollouts import PromptCodec
 from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.runtime import generator
 from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSettings
@@ -223,7 +222,7 @@ async def run(
         progress=Progress(lambda line: None, noun="plans"),
         on_metrics=on_metrics,
     )
-    prepared = PreparedTraining(pool, start, None, codec or Codec.of(start), session.tasks)
+    prepared = PreparedTraining(pool, start, None, codec or PlainTextCodec.of(start), session.tasks)
     job = make_job(made, folder, prepared, scored, ranks=Ranks(), recorder=recorder)
     await run_in_thread(open_engine("shared_prefix"), job)
     return folder / "trained"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from podium.errors import ConfigError, WorkerError
 from podium.executor.step_input import MessageLayout, StepInput, build_messages
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners import SelfConsistency
 from podium.reading.answer import final_answer, normalise
 from podium.recordings import RecordedResponse, Recording
@@ -335,7 +335,7 @@ def test_of_an_answer_line_and_a_tag_the_later_one_counts(text: str, answer: str
 # --- in workflows ------------------------------------------------------------------------------------------
 
 
-class Rounds:
+class Rounds(Planner):
     """The same workflow in every round."""
 
     name = "rounds"

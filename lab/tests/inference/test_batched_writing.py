@@ -63,11 +63,11 @@ def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sa
 
     def write(messages: tuple[Message, ...], sampling: Sampling) -> str:
         rng, cache = random.Random(f"policy/{sampling.seed}"), llama.start(model.context)
-        news, tokens = model.encode(messages), list[int]()
+        news, tokens = model.codec.encode(messages), list[int]()
         while len(tokens) < 384 and not set(tokens) & model.eos_token_ids:
             tokens.append(sample_token(llama.logits(llama.read(news, cache)[-1]), sampling.temperature, rng))
             news = tokens[-1:]
-        return model.decode([token for token in tokens if token not in model.eos_token_ids])
+        return model.codec.decode([token for token in tokens if token not in model.eos_token_ids])
 
     return write
 
@@ -134,7 +134,7 @@ async def test_the_common_beginning_of_prompts_is_read_once(make_checkpoint: Mak
     model = CountedModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
     beginning = "".join(f"{number} and " for number in range(30))
     prompts = [asking(f"{beginning}{level}") for level in range(8)]
-    shared = len(model.encode(asking(beginning)))
+    shared = len(model.codec.encode(asking(beginning)))
     policy = LocalPolicy("tiny", model)
     await together(policy, prompts, [Sampling(max_tokens=1)] * 8)
     assert model.copied >= 7 * (shared - 2)

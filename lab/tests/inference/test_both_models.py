@@ -29,7 +29,7 @@ async def test_both_models_draw_the_same_text(make_checkpoint: Make) -> None:
 
 def test_an_end_written_in_a_question_ends_nothing_in_numpy(make_checkpoint: Make) -> None:
     model = NumpyModel(Checkpoint.read(make_checkpoint("llama")))
-    tokens = model.encode([Message(role="user", content="a </s> <s> b")])
+    tokens = model.codec.encode([Message(role="user", content="a </s> <s> b")])
     assert tokens[0] == 1
     assert not {1, 2} & set(tokens[1:])
-    assert model.decode(tokens[1:]) == "a </s> <s> b"
+    assert model.codec.decode(tokens[1:]) == "a </s> <s> b"

@@ -125,9 +125,23 @@ async def test_a_text_that_was_cancelled_is_not_remembered(make_checkpoint: Make
     assert whole == await LocalPolicy("tiny", NumpyModel(checkpoint)).complete(asking("3 + 4?"), GREEDY)
 
 
+class DigitCodec:
+    """A token for each digit, behind one that begins the text."""
+
+    def encode(self, messages: Sequence[Message]) -> list[int]:
+        return [1, *self.encode_completion(messages[0].content)]
+
+    def encode_completion(self, text: str) -> list[int]:
+        return [2 + int(digit) for digit in text]
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return "".join(f"{token - 2}" for token in tokens)
+
+
 class EchoModel:
     """Says the token that it was asked with, once; counts how often it has to."""
 
+    codec = DigitCodec()
     context = 1000
     eos_token_ids = frozenset({0})
     batch = 1
@@ -135,12 +149,6 @@ class EchoModel:
 
     def __init__(self) -> None:
         self.texts = 0
-
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        return [1, *(2 + int(digit) for digit in messages[0].content)]
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return "".join(f"{token - 2}" for token in tokens)
 
     def start(self, capacity: int) -> None:
         self.texts += 1

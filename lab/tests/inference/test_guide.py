@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
 from podium.conductor.prompt import build_prompt
@@ -28,12 +28,12 @@ START = "world-warmstart"
 
 
 @pytest.fixture(scope="module")
-def codec() -> Codec:
-    return Codec.of(Checkpoint.read(START))
+def codec() -> PlainTextCodec:
+    return PlainTextCodec.of(Checkpoint.read(START))
 
 
 @pytest.fixture(scope="module")
-def guide(codec: Codec) -> PlanLists:
+def guide(codec: PlainTextCodec) -> PlanLists:
     return PlanLists(codec.decode, Checkpoint.read(START).config["vocab_size"])
 
 
@@ -56,7 +56,9 @@ def said_of(plan: Workflow) -> str:
     return ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
 
 
-def test_lessons_are_never_forbidden_and_bound_to_their_thoughts(codec: Codec, guide: PlanLists) -> None:
+def test_lessons_are_never_forbidden_and_bound_to_their_thoughts(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     laboratory, rng = WorldLaboratory(), Random("lessons")
     bound = 0
     for _ in range(60):
@@ -72,7 +74,9 @@ def test_lessons_are_never_forbidden_and_bound_to_their_thoughts(codec: Codec, g
     assert bound
 
 
-def test_a_plan_with_the_steps_of_its_thought_is_never_forbidden(codec: Codec, guide: PlanLists) -> None:
+def test_a_plan_with_the_steps_of_its_thought_is_never_forbidden(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
@@ -80,7 +84,9 @@ def test_a_plan_with_the_steps_of_its_thought_is_never_forbidden(codec: Codec, g
         assert refused_at(guide, codec.encode_completion(text)) is None, text
 
 
-def test_a_list_of_another_length_is_forbidden_before_it_closes(codec: Codec, guide: PlanLists) -> None:
+def test_a_list_of_another_length_is_forbidden_before_it_closes(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     rng = Random("guide")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
@@ -100,7 +106,9 @@ def test_a_list_of_another_length_is_forbidden_before_it_closes(codec: Codec, gu
             assert ("subtasks" in before, "access_list" in before) == (True, fault == 2)
 
 
-def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guide: PlanLists) -> None:
+def test_the_list_of_workers_has_those_that_the_thought_names(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     rng = Random("named")
     for _ in range(60):
         plan = random_workflow(rng, workers=12, max_steps=5)
@@ -114,7 +122,7 @@ def test_the_list_of_workers_has_those_that_the_thought_names(codec: Codec, guid
         assert codec.decode(tokens[:refused]).count(", ", len(thought)) == place
 
 
-def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: Codec, guide: PlanLists) -> None:
+def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: PlainTextCodec, guide: PlanLists) -> None:
     def refused(first: str, second: str) -> str | None:
         """The subtasks before the token that must not follow."""
         thought = "needs 0 proposer laws3; steps 0 favourite dish proposer laws3, 1 birth year persons0"
@@ -134,7 +142,7 @@ def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: Codec, guide: 
     assert refused(dish, "Find the birthplace of the result of step 0.") == f'0. {dish}", "1. Find the'
 
 
-def test_a_thought_of_any_length_is_followed(codec: Codec, guide: PlanLists) -> None:
+def test_a_thought_of_any_length_is_followed(codec: PlainTextCodec, guide: PlanLists) -> None:
     """The number of ways to say it grows with two to the power of its words."""
     teachers = " ".join(["teacher"] * 60)
     begun = f'needs 0 teacher persons0; steps 0 {teachers} persons0\nmodel_id = [0]\nsubtasks = ["0. Find the'
@@ -142,12 +150,16 @@ def test_a_thought_of_any_length_is_followed(codec: Codec, guide: PlanLists) -> 
     assert refused_at(guide, codec.encode_completion(f"{begun} teacher of Rado")) is not None
 
 
-def test_without_a_thought_that_says_how_many_nothing_is_forbidden(codec: Codec, guide: PlanLists) -> None:
+def test_without_a_thought_that_says_how_many_nothing_is_forbidden(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     tokens = codec.encode_completion('model_id = [0]\nsubtasks = ["0. Go."]\naccess_list = [[]]')
     assert refused_at(guide, tokens) is None
 
 
-def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Codec, guide: PlanLists) -> None:
+def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     start = Checkpoint.read(START)
     pool = open_pool("orchestra").profiles
     text = "Which is larger: the birth year of the mayor of Halonmouth or the charter year of the seat of Rado Mill?"
@@ -170,7 +182,7 @@ def test_guided_long_plans_of_the_shipped_start_are_valid_more_often(codec: Code
 
 
 async def test_a_guided_checkpoint_writes_the_same_plans_in_use_as_in_training(
-    codec: Codec, guide: PlanLists
+    codec: PlainTextCodec, guide: PlanLists
 ) -> None:
     start = Checkpoint.read(START)
     assert start.prompt.guide

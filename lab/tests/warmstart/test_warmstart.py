@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.conductor.prompt import build_prompt
 from podium.errors import RunMismatchError
 from podium.planner import PlanRequest
@@ -149,7 +149,7 @@ def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_pa
     messages = build_prompt(PlanRequest(question, team.profiles), PROMPT)
     example = SFTExample(messages[0].content, (("model_id = []", True),))
     tokens, learned = encode(example, tokenizer)
-    prompt = Codec(tokenizer, BEGIN_ID).encode(messages)
+    prompt = PlainTextCodec(tokenizer, BEGIN_ID).encode(messages)
     assert tokens[: len(prompt)] == prompt
     assert learned == [False] * len(prompt) + [True] * (len(tokens) - len(prompt))
     assert tokens[-1] == END_ID

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from podium.errors import ConfigError
-from podium.planner import Learner, is_learner
+from podium.planner import Learner
 from podium.planners import open_baseline
 from podium.team import Runner
 from podium.trace import Trace
@@ -84,7 +84,7 @@ async def test_the_best_worker_is_left_within_fifty_questions_of_turning_bad(
 ) -> None:
     for seed in range(3):
         planner = open_baseline(name, team("sums").profiles)
-        assert is_learner(planner)
+        assert isinstance(planner, Learner)
         stream = Stream(planner, Random(f"stream/{seed}"), late=late, missing=missing)
         assert await questions_until_left(stream) <= 50
         assert stream.chosen[:60].count("ada") > 30, "before that it was used"

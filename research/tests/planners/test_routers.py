@@ -63,7 +63,7 @@ def test_features_have_length_one_and_a_constant_besides() -> None:
 
 
 async def test_a_chosen_worker_gets_the_whole_question() -> None:
-    planner = Router("by-length", lambda text: "a" if len(text) < 5 else Committee(("b",)))
+    planner = Router(lambda text: "a" if len(text) < 5 else Committee(("b",)), "by-length")
     for text, worker in (("What is 6 times 7?", 0), ("6?", 1)):
         request = PlanRequest(Question(text=text), (Profile(name="b"), Profile(name="a")))
         assert (await planner.plan(request)).decision == Workflow((Step(worker, ANSWER_WHOLE_QUESTION),))

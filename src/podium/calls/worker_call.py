@@ -120,15 +120,15 @@ class WorkerCall:
         self._worker = worker
         self._request = request
         self._log = log
-        self._calls = int(counts_as_call)
+        self._calls_to_reserve = int(counts_as_call)
         self._channel = context.dispatcher.channel(worker)
         self._size = self._channel.input_bound.size(request.messages, request.options)
         self._likely_tokens = self._size.plain + min(
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
         self._waits_for_cooldown = waits_for_cooldown
-        self._is_team = traits_of(worker).pays_for_own_calls
-        self._pays_for_own_calls = self._is_team and worker.limits.max_usd is None
+        self._pays_for_own_calls = traits_of(worker).pays_for_own_calls
+        self._hands_on_limits = self._pays_for_own_calls and worker.limits.max_usd is None
         self._make_listeners = make_listeners
 
     def run(self) -> Awaitable[Reply]:
@@ -240,7 +240,7 @@ class WorkerCall:
         """
         worker, channel, context = self._worker, self._channel, self._context
         reservation, lock = (self._reserve_hedge(), None) if hedge else await self._reserve()
-        self._calls, receipt = 0, Receipt()
+        self._calls_to_reserve, receipt = 0, Receipt()
         try:
             permit, probe = await self._pass()
             try:
@@ -273,7 +273,7 @@ class WorkerCall:
             finally:
                 channel.rate_limiter.release(permit, receipt.spent.usage.tokens or self._size.plain)
         finally:
-            context.ledger.settle(reservation, receipt.spent, usd=not self._pays_for_own_calls)
+            context.ledger.settle(reservation, receipt.spent, usd=not self._hands_on_limits)
             if lock is not None:
                 lock.release()
 
@@ -325,7 +325,7 @@ class WorkerCall:
 
     def _request_with(self, receipt: Receipt) -> Request:
         """The request as this try sends it. However the try ends, the receipt will have what it took."""
-        spend_limits = self._context.ledger.spend_limits if self._pays_for_own_calls else ()
+        spend_limits = self._context.ledger.spend_limits if self._hands_on_limits else ()
         request = unchecked_copy(self._request, receipt=receipt, spend_limits=spend_limits)
         if self._make_listeners is None:
             return request
@@ -337,7 +337,7 @@ class WorkerCall:
             self._worker,
             input_tokens=input_tokens,
             output_tokens=self._request.options.max_tokens,
-            calls=self._calls,
+            calls=self._calls_to_reserve,
         )
 
     async def _pass(self) -> tuple[Permit, bool]:
@@ -356,7 +356,7 @@ class WorkerCall:
             channel.rate_limiter.cancel(permit)
 
     def _learn(self, usage: Usage) -> None:
-        if not usage.estimated and not self._is_team:  # A team's count is that of many calls.
+        if not usage.estimated and not self._pays_for_own_calls:  # A team's count is that of many calls.
             self._channel.input_bound.learn(self._size, usage.input_tokens)
 
     def _record(

@@ -29,7 +29,6 @@ from podium.evals.study.candidates import (
     order_of_tests,
 )
 from podium.files import lock_folder, replace_file
-from podium.types import Price
 from podium.workers.discovery.catalogue import read_catalogue
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
@@ -123,7 +122,7 @@ def _print_tests(pool: Pool, kinds: QuestionKinds) -> None:
         f"{counted(candidates, 'candidate')}, {counted(len(kinds.tests), 'kind')} of questions, "
         f"{counted(tests, 'test')} each: at most {counted(candidates * tests, 'call')}.",
     )
-    free = [worker.profile.name for worker in costly_workers(pool) if worker.profile.price == Price()]
+    free = [worker.profile.name for worker in costly_workers(pool) if worker.profile.price.is_zero]
     if free:
         named = f"{', '.join(free[:5])}{' and others' * (len(free) > 5)}"
         print_sentence(console, f"Counted as free, since their price is 0: {named}.")

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
-from podium.cli.team_options import DispatchOptions, open_calls
+from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_sentence
 from podium.train.dry_run import DryRunSample, GPUEstimate, TrainingEstimate, WorkerTrial, estimate_training
 from podium.train.engines import open_engine
@@ -50,7 +50,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             sample = DryRunSample.of(checks.pool, checks.tasks)
             if not json:
                 _print_announcement(console, sample)
-            with open_calls(calls, checks.pool) as dispatcher:
+            with open_limited_dispatcher(calls, checks.pool) as dispatcher:
                 trials = await sample.run(dispatcher)
             if not json:
                 _print_trials(console, trials)

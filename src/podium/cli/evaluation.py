@@ -99,7 +99,7 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
     def begin() -> None:
         RunFolder.open(runner.run, configuration, changeable=CHANGEABLE)
 
-    open_calls = partial(
+    open_limited = partial(
         open_dispatcher,
         cache=calls.cache,
         day_usd=calls.day_budget_usd,
@@ -109,7 +109,7 @@ def _of_file(file: Path, overrides: Sequence[str], calls: EvalOptions, runner: S
     answered = runner.answer(
         settings,
         begin=begin,
-        open_calls=open_calls,
+        open_dispatcher=open_limited,
         share=calls.cache is not None or calls.day_budget_usd is not None,
     )
     runner.show(*asyncio.run(answered))
@@ -133,7 +133,7 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
         runner.run.mkdir(parents=True, exist_ok=True)
         replace_file(runner.run / SUITE_FILE, toml_text(written).encode())
 
-    open_calls = partial(
+    open_limited = partial(
         open_dispatcher,
         cache=team.cache,
         replay=team.replay,
@@ -145,7 +145,7 @@ def _of_team(file: TeamFile, runner: SuiteRunner, *, untrained: str | None, seed
     async def answer() -> None:
         try:
             runner.show(
-                *await runner.answer(settings, begin=begin, open_calls=open_calls, open_inputs=opened)
+                *await runner.answer(settings, begin=begin, open_dispatcher=open_limited, open_inputs=opened)
             )
         finally:
             await opened.pool.close()

@@ -20,10 +20,10 @@ from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
 from podium.sqlite_files import check_is_file
+from podium.store.answers import PastAnswers, past_answers
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.trace import Plan
-from podium.trace.store.answers import PastAnswers, past_answers
 from podium.types import Profile
 from podium.workflow import Workflow, topology
 

@@ -118,19 +118,16 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
     """A warning, if the calls of a free worker may end with a fallback that costs money."""
-    if _has_price(worker) or isinstance(worker, TeamWorker):  # A team costs what its workers cost.
+    if not worker.profile.price.is_zero or isinstance(
+        worker, TeamWorker
+    ):  # A team costs what its workers cost.
         return None
     fallback = pool.fallback(worker)
-    while fallback is not None and not _has_price(fallback):
+    while fallback is not None and fallback.profile.price.is_zero:
         fallback = pool.fallback(fallback)
     if fallback is None:
         return None
     return f"it has no price, and its fallback {fallback.profile.name!r} costs money."
-
-
-def _has_price(worker: Worker) -> bool:
-    price = worker.profile.price
-    return bool(price.max_input or price.output)
 
 
 def _with_note(result: CheckResult, note: str | None) -> CheckResult:

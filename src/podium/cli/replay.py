@@ -193,14 +193,13 @@ def _print(header: RecordingHeader, file: Path) -> None:
     table = plain_table("worker", ">responses", ">right", ">published", ">recomputed", ">$ in / out")
     for worker in header.workers:
         price = worker.price
-        priced = price.input or price.output
         table.add_row(
             Text(printable(worker.name)),
             f"{worker.responses:,}",
             _share(worker.accuracy),
             _share(worker.published),
             _share(worker.measured),
-            f"{dollars(price.input)} / {dollars(price.output)}" if priced else "",
+            "" if price.is_zero else f"{dollars(price.input)} / {dollars(price.output)}",
         )
     console.print(table)
     for sentence in header.left_out:

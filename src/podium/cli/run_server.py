@@ -26,11 +26,11 @@ from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.telemetry import open_telemetry
 from podium.sqlite_files import default_path
+from podium.store import open_store
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
 from podium.team.team_file import TeamFile, open_pool
 from podium.team.team_worker import share_limits
-from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 

@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
-from podium.cli.team_options import DEFAULT_CALLS, Calls, open_calls
+from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatcher
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import UsageError
@@ -76,7 +76,7 @@ def score_server(
                     settings,
                     tasks,
                     pool,
-                    dispatch=partial(open_calls, calls, run=run),
+                    make_dispatcher=partial(open_limited_dispatcher, calls, run=run),
                     folder=run,
                 )
             )

@@ -14,9 +14,9 @@ from podium.cli.printable import counted, dollars, plan_price, print_columns, sh
 from podium.cli.team_file import found_store
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
-from podium.trace.store import open_store
-from podium.trace.store.schema import WAY_OUT
-from podium.trace.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums
+from podium.store import open_store
+from podium.store.schema import WAY_OUT
+from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums
 
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 

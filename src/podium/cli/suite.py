@@ -25,7 +25,7 @@ from podium.evals.suite.results import COMPARISON, AnswerFiles
 from podium.evals.suite.suite_run import accuracy_so_far, answers_left, run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 
-OpenCalls = Callable[..., AbstractContextManager[Dispatcher]]
+DispatcherOpener = Callable[..., AbstractContextManager[Dispatcher]]
 """`open_dispatcher` with what one command line says; it still needs to know what costs money."""
 
 
@@ -45,7 +45,7 @@ class SuiteRunner:
         settings: SuiteSettings,
         *,
         begin: Callable[[], None],
-        open_calls: OpenCalls,
+        open_dispatcher: DispatcherOpener,
         share: bool = True,
         open_inputs: ComparisonInputs | None = None,
     ) -> tuple[SuiteManifest, AnswerFiles]:
@@ -53,7 +53,7 @@ class SuiteRunner:
 
         Args:
             begin: called when all is checked, before anything is written.
-            open_calls: opens what all calls share.
+            open_dispatcher: opens the dispatcher that all calls share.
             share: whether they do so if nothing costs money. If not, many processes may run.
             open_inputs: the only table, if the caller has opened its workers. Then a run on test need not be declared.
 
@@ -71,7 +71,7 @@ class SuiteRunner:
             self._count(table)
         calls: AbstractContextManager[Dispatcher | None] = nullcontext()
         if share or manifest.pays:
-            calls = open_calls(paid_workers=manifest.paid_workers, pays=manifest.pays)
+            calls = open_dispatcher(paid_workers=manifest.paid_workers, pays=manifest.pays)
         with calls as dispatcher, show_progress() as show:
             on_answer = accuracy_so_far(show, answers_left(manifest, self.run))
             results = await run_suite(

@@ -67,7 +67,7 @@ Calls = Annotated[DispatchOptions, Parameter(name="*", group="Workers' calls")]
 """The parameter of a verb."""
 
 
-def open_calls(
+def open_limited_dispatcher(
     calls: DispatchOptions, pool: Pool, *, run: Path | None = None
 ) -> AbstractContextManager[Dispatcher]:
     """The dispatcher of a pool, as `podium.calls.dispatcher.open_dispatcher` opens it.

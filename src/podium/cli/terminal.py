@@ -15,7 +15,7 @@ from rich.table import Table
 from podium.cli.printable import printable
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium.types import Question
 
 

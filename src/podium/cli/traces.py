@@ -23,11 +23,11 @@ from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.files import atomic_file
 from podium.sqlite_files import default_path
+from podium.store import TraceStore
+from podium.store.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Outcome, TraceStatus
 from podium.trace.explanation import Explanation, SingleWorker, explain_answer
 from podium.trace.serialization import read_jsonl, to_json, write_jsonl
-from podium.trace.store import TraceStore
-from podium.trace.store.query import OutcomeFilter, TraceFilters, TraceSummary
 
 _REASON = 400
 """Characters shown of the planner's reason, unless the drawing is full."""

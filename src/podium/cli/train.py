@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
-from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_calls
+from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
 from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
@@ -88,12 +88,16 @@ def _train(settings: TrainSettings, run: Path, calls: DispatchOptions) -> None:
     from podium.train.run import run_grpo  # noqa: PLC0415
     from podium.train.supervised import run_sft  # noqa: PLC0415
 
-    dispatch = partial(open_calls, calls, run=run)
+    make_dispatcher = partial(open_limited_dispatcher, calls, run=run)
     say = partial(print_sentence, open_console())
     if settings.stage == "sft":
-        run_sft(settings, run, dispatch=dispatch, say=say)
+        run_sft(settings, run, make_dispatcher=make_dispatcher, say=say)
     else:
-        asyncio.run(run_grpo(settings, run, dispatch=dispatch, run_budget_usd=calls.run_budget_usd, say=say))
+        asyncio.run(
+            run_grpo(
+                settings, run, make_dispatcher=make_dispatcher, run_budget_usd=calls.run_budget_usd, say=say
+            )
+        )
 
 
 def push(run: Path, *, to: str, private: Flag = False) -> int:

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import PromptCodec
 from podium.plugins import PluginGroup
-from podium.types import Message
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,11 @@ class LoadedModel(Protocol):
     """A loaded model with its tokenizer. One thread at a time uses it."""
 
     @property
+    def codec(self) -> PromptCodec:
+        """Turns messages into the model's tokens, and tokens into text."""
+        ...
+
+    @property
     def context(self) -> int:
         """The most tokens that prompt and completion have together."""
         ...
@@ -69,10 +74,6 @@ class LoadedModel(Protocol):
     def sharing(self) -> PrefixSharing | None:
         """Copies and cuts KV caches. If it is None, there is neither prefix sharing nor speculative decoding."""
         ...
-
-    def encode(self, messages: Sequence[Message]) -> list[int]: ...
-
-    def decode(self, tokens: Sequence[int]) -> str: ...
 
     def start(self, capacity: int) -> Any:
         """Begin a text of at most `capacity` tokens."""

@@ -213,7 +213,7 @@ class LocalPolicy:
         characters = sum(len(message.content) for message in text.messages)
         if characters > _MAX_TOKEN_CHARS * model.context:
             raise self._too_long(f"{characters} characters")
-        text.prompt = model.encode(text.messages)
+        text.prompt = model.codec.encode(text.messages)
         room = model.context - len(text.prompt)
         if room <= 0:
             raise self._too_long(f"{len(text.prompt)} tokens")
@@ -293,7 +293,7 @@ class LocalPolicy:
 
     def _written(self, text: _Text) -> tuple[str, bool]:
         """The text so far, and whether a stop text ended it."""
-        written = self._model.decode(
+        written = self._model.codec.decode(
             [token for token in text.tokens if token not in self._model.eos_token_ids]
         )
         stops = [place for stop in text.sampling.stop if (place := written.find(stop)) >= 0]

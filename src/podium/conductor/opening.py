@@ -153,7 +153,7 @@ def open_policy(source: str | Path | Checkpoint) -> LocalPolicy:
 
     model = _loader_of(checkpoint).load(checkpoint)
     # Some configurations do not have the size of the vocabulary at the top, but those of guided policies do.
-    guide = open_guide(checkpoint.prompt, model.decode, checkpoint.config.get("vocab_size", 0))
+    guide = open_guide(checkpoint.prompt, model.codec.decode, checkpoint.config.get("vocab_size", 0))
     return LocalPolicy(checkpoint.name, model, guide)
 
 

@@ -21,7 +21,7 @@ from podium.conductor.prompt import (
     thinking_prompt,
 )
 from podium.errors import UsageError, WorkerError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium.workflow import Acceptance, PlanError, Step, StepReader, Workflow, parse
@@ -30,7 +30,7 @@ _THOUGHT_TOKENS = 150
 """The most tokens of a free thought before the plan."""
 
 
-class Conductor:
+class Conductor(Planner):
     """The planner whose plans a trained or untrained language model writes.
 
     Args:

@@ -11,12 +11,10 @@ from torch.nn.functional import pad
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanLimits
-from podium.conductor.codec import Codec
+from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.conductor.loaded_model import Logits, TokenChunk
 from podium.errors import CheckpointError
-from podium.types import Message
 
 
 class _KVCache:
@@ -72,19 +70,13 @@ class TorchModel:
         """The keys and values of the batch (rows, heads, longest text, head size). Shorter texts are padded on the
         left."""
         plan = checkpoint.plan or PlanLimits()
-        self._codec = (
+        self.codec: PromptCodec = (
             ChatCodec(tokenizer, plan.chat_template_kwargs)
             if checkpoint.uses_chat_template
-            else Codec.of(checkpoint)
+            else PlainTextCodec.of(checkpoint)
         )
         self.context = checkpoint.context
         self.eos_token_ids = checkpoint.eos_token_ids
-
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        return self._codec.encode(messages)
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return self._codec.decode(tokens)
 
     def start(self, capacity: int) -> _KVCache:
         del capacity  # the model's own cache grows

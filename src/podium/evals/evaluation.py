@@ -12,7 +12,7 @@ from itertools import count, zip_longest
 
 from podium.errors import UsageError, flatten_group
 from podium.evals.stats import Interval, accuracy_interval
-from podium.planner import Learner, is_learner
+from podium.planner import Learner
 from podium.recordings import names_conditioned
 from podium.rollout import Rollout
 from podium.rollout.rollout import RolloutJob, run_rollouts
@@ -220,7 +220,7 @@ class EvaluationJob:
     @cached_property
     def learner(self) -> Learner | None:
         """The planner if it learns. None otherwise."""
-        return self.runner.planner if is_learner(self.runner.planner) else None
+        return self.runner.planner if isinstance(self.runner.planner, Learner) else None
 
     @cached_property
     def _runners(self) -> Mapping[str, Runner]:

@@ -47,7 +47,7 @@ class SyncTeam:
         return self._loop.call(self._team.ask(question, seed=seed, sample=sample))
 
     def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
-        """Write a plan and its estimated cost, and run nothing, as `Team.plan` does."""
+        """Write a plan and run nothing, as `Team.plan` does."""
         return self._loop.call(self._team.plan(question, seed=seed))
 
     def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from podium.evals.evaluation import Evaluation, OnProgress
 from podium.evals.evaluation import evaluate as evaluate_planner
@@ -45,7 +44,7 @@ async def evaluate(
     if isinstance(tasks, str):
         tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
     return await evaluate_planner(
-        replace(team.runner, plan_fallback=None, overlap=False, shows_unloaded_models=False),
+        team.runner.for_evaluation(),
         tasks,
         repeats=repeats,
         concurrency=concurrency,

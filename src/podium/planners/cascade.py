@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import EarlierRound, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
@@ -38,7 +38,7 @@ from podium.workflow import Acceptance, Step, Workflow, render
 
 
 @dataclass(frozen=True, slots=True)
-class Cascade:
+class Cascade(Planner):
     """The workers of `first` answer and vote. If they disagree, the worker `then` answers alone in a second round."""
 
     rounds = 2
@@ -86,7 +86,7 @@ CASCADE = BaselineSpec(
 
 
 @dataclass(frozen=True, slots=True)
-class Escalation:
+class Escalation(Planner):
     """Asks the workers of `ladder`, the cheapest first, until more than half of the answers agree."""
 
     ladder: tuple[str, ...]

@@ -13,7 +13,7 @@ from random import Random
 
 from podium.config import read_file
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import PHRASES
 from podium.planners.plans import plan_once, worker_number
@@ -24,7 +24,7 @@ from podium.workflow.check import MAX_TEXT
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(Planner):
     """The same workflow for every question. Workers are stored by name, so the order of the pool does not matter."""
 
     workflow: Workflow
@@ -56,7 +56,7 @@ def read_constant(text: str, workers: Sequence[str], *, name: str, max_steps: in
 
 
 @dataclass(frozen=True, slots=True)
-class RandomPlans:
+class RandomPlans(Planner):
     """A random workflow for each question; the same seed and question give the same workflow."""
 
     seed: str = "0"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.rounds import RoundPlan, Rounds, most_common, plan_rounds, worker_step
 from podium.trace import Plan
@@ -32,7 +32,7 @@ _BEST = re.compile(r"^\W*best\W[^\d\n]{0,20}(\d{1,4})\b", re.IGNORECASE | re.MUL
 
 
 @dataclass(frozen=True, slots=True)
-class JudgedPlanner:
+class JudgedPlanner(Planner):
     """The workers `members` answer, of which one may occur several times. `judge` then names one of the answers."""
 
     rounds = 2

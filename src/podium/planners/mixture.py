@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
@@ -37,7 +37,7 @@ AGGREGATE = (
 
 
 @dataclass(frozen=True, slots=True)
-class MixtureOfAgents:
+class MixtureOfAgents(Planner):
     """`layers` of workers by name, the first layer first. The last has one worker."""
 
     layers: Layers

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.voting import Single
 from podium.trace import Plan
@@ -19,7 +19,7 @@ from podium.types import Profile
 
 
 @dataclass(frozen=True, slots=True)
-class RatingRouter:
+class RatingRouter(Planner):
     """Sends the whole question to the worker with the highest accuracy - `per_usd` x dollars, by the ratings.
 
     `per_usd` is the accuracy that a dollar has to buy: at 10, an answer that costs a cent more must be right 10

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.plans import plan_once, worker_number
 from podium.trace import Plan
@@ -21,7 +21,7 @@ _MAX_TURNS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class SelfReflection:
+class SelfReflection(Planner):
     """`worker` writes `turns` answers, one after another, and sees all its earlier ones."""
 
     worker: str

@@ -20,7 +20,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
     BaselineSpec,
@@ -44,7 +44,7 @@ _MAX_SAMPLES = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Single:
+class Single(Planner):
     """One step: `worker` answers the whole question."""
 
     worker: str
@@ -65,7 +65,7 @@ def _alone(worker: int) -> Workflow:
 
 
 @dataclass(frozen=True, slots=True)
-class Committee:
+class Committee(Planner):
     """Each of `workers` answers the whole question, then a vote decides. A worker may be named several times."""
 
     workers: tuple[str, ...]
@@ -102,7 +102,7 @@ class Committee:
 
 
 @dataclass(frozen=True, slots=True)
-class SelfConsistency:
+class SelfConsistency(Planner):
     """`worker` answers `samples` times in parallel, and the most frequent answer wins (Wang et al. 2022).
 
     With one sample there is no vote.

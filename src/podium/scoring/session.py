@@ -28,11 +28,11 @@ from podium.rollout.run_folder import TRACES
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
+from podium.store import TraceStore
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.types import Budget, Message, Question
 from podium.workers.pool import Pool
 from podium.workflow import render
@@ -40,7 +40,7 @@ from podium.workflow import render
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
 
-Dispatch = Callable[[Pool], AbstractContextManager[Dispatcher]]
+DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
 """A function that opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
 
 
@@ -241,7 +241,7 @@ async def open_run_session(
     tasks: Mapping[str, Task],
     pool: Pool,
     *,
-    dispatch: Dispatch,
+    make_dispatcher: DispatcherFactory,
     folder: Path,
     evaluated: Mapping[str, Task] = MappingProxyType({}),
     seeds: RolloutSeeds | None = None,
@@ -251,7 +251,7 @@ async def open_run_session(
     Args:
         tasks, pool, evaluated, seeds: as for `ScoringSession`.
     """
-    with dispatch(pool) as dispatcher, TraceStore(folder / TRACES) as store:
+    with make_dispatcher(pool) as dispatcher, TraceStore(folder / TRACES) as store:
         session = ScoringSession(
             settings, tasks, pool, dispatcher, evaluated=evaluated, seeds=seeds, keep=store.add
         )

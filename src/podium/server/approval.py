@@ -17,8 +17,8 @@ from podium.planner import PrewrittenPlans
 from podium.server.api_errors import invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import ChatRequest
+from podium.store.async_store import AsyncTraceStore
 from podium.trace import Trace
-from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Question
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Workflow, parse

@@ -20,9 +20,9 @@ from podium.server.keys import Caller
 from podium.server.live import EventLog, EventLogs
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.service import Service
+from podium.store.background_table import SERVER_ENDED, BackgroundTable
 from podium.team import Event, QuestionEnded
 from podium.trace import Trace
-from podium.trace.store.background_table import SERVER_ENDED, BackgroundTable
 
 _LOG = logging.getLogger("podium.server")
 MAX_RUNNING = 64

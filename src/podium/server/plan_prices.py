@@ -14,8 +14,8 @@ from typing import Any
 
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, StepEstimate, estimate_plan
-from podium.trace.store.answers import PastAnswers, answers_in
-from podium.trace.store.async_store import AsyncTraceStore
+from podium.store.answers import PastAnswers, answers_in
+from podium.store.async_store import AsyncTraceStore
 from podium.types import Price, Question
 from podium.workers.pool import Pool
 from podium.workflow import Workflow

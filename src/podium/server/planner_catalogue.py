@@ -11,14 +11,14 @@ import re
 import time
 
 from podium.errors import StoreError, UsageError
-from podium.planner import Planner, is_learner
+from podium.planner import Learner, Planner
 from podium.planners import BaselineSpec, find_baseline, known_baselines
 from podium.server.api_errors import not_found
+from podium.store.async_store import AsyncTraceStore
 from podium.team.checkup import CheckResult
 from podium.team.opened_planner import OpenedPlanner, open_planner
-from podium.team.settings import PlannerSettings, TeamSettings
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.team.team import Team
-from podium.trace.store.async_store import AsyncTraceStore
 from podium.workflow import PlanError
 
 _LOG = logging.getLogger("podium.server")
@@ -156,7 +156,7 @@ class PlannerCatalogue:
                 param,
                 code="planner_not_found",
             )
-        return self._team.settings.with_planner(PlannerSettings(planner=name))
+        return self._team.settings.with_planner(PlannerChoice(planner=name))
 
     @property
     def _forms(self) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ class OutcomeLearning:
     async def refresh(self, planner: Planner) -> None:
         """Let a planner that learns forget everything, and learn the latest outcomes of its traces in the order of the
         questions."""
-        if self._store is None or not is_learner(planner):
+        if self._store is None or not isinstance(planner, Learner):
             return
         async with self._reading:
             now = time.monotonic()

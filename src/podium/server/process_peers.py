@@ -20,7 +20,7 @@ from podium.errors import UsageError
 from podium.server.streaming import Write
 
 if TYPE_CHECKING:
-    from podium.trace.store.async_store import AsyncTraceStore
+    from podium.store.async_store import AsyncTraceStore
 
 Answer = Callable[[dict[str, Any], Write], Awaitable[None]]
 """A function that writes the reply to a request with these arguments."""

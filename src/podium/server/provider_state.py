@@ -17,8 +17,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from podium.server.keys import Caller
+from podium.store.async_store import AsyncTraceStore
 from podium.trace import Trace
-from podium.trace.store.async_store import AsyncTraceStore
 from podium.types import Message, ProviderState, ToolCall
 
 KEY = "podium"

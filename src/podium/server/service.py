@@ -35,7 +35,7 @@ from podium.workers.pool import Pool
 
 if TYPE_CHECKING:
     from podium.server.process_peers import ProcessPeers
-    from podium.trace.store.async_store import AsyncTraceStore
+    from podium.store.async_store import AsyncTraceStore
 
 _LOG = logging.getLogger("podium.server")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from podium.planner import PlannerWrapper, PlanRequest, streams_steps
+from podium.planner import PlannerWrapper, PlanRequest
 from podium.trace import Plan
 from podium.types import Profile, Usage, estimate_tokens
 from podium.workflow import Workflow
@@ -52,7 +52,7 @@ class StickyWorkerPlanner(PlannerWrapper):
     def streams_steps(self) -> bool:
         """Whether the wrapped planner streams steps. A planner never streams the last step, the only one that is
         changed."""
-        return streams_steps(self.planner)
+        return self.planner.streams_steps
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The wrapped planner's plan. If the worker is kept, the plan's last step has that worker, and `reason` says

@@ -17,7 +17,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import suggestion
 from podium.errors import ConfigError, UsageError
 from podium.executor import ExecutionSettings
-from podium.planner import Planner, rounds_of
+from podium.planner import Planner
 from podium.planners import VOTE, find_baseline, open_baseline
 from podium.planners.plans import refuse_without_vote
 from podium.planners.rating_router import RatingRouter
@@ -48,20 +48,12 @@ class OpenedPlanner:
     close_endpoint: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
-    def runner(
-        self,
-        settings: TeamSettings,
-        pool: Pool,
-        dispatcher: Dispatcher | None = None,
-        *,
-        for_evaluation: bool = False,
-    ) -> Runner:
+    def runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
         """A runner that answers questions with this planner, within the limits of the settings.
 
         Args:
             pool: the workers for which the planner was opened.
             dispatcher: default: a new dispatcher, which knows of no loaded models.
-            for_evaluation: see `Team.from_settings`.
         """
         return Runner(
             self.planner,
@@ -71,8 +63,8 @@ class OpenedPlanner:
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
             overlap=settings.plan.overlap,
-            shows_unloaded_models=dispatcher is not None and not for_evaluation,
-            plan_fallback=None if for_evaluation else self.fallback,
+            shows_unloaded_models=dispatcher is not None,
+            plan_fallback=self.fallback,
         )
 
     async def close(self) -> None:
@@ -171,7 +163,7 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
         refuse_without_vote(pool.profiles)
-    trained = PlanLimits(rounds=rounds_of(planner))
+    trained = PlanLimits(rounds=planner.rounds)
     return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=trained)
 
 

@@ -19,7 +19,7 @@ from podium import __version__
 from podium.calls import Dispatcher, Ledger, LedgerPart
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
-from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown, rounds_of, streams_steps
+from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
@@ -29,8 +29,6 @@ from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent, unch
 from podium.workers.pool import Pool
 from podium.workers.traits import traits_of
 from podium.workflow import PlanError, Step
-
-_PYTHON = platform.python_version()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,21 +52,24 @@ class Runner:
     """Whether steps start while a planner that streams its steps (`streams_steps`) still writes the rest of the plan. A
     step that turns out to be unneeded is cancelled, and what it took so far is paid."""
     shows_unloaded_models: bool = False
-    """Whether planners are told which models would first have to be loaded (`PlanRequest.unloaded_models`). Plans then
-    depend on the moment, which is for users' questions only."""
+    """Whether planners are told which models would first have to be loaded (`PlanRequest.unloaded_models`)."""
     plan_fallback: str | None = None
     """The worker that answers a question when planning fails in the first round. If it is None, or a name that the pool
-    lacks, such a question fails, as training and evaluation need."""
+    lacks, such a question fails."""
 
     @classmethod
     def for_single_worker(cls, worker: str, pool: Pool, dispatcher: Dispatcher) -> Self:
         """A runner in which one worker of `pool` answers each question alone, without its fallback."""
         return cls(Single(worker), pool.subset([pool.names.index(worker)]), dispatcher=dispatcher)
 
+    def for_evaluation(self) -> Self:
+        """This runner for answers that are compared: no plan begins early, depends on the moment or is replaced."""
+        return replace(self, overlap=False, shows_unloaded_models=False, plan_fallback=None)
+
     @property
     def versions(self) -> dict[str, str]:
         """The versions of Podium and Python, for traces."""
-        return {"podium": __version__, "python": _PYTHON}
+        return {"podium": __version__, "python": platform.python_version()}
 
     async def answer(
         self,
@@ -285,7 +286,7 @@ class _QuestionRun:
         if history.is_over:
             return False
         # Planners of several rounds may still choose an answer, which costs nothing.
-        return not history.rounds or not self._context.ledger.exhausted or rounds_of(self._runner.planner) > 1
+        return not history.rounds or not self._context.ledger.exhausted or self._runner.planner.rounds > 1
 
     def begin_round(self, number: int) -> _Round:
         """The next round, whose plan is not written yet."""
@@ -393,7 +394,7 @@ def _may_overlap(runner: Runner, question: Question) -> bool:
     They wait if a step's request depends on the whole plan. A vote that stops early chooses which workers are called,
     and a step from which a vote may copy the answer gets the caller's options.
     """
-    if runner.settings.early_stop or not streams_steps(runner.planner):
+    if runner.settings.early_stop or not runner.planner.streams_steps:
         return False
     votes = any(traits_of(worker).is_certain is not None for worker in runner.pool)
     return not (votes and question.options != DEFAULT_OPTIONS)

@@ -22,7 +22,7 @@ from podium.types import Budget, Limits, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
 
-class PlannerSettings(Settings):
+class PlannerChoice(Settings):
     """Which planner plans, and how. The table [conductor] says which model the Conductor is."""
 
     planner: str = "conductor"
@@ -59,7 +59,7 @@ class PlannerSettings(Settings):
         return self
 
 
-class PlanSettings(PlannerSettings):
+class PlanSettings(PlannerChoice):
     """The table [plan]."""
 
     max_steps: int | None = Field(default=None, ge=1)
@@ -248,14 +248,14 @@ class TeamSettings(PoolSpec, TeamTables):
         """The error, with the line or the override at fault if these settings were read from a source."""
         return error if self.origin.source is None else self.origin.source.refuse(error)
 
-    def with_planner(self, choice: PlannerSettings, conductor: ConductorSettings | None = None) -> Self:
+    def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
         """The settings of this team with another planner.
 
         Args:
             conductor: the other planner's Conductor.
             Default: the team's own.
         """
-        chosen = {key: getattr(choice, key) for key in PlannerSettings.model_fields}
+        chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}
         if conductor is not None:
             update["conductor"] = conductor

@@ -22,6 +22,7 @@ from podium.conductor.plan_format import FORMAT_WORDS
 from podium.config import overrides_of
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.planner import Planner, PrewrittenPlans
+from podium.store import TraceStore
 from podium.team.checkup import CheckResult
 from podium.team.events import Event, QuestionEnded, TraceStoreError
 from podium.team.opened_planner import OpenedPlanner, open_planner, pays_for_plans
@@ -29,7 +30,6 @@ from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Plan, Trace
-from podium.trace.store import TraceStore
 from podium.types import Question, Receipt
 from podium.workers.base import Worker
 from podium.workers.pool import Pool
@@ -88,6 +88,10 @@ class Team:
         """
         if isinstance(planner, str):
             keys = {**keys, "plan.planner": planner}
+        elif not isinstance(planner, Planner | None):
+            raise UsageError(
+                f"planner: {type(planner).__name__} is no podium.Planner; derive its class from it."
+            )
         settings = TeamFile(None if isinstance(team, Pool) else str(team), overrides_of(keys)).read()
         pool = team if isinstance(team, Pool) else open_pool(settings)
         return cls.from_settings(
@@ -118,8 +122,7 @@ class Team:
             planner: a planner in place of the settings' planner. It may cost money.
             dispatcher: a dispatcher that the caller closes. Default: the team opens and closes one.
             seed: seeds a planner that plans at random.
-            for_evaluation: whether the answers are compared with those of other planners. Then a question whose
-                planning fails has no fallback, and planners are not told which models would first have to be loaded.
+            for_evaluation: whether the answers are compared with those of other planners (`Runner.for_evaluation`).
             spending: as in `open_dispatcher`.
             store: the SQLite file that keeps the traces of `ask`, `run` and `stream`. Default: traces are not kept.
 
@@ -146,7 +149,9 @@ class Team:
                 if planner is None
                 else OpenedPlanner(planner, planner.name)
             )
-            runner = opened_planner.runner(settings, pool, dispatcher, for_evaluation=for_evaluation)
+            runner = opened_planner.runner(settings, pool, dispatcher)
+            if for_evaluation:
+                runner = runner.for_evaluation()
             held = {
                 "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
                 "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
@@ -193,29 +198,14 @@ class Team:
             TraceStoreError: a spend limit or the response cache cannot be used, or the trace cannot be stored. Its
                 `trace` has the answer, if there is one.
         """
-        store = self.store
-
-        def keep_trace(event: Event) -> None:
-            # This keeps the trace of a cancelled question too.
-            if store is not None and isinstance(event, QuestionEnded):
-                store.add(event.trace)
-            if on_event is not None:
-                on_event(event)
-
         trace = await self.runner.answer(
             _question(question),
             seed=seed or token_hex(8),
             sample=sample,
-            on_event=on_event if store is None else keep_trace,
+            on_event=self._keeping(on_event),
             streams=streams,
         )
-        if store is not None:
-            # The trace is on disk before it is returned, since the caller may store its id elsewhere and be killed.
-            try:
-                await asyncio.to_thread(store.flush)
-            except StoreError as error:
-                raise TraceStoreError(error, trace) from error
-        return trace
+        return await self._stored(trace)
 
     async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
@@ -253,8 +243,10 @@ class Team:
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        team = Team(self.settings, runner, self.opened_planner, self._files, self.store)
-        return await team.ask(question, seed=seed)
+        trace = await runner.answer(
+            _question(question), seed=seed or token_hex(8), on_event=self._keeping(None)
+        )
+        return await self._stored(trace)
 
     async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.
@@ -278,6 +270,29 @@ class Team:
             answering.cancel()
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([answering])
+
+    def _keeping(self, on_event: Callable[[Event], None] | None) -> Callable[[Event], None] | None:
+        """`on_event`, after the store has taken the trace; that of a cancelled question too."""
+        store = self.store
+        if store is None:
+            return on_event
+
+        def keep_trace(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                store.add(event.trace)
+            if on_event is not None:
+                on_event(event)
+
+        return keep_trace
+
+    async def _stored(self, trace: Trace) -> Trace:
+        """The trace, once it is on disk: the caller may store its id elsewhere and be killed."""
+        if self.store is not None:
+            try:
+                await asyncio.to_thread(self.store.flush)
+            except StoreError as error:
+                raise TraceStoreError(error, trace) from error
+        return trace
 
     async def check_planner(self) -> CheckResult:
         """Let the planner plan one small question, and report the result. This costs as much as a plan.
@@ -341,7 +356,7 @@ def _question(question: str | Question) -> Question:
 
 
 def _written(plan: str | Workflow | Plan) -> str | Plan:
-    """A plan that `FixedPlans` takes. A workflow becomes a plan that costs nothing, and a text stays a text."""
+    """A plan that `PrewrittenPlans` takes. A workflow becomes a plan that costs nothing, and a text stays a text."""
     workflow = plan.decision if isinstance(plan, Plan) else plan
     if isinstance(workflow, Workflow):
         max_tokens = plan.max_tokens if isinstance(plan, Plan) else ()

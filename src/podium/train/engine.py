@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics_recorder import Recorder
 from podium.train.policy_evaluation import PolicyEvaluation
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks
-from podium.train.rollouts import PromptCodec, RolloutCollector
+from podium.train.rollouts import RolloutCollector
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
 

@@ -23,10 +23,10 @@ from podium.planner import EarlierRound
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.judging import grade_answer
 from podium.scoring import RolloutRequest, ScoringSession
+from podium.store import TraceStore
 from podium.tasks import Task
 from podium.tasks.overlap import question_key
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from podium.train.random_plans import random_plan, random_thought
 from podium.train.settings import TrainSettings
 from podium.types import Message, Question

@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.sqlite_files import default_path
+from podium.store.answers import PastAnswers, past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.trace.store.answers import PastAnswers, past_answers
 from podium.train.engines import open_engine
-from podium.train.rollouts import PromptCodec
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer

@@ -15,26 +15,15 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeVar
 
+from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
 from podium.rollout import discounted_rewards
 from podium.scoring import RolloutRequest, Score, ScoringBackend
 from podium.scoring.protocol import ErrorReply
 from podium.train.ranks import Ranks
 from podium.train.schedule import ScheduledGroup
-from podium.types import Message
 
 T = TypeVar("T")
-
-
-class PromptCodec(Protocol):
-    """Turns messages into tokens and tokens into text: `podium.conductor.codec` for plain text, `chat_codec` for a chat
-    template."""
-
-    def encode(self, messages: Sequence[Message]) -> list[int]: ...
-
-    def encode_completion(self, text: str) -> list[int]: ...
-
-    def decode(self, tokens: Sequence[int]) -> str: ...
 
 
 @dataclass(slots=True, eq=False)

@@ -22,8 +22,8 @@ from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
-from podium.scoring.session import Dispatch, ScoringSession, open_run_session
-from podium.trace.store import TraceStore
+from podium.scoring.session import DispatcherFactory, ScoringSession, open_run_session
+from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob
 from podium.train.engines import open_engine
 from podium.train.metrics import check_gate
@@ -42,7 +42,7 @@ async def run_grpo(
     settings: TrainSettings,
     folder: Path,
     *,
-    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
+    make_dispatcher: DispatcherFactory = lambda pool: nullcontext(Dispatcher()),
     run_budget_usd: float | None = None,
     on_metrics: Callable[[Mapping[str, Any]], None] = lambda row: None,
     say: Callable[[str], None] = lambda line: None,
@@ -52,7 +52,7 @@ async def run_grpo(
     Args:
         on_metrics: called with the row of each iteration as soon as it is written.
         say: prints a warning or a line of progress. It is called from a thread too.
-        run_budget_usd: the budget that `dispatch` enforces. A first batch that would exceed it is refused.
+        run_budget_usd: the budget that `make_dispatcher` enforces. A first batch that would exceed it is refused.
 
     Raises:
         UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
@@ -80,7 +80,9 @@ async def run_grpo(
                 data=DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None,
             )
         )
-        async with open_scoring(settings, prepared, dispatch=dispatch, folder=folder, ranks=ranks) as scored:
+        async with open_scoring(
+            settings, prepared, make_dispatcher=make_dispatcher, folder=folder, ranks=ranks
+        ) as scored:
             with Progress(tell, noun="plans", total=settings.plans) as progress:
                 progress.phase("loading the model")
                 recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
@@ -146,7 +148,12 @@ def make_job(
 
 @asynccontextmanager
 async def open_scoring(
-    settings: TrainSettings, prepared: PreparedTraining, *, dispatch: Dispatch, folder: Path, ranks: Ranks
+    settings: TrainSettings,
+    prepared: PreparedTraining,
+    *,
+    make_dispatcher: DispatcherFactory,
+    folder: Path,
+    ranks: Ranks,
 ) -> AsyncIterator[ScoredTasks]:
     """Open the scoring session for the plans of this rank.
 
@@ -161,7 +168,7 @@ async def open_scoring(
             settings,
             prepared.tasks,
             prepared.pool,
-            dispatch=dispatch,
+            make_dispatcher=make_dispatcher,
             folder=folder,
             evaluated=prepared.evaluated,
             seeds=IterationSeeds(schedule(settings, tasks), settings.seed),

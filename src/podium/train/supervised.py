@@ -13,17 +13,17 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.conductor.checkpoint import Checkpoint
+from podium.conductor.codec import PromptCodec
 from podium.errors import ConfigError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
-from podium.scoring.session import Dispatch
+from podium.scoring.session import DispatcherFactory
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.engines import open_supervised_engine
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.progress import Progress
-from podium.train.rollouts import PromptCodec
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
 from podium.workers.pool import Pool
@@ -33,14 +33,14 @@ def run_sft(
     settings: TrainSettings,
     folder: Path,
     *,
-    dispatch: Dispatch = lambda pool: nullcontext(Dispatcher()),
+    make_dispatcher: DispatcherFactory = lambda pool: nullcontext(Dispatcher()),
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Train in a run folder, or resume the run in it. Returns the folder of the trained policy.
 
     Args:
         say: prints a warning or a line of progress. It is called from a thread too.
-        dispatch: opens the dispatcher with the budget and the response cache of the judges that grade traces.
+        make_dispatcher: opens the dispatcher with the budget and the response cache of the judges that grade traces.
 
     Raises:
         BudgetError: the dollars of the run or the day do not suffice to grade the traces.
@@ -65,7 +65,7 @@ def run_sft(
         codec = open_codec(settings, start, tokenizer)
         run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
         progress.phase("collecting examples")
-        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, dispatch, say)))
+        collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, make_dispatcher, say)))
         examples = ranks.broadcast(collected) or []
         pairs = [
             ([message.model_dump() for message in example.messages], example.completion)
@@ -88,9 +88,9 @@ def run_sft(
 
 
 async def _collect(
-    settings: TrainSettings, pool: Pool, dispatch: Dispatch, say: Callable[[str], None]
+    settings: TrainSettings, pool: Pool, make_dispatcher: DispatcherFactory, say: Callable[[str], None]
 ) -> list[Demonstration]:
-    with dispatch(pool) as dispatcher:
+    with make_dispatcher(pool) as dispatcher:
         async with open_session(settings, dispatcher, pool=pool, on_warning=say) as session:
             return await collect_demonstrations(settings, session, say)
 

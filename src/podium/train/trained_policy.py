@@ -9,14 +9,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from podium.conductor.chat_codec import ChatCodec
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
-from podium.conductor.codec import Codec
+from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError
 from podium.files import atomic_folder
 from podium.shipped import shipped_checkpoint
-from podium.train.rollouts import PromptCodec
 from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
 
@@ -106,7 +104,7 @@ def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
 def open_codec(settings: TrainSettings, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
     """The codec that encodes the run's prompts. Podium uses the same codec when it calls the trained policy."""
     if settings.prompt.style == "brief":
-        return Codec.of(checkpoint)
+        return PlainTextCodec.of(checkpoint)
     return ChatCodec(tokenizer, settings.chat_template_kwargs)
 
 

@@ -18,8 +18,8 @@ from podium.executor.workload import Workload
 from podium.planners.constant_and_random import random_workflow
 from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings
+from podium.store.answers import PastAnswers
 from podium.tasks import Task
-from podium.trace.store.answers import PastAnswers
 from podium.workers.pool import Pool
 from podium.workers.traits import costly_workers
 

@@ -113,7 +113,7 @@ def test_the_most_frequent_plan_counts_workers_and_access_before_subtasks() -> N
 def test_wrong_ratings_tell_of_each_worker_what_is_true_of_another() -> None:
     seen: list[PlanRequest] = []
 
-    class Listening:
+    class Listening(Planner):
         name = "listening"
 
         async def plan(self, request: PlanRequest) -> Plan:

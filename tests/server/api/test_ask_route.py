@@ -9,8 +9,8 @@ import pytest
 from chat_model import Say, chat_model
 from running_server import Serve, until
 
+from podium.store import open_store
 from podium.trace import Trace
-from podium.trace.store import open_store
 from podium.workers.pool import Pool
 
 

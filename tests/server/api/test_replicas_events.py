@@ -12,7 +12,7 @@ from chat_model import Say, chat_model
 from running_server import Serve
 
 from podium.server.api import traces
-from podium.trace.store import open_store
+from podium.store import open_store
 from podium.workers.pool import Pool
 
 

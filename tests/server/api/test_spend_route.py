@@ -11,7 +11,7 @@ from keys_place import Place
 from made_traces import keep, plain
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
-from podium.trace.store.spend import MAX_DAYS
+from podium.store.spend import MAX_DAYS
 
 DAYS = {"since": "2026-03-01", "until": "2026-03-02"}
 

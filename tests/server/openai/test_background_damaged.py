@@ -19,7 +19,7 @@ from running_server import Serve, until
 from sqlalchemy import Delete, Insert
 
 from podium.errors import StoreError
-from podium.trace.store.schema import BACKGROUND
+from podium.store.schema import BACKGROUND
 
 ID = "0" * 32
 OTHERS = (

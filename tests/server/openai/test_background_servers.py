@@ -19,8 +19,8 @@ from running_server import until
 from served_process import served
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.store import TraceStore
 from podium.trace import Trace
-from podium.trace.store import TraceStore
 from postgres_server import DATABASES, PostgresServer
 
 

@@ -14,7 +14,7 @@ from chat_model import Say, chat_model
 from openai_client import client
 from running_server import Serve
 
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium.workers.pool import Pool
 
 ASKED: list[Any] = [{"role": "user", "content": "What is 6 x 7?"}]

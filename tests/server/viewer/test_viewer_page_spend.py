@@ -13,8 +13,8 @@ from made_traces import keep, of_sums
 from running_server import Serve
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
+from podium.store import TraceStore
 from podium.trace import Outcome, Trace
-from podium.trace.store import TraceStore
 from podium.types import Price, Spent
 
 TABLE = "table[aria-label^='Spend by'] tbody tr"

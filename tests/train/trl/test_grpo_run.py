@@ -16,8 +16,8 @@ from transformers import AutoModelForCausalLM
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError
+from podium.store import TraceStore
 from podium.tasks import open_tasks
-from podium.trace.store import TraceStore
 from podium.train.trl.engine import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
 

@@ -14,10 +14,10 @@ from podium.conductor.policy import Sampling
 from podium.errors import BudgetError, ConfigError
 from podium.evals import evaluate
 from podium.scoring import ScoringSession
+from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool
-from podium.trace.store import TraceStore
 
 Settings = dict[str, Any]
 EACH: Settings = {"eval_every": 1, "eval_questions": 11}

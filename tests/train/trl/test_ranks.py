@@ -18,7 +18,7 @@ from accelerate.state import AcceleratorState
 
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 from podium_testing import FaultServer
 from scripted_team import write_sums
 from tiny_policy import write_policy

@@ -19,14 +19,14 @@ from trl.trainer.sft_config import SFTConfig
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.errors import BudgetError, ConfigError
 from podium.planners.registry import open_baseline
 from podium.scoring import RolloutRequest, open_session
+from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.team import Runner
 from podium.team.team_file import open_pool
-from podium.trace.store import TraceStore
 from podium.train.engine import EncodedExample
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.settings import TrainSettings
@@ -181,7 +181,7 @@ def test_only_the_completion_is_learned_after_the_prompts_tokens(
 ) -> None:
     start = Checkpoint.read(ground["start"])
     (end,) = start.eos_token_ids
-    codec = Codec.of(start)
+    codec = PlainTextCodec.of(start)
     example = Demonstration((Message(role="user", content="Plan:\n"),), "model_id = [0]")
 
     (encoded,) = encode_examples([example], codec, end, start)
@@ -307,7 +307,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
                 yield Dispatcher(spend_limits=[spend_limit])
 
         with pytest.raises(BudgetError, match="The answer is not judged"):
-            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", dispatch=poor)
+            await asyncio.to_thread(run_sft, experiment, tmp_path / "run", make_dispatcher=poor)
         assert len(provider.requests) == asked
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from transformers import AutoTokenizer
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import ScoringBackend
 from podium.train.engine import TrainingJob
@@ -27,6 +27,6 @@ def make_trl_job(
     start = Checkpoint.read(settings.start)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     recorder = Recorder(settings, run=RunFolder(folder), progress=Progress(print, noun="plans"))
-    prepared = PreparedTraining(open_team(), start, tokenizer, Codec.of(start))
+    prepared = PreparedTraining(open_team(), start, tokenizer, PlainTextCodec.of(start))
     scored = ScoredTasks(scoring, tasks)
     return make_job(settings, folder, prepared, scored, ranks=Ranks(), recorder=recorder)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec, PromptCodec
 from podium.conductor.loaded_model import Logits, PrefixSharing, TokenChunk
 from podium.errors import CheckpointError
-from podium.types import Message
 from podium_lab.inference.llama import KVCache, Llama, NewTokens, Shape, read_weights
 
 
@@ -37,15 +36,9 @@ class NumpyModel:
                 f"The tokenizer of {checkpoint.path} has {tokenizer.get_vocab_size()} tokens, but its model "
                 f"knows {self._llama.vocabulary}; the two do not belong together."
             )
-        self._codec = Codec(tokenizer, checkpoint.bos_token_id)
+        self.codec: PromptCodec = PlainTextCodec(tokenizer, checkpoint.bos_token_id)
         self.context = checkpoint.context
         self.eos_token_ids = checkpoint.eos_token_ids
-
-    def encode(self, messages: Sequence[Message]) -> list[int]:
-        return self._codec.encode(messages)
-
-    def decode(self, tokens: Sequence[int]) -> str:
-        return self._codec.decode(tokens)
 
     def start(self, capacity: int) -> KVCache:
         return self._llama.start(capacity)

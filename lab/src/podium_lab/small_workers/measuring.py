@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.conductor.local_worker import view_prompt
 from podium.conductor.opening import open_policy
 from podium.conductor.policy import Sampling
@@ -94,7 +94,7 @@ def generate(checkpoint: Checkpoint, prompts: Sequence[str], max_tokens: int, de
     model, and not in fp32."""
     from transformers import AutoModelForCausalLM  # noqa: PLC0415 - slow to import, and needed on a GPU alone
 
-    codec, (end,) = Codec.of(checkpoint), checkpoint.eos_token_ids
+    codec, (end,) = PlainTextCodec.of(checkpoint), checkpoint.eos_token_ids
     model: Any = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype="auto")
     model.eval().to(device)
     encoded = [codec.encode((Message(role="user", content=prompt),)) for prompt in prompts]

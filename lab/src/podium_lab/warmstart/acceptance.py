@@ -19,7 +19,7 @@ from typing import Generic
 import torch
 from tokenizers import Tokenizer
 
-from podium.conductor.codec import Codec
+from podium.conductor.codec import PlainTextCodec
 from podium.conductor.guide import open_guide
 from podium.conductor.prompt import PromptSettings, build_prompt
 from podium.planner import PlanRequest
@@ -129,7 +129,7 @@ class Completer:
         prompt: PromptSettings | None = None,
     ) -> None:
         self.model, self.seed = model, seed
-        self._codec = Codec(tokenizer, BEGIN_ID)
+        self._codec = PlainTextCodec(tokenizer, BEGIN_ID)
         self._guide = open_guide(prompt or PromptSettings(), self._codec.decode, model.shape.vocab)
 
     def tokens(self, text: str) -> list[int]:

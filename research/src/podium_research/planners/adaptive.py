@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.rounds import (
     Rounds,
@@ -32,7 +32,7 @@ _MAX_SAMPLES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class AdaptiveConsistency:
+class AdaptiveConsistency(Planner):
     """`worker` answers until one answer is stable, at most `most` times. With one round it answers `most` times."""
 
     worker: str

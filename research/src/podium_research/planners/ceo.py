@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import EarlierRound, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -66,7 +66,7 @@ class TurnDecision:
 
 
 @dataclass(frozen=True, slots=True)
-class CEO:
+class CEO(Planner):
     """`leader` decides and judges; expert k is the worker `members[k]`, and after the last the first follows again."""
 
     rounds = _TURNS * (2 + _DISCUSSIONS) + 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.rounds import (
     Rounds,
@@ -29,7 +29,7 @@ REVISE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Debate:
+class Debate(Planner):
     """The workers `members` debate, of which one may occur several times. A vote ends each round."""
 
     rounds = 2

@@ -15,7 +15,7 @@ from random import Random
 from typing import Self
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest, earlier_rounds_of
+from podium.planner import Planner, PlanRequest, earlier_rounds_of
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -82,7 +82,7 @@ class MemberReply:
 
 
 @dataclass(frozen=True, slots=True)
-class DyLAN:
+class DyLAN(Planner):
     """The workers `members`, of which one may occur several times, for at most `turns` turns."""
 
     members: tuple[str, ...]

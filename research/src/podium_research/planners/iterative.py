@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.rounds import (
     RoundPlan,
@@ -46,7 +46,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Iterative:
+class Iterative(Planner):
     """`worker` writes `candidates` in each of at most `iterations`; `verifier` scores them."""
 
     worker: str

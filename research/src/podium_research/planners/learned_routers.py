@@ -16,7 +16,7 @@ import numpy as np
 
 from podium.config import suggestion
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import BatchPlanner, PlanRequest
 from podium.planners.answers import AnswerMatrix, Floats, Members
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.rating_router import parse_accuracy_per_usd
@@ -200,15 +200,15 @@ def _votes_by_right_answers(
 
 
 @dataclass(frozen=True)
-class PricedRouter:
+class PricedRouter(BatchPlanner):
     """Sends the whole question to the committee with the highest predicted score - `per_usd` x dollars.
 
     `per_usd` is the accuracy that a dollar has to buy, as in `RatingRouter`. At 0 only the score counts.
     """
 
-    name: str
     estimates: Estimates
     per_usd: float
+    name: str = "router"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The answers and the vote; `ConfigError` if the pool has no such worker."""
@@ -252,7 +252,7 @@ def _open(argument: str, context: BaselineContext, kind: str) -> PricedRouter:
     method, per_usd, model = _read(argument, kind)
     assert context.scored is not None
     scored = context.scored.of_workers([profile.name for profile in context.pool], name)
-    return PricedRouter(name, _estimates(scored, kind, method, model), per_usd)
+    return PricedRouter(_estimates(scored, kind, method, model), per_usd, name)
 
 
 def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> Estimates:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_worker, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -68,7 +68,7 @@ class ProgressLedger:
 
 
 @dataclass(frozen=True, slots=True)
-class Magentic:
+class Magentic(Planner):
     """`leader` keeps the ledger; the workers `members` do the work."""
 
     rounds = 16

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.phrases import CHECK, COMPARE, FINISH, NEXT
 from podium.planners.plans import plan_once, refuse_without_vote, voting_step, worker_number
@@ -43,7 +43,7 @@ _STEP_BY_STEP = "Reason step by step, then give the answer."
 
 
 @dataclass(frozen=True, slots=True)
-class MasRouter:
+class MasRouter(Planner):
     """Plans what `controller` draws. The same question always gets the same team."""
 
     controller: Controller
@@ -56,7 +56,7 @@ class MasRouter:
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredMasRouter:
+class ScoredMasRouter(Planner):
     """Plans a vote of the workers that `controller` draws, each once. In a tie its first worker wins."""
 
     controller: Controller

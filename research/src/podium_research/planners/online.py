@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Learner, PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import plan_once
@@ -54,7 +54,7 @@ class _Evidence:
     cost_usd: float
 
 
-class OnlineRouter:
+class OnlineRouter(Learner):
     """Sends each question to the worker with the highest predicted score minus `per_usd` x dollars.
 
     If workers of the pool have ratings, it chooses among these, and its features are the question's cluster. Otherwise

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
-from podium.planner import EarlierRound, PlanRequest
+from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.plans import voting_step
 from podium.planners.rounds import (
@@ -50,7 +50,7 @@ RETRY = (
 
 
 @dataclass(frozen=True, slots=True)
-class RectifyOrReject:
+class RectifyOrReject(Planner):
     """The workers `members` answer, of which one may occur several times; `auditor` audits."""
 
     members: tuple[str, ...]

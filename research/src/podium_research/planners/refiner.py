@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_layers, workers_in
 from podium.planners.plans import plan_once, voting_step
 from podium.planners.rounds import worker_step
@@ -28,7 +28,7 @@ _FORM = "generator-verifier-refiner:G>V>R"
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratorVerifierRefiner:
+class GeneratorVerifierRefiner(Planner):
     """Three workers in a chain, `SAMPLES` chains, and a vote."""
 
     generator: str

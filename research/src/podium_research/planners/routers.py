@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.voting import Committee, Single
 from podium.trace import Plan
@@ -24,14 +24,14 @@ RoutingRule = Callable[[str], str | Committee]
 
 
 @dataclass(frozen=True, slots=True)
-class Router:
+class Router(Planner):
     """Sends the whole question to the worker or committee that `rule` returns.
 
     Make the rule on other questions than those of the comparison.
     """
 
-    name: str
     rule: RoutingRule
+    name: str = "router"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The plan; `ConfigError` when the pool has no such worker."""

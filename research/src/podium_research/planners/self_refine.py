@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker, read_worker_count
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
 from podium.trace import Plan
@@ -27,7 +27,7 @@ _MAX_ITERATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class SelfRefine:
+class SelfRefine(Planner):
     """`worker` answers and then refines its answer up to `refinements` times."""
 
     worker: str

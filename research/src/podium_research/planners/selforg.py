@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.rounds import (
     RoundPlan,
@@ -46,7 +46,7 @@ class MemberAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SelfOrg:
+class SelfOrg(Planner):
     """The workers `members`, of which one may occur several times."""
 
     rounds = 2 + _REVISIONS

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_members, read_workers
 from podium.planners.voting import Committee
@@ -35,7 +35,7 @@ def qualities(vector_ND: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Smoothie:
+class Smoothie(Planner):
     """Each of `workers` answers the whole question; then the answer of the highest quality is accepted.
 
     With fewer than three answers, and with one round, a vote decides.

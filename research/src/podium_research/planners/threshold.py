@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import BatchPlanner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.voting import Single
 from podium.trace import Plan
@@ -29,15 +29,15 @@ from podium_research.planners.predictors import (
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(BatchPlanner):
     """Sends the whole question to `strong` where `gain` of its text is over `least`, else to `weak`."""
 
-    name: str
     weak: str
     strong: str
     gain: Predict
     """A function from N texts to [N, 1]: how probable it is that the strong worker's answer is better."""
     least: float
+    name: str = "threshold"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` if the pool has no such worker."""
@@ -101,7 +101,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     least = {0.0: math.inf, 1.0: -math.inf}.get(
         read.share, float(np.quantile(gain.unseen_QT, 1 - read.share))
     )
-    return Threshold(name, *pair, CachedPredictor(gain.predict), least)
+    return Threshold(*pair, CachedPredictor(gain.predict), least, name)
 
 
 BASELINE = BaselineSpec(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.baseline import BaselineContext, BaselineSpec
 from podium.planners.plans import worker_number
 from podium.planners.rounds import RoundPlan, Rounds, StepOf, all_rounds, plan_rounds, worker_step
@@ -35,7 +35,7 @@ _VERDICT = re.compile(r"\b(ACCEPT|REVISE)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Trinity:
+class Trinity(Planner):
     """Plans one step at a time, as `head` chooses."""
 
     rounds = _TURNS + 1

@@ -22,13 +22,12 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars
 from podium.cli.questions import open_questions
 from podium.cli.run_settings import read_run_settings
-from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_calls
+from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, print_sentence
 from podium.errors import BudgetError, ConfigError, UsageError
 from podium.evals import evaluate
 from podium.executor import ExecutionSettings
 from podium.files import replace_file
-from podium.planner import rounds_of
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import JsonLines, RunFolder
@@ -123,7 +122,7 @@ async def _run(
     folder = None if dry_run or run is None else _open_folder(run, search)
     begun = folder is not None and bool(folder.rows().read())
     try:
-        with open_calls(calls, search.pool, run=None if folder is None else run) as dispatcher:
+        with open_limited_dispatcher(calls, search.pool, run=None if folder is None else run) as dispatcher:
             if not begun:
                 price = search.price(await _dry_question(search, dispatcher))
                 if as_json:
@@ -159,7 +158,7 @@ async def _dry_question(search: SearchStart, dispatcher: Dispatcher) -> list[Rol
             Runner(
                 planner,
                 search.pool,
-                budget=Budget(rounds=rounds_of(planner)),
+                budget=Budget(rounds=planner.rounds),
                 settings=ExecutionSettings(early_stop=search.settings.early_stop),
                 dispatcher=dispatcher,
             ),

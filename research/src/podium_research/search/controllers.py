@@ -13,7 +13,7 @@ from podium.calls import Dispatcher
 from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.executor import ExecutionSettings
-from podium.planner import PlanRequest
+from podium.planner import Planner, PlanRequest
 from podium.planners.plans import plan_once
 from podium.tasks.task import Task
 from podium.team import Runner
@@ -103,7 +103,7 @@ class _Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _Drawn(Planner):
     """Plans the team that was drawn for each question."""
 
     teams: Mapping[str, RoutedTeam]

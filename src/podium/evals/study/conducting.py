@@ -32,7 +32,7 @@ from podium.evals.suite.suite_settings import PlannerEntry
 from podium.planners.answers import select_questions
 from podium.rollout import Rollout
 from podium.team.opened_planner import checkpoint_of, open_planner
-from podium.team.settings import PlannerSettings, TeamSettings
+from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
@@ -86,7 +86,7 @@ class _Conductor:
 
 def with_conductor(team: TeamSettings) -> TeamSettings:
     """The team with its Conductor as planner, whatever planner the team names."""
-    return team.with_planner(PlannerSettings())
+    return team.with_planner(PlannerChoice())
 
 
 def why_no_conductor(team: TeamSettings, pool: Pool) -> str:

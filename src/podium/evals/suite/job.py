@@ -21,7 +21,7 @@ from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.training import SuiteTraining, TrainingCache
-from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest, rounds_of
+from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
 from podium.team.team import Team
@@ -261,11 +261,11 @@ class _JobRun:
         """
         settings = self.job.settings
         rounds = self.job.entry.rounds or max(
-            settings.budget.rounds, rounds_of(planner), self.team.opened_planner.plan_limits.rounds
+            settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
         )
         budget = settings.budget.model_copy(update={"rounds": rounds})
         return EvaluationJob(
-            replace(self.team.runner, planner=planner, budget=budget, overlap=False),
+            replace(self.team.runner, planner=planner, budget=budget),
             tasks,
             pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
             repeats=repeats or settings.repeats,

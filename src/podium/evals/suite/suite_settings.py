@@ -15,7 +15,7 @@ from podium.config import Settings
 from podium.errors import ConfigError
 from podium.evals.suite.plan_controls import find_control
 from podium.rollout.random_pools import PoolSampling
-from podium.team.settings import PlannerSettings
+from podium.team.settings import PlannerChoice
 from podium.types import Budget
 
 EACH_WORKER = "single:*"
@@ -63,7 +63,7 @@ class PoolEntry(Settings):
         return self
 
 
-class PlannerEntry(PlannerSettings):
+class PlannerEntry(PlannerChoice):
     """A planner, with its controls. `single:*` is a row for each worker alone.
 
     "{seed}" in `conductor.checkpoint` and `untrained` stands for the number of the seed. So all seeds of a training are

@@ -15,9 +15,9 @@ from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
+from podium.store import open_reader
 from podium.trace import Span, Trace
 from podium.trace.serialization import DamagedTraceError, read_document
-from podium.trace.store import open_reader
 
 _OLDEST_FIRST = """
 SELECT document FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id

@@ -23,9 +23,9 @@ from podium.server.api_errors import error_responses, not_found
 from podium.server.requests import find_caller
 from podium.server.service import Service
 from podium.server.streaming import EventStream, Write, sse_event
+from podium.store import read_trace
 from podium.trace import Trace
 from podium.trace.serialization import to_json
-from podium.trace.store import read_trace
 
 _POLL_S = 0.4
 """Seconds between two reads of the files."""

@@ -17,7 +17,7 @@ from podium.server.api_errors import error_responses, invalid
 from podium.server.keys.caller import Caller
 from podium.server.requests import RequestCaller
 from podium.server.service import Service
-from podium.trace.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
+from podium.store.spend import DEFAULT_DAYS, MAX_DAYS, SpendBy, SpendQuery
 from podium.workers.spend_limit import NANO_PER_USD
 
 

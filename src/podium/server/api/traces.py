@@ -26,11 +26,11 @@ from podium.server.requests import RequestCaller
 from podium.server.service import Service
 from podium.server.stream_events import ENDED, events_of_trace
 from podium.server.streaming import CLIENT_CLOSED_REQUEST, COMMENT, EventStream, Write
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Trace, TraceStatus
 from podium.trace.explanation import Explanation, explain_answer
 from podium.trace.serialization import to_json
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import MAX_PAGE, OutcomeFilter, TraceFilters, TraceSummary
 
 _WRITE_TIMEOUT_S = 30.0
 """Seconds that a client may take to read one event before it is dropped."""

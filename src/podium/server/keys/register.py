@@ -43,7 +43,7 @@ from sqlalchemy import (
 
 from podium.errors import UsageError
 from podium.server.keys.caller import Caller, KeyAllowance
-from podium.trace.store.database import Database, SqlNow, Tables
+from podium.store.database import Database, SqlNow, Tables
 
 WINDOW_S = 60.0
 """Seconds of the sliding window for requests a minute."""

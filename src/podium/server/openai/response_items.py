@@ -21,8 +21,8 @@ from podium.server.provider_state import with_state
 from podium.server.requests import BodyPart, ListOf, Unsupported, full_conversation
 from podium.server.served_answers import ServedAnswer, answer_from_trace
 from podium.server.service import Service
+from podium.store.background_table import BackgroundRow, BackgroundTable
 from podium.trace import Trace
-from podium.trace.store.background_table import BackgroundRow, BackgroundTable
 from podium.types import Message, Question, ToolCall
 
 _ID = re.compile(r"resp_([0-9a-f]{32})")

@@ -4,8 +4,8 @@ Each prompt is prefilled once for its whole group. Rows of a question that have 
 branch: the model computes the next distribution once for a branch, and each of its rows draws from it. A branch that
 draws different tokens splits. A token is drawn by inverting the cumulative distribution at a uniform random number. One
 seeded generator draws these numbers for all rows in advance, so a row's tokens do not depend on other rows. This module
-handles token ids, never text. Shape suffixes as in `model`, and: B branches, A branches of a question, R query heads
-that share a key/value head.
+handles token ids, never text. Shape suffixes as in `policy_model`, and: B branches, A branches of a question, R query
+heads that share a key/value head.
 """
 
 from __future__ import annotations

@@ -29,10 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
+from podium.store.database import SqlContains
+from podium.store.schema import DOCUMENTS, TRACES, WORKED
 from podium.trace.model import OutcomeVerdict, TraceStatus
 from podium.trace.serialization import plain, to_searched
-from podium.trace.store.database import SqlContains
-from podium.trace.store.schema import DOCUMENTS, TRACES, WORKED
 
 MAX_PAGE = 200
 """The most traces of one page."""

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from podium.errors import UsageError
+from podium.store.async_store import AsyncTraceStore
+from podium.store.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
 from podium.trace import Attempt, Outcome, Plan, Reply, RoundTrace, Span, Trace
 from podium.trace.costs import PLANNING, Cost, costs_of
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.spend import SPEND_BY, Accuracy, SpendBy, SpendQuery
 from podium.types import Price, Profile, Spent, Usage
 from podium.workflow import Acceptance
 

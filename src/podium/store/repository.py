@@ -17,11 +17,8 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete, func, select, tuple_, update
 
 from podium.errors import UsageError
-from podium.trace.costs import Cost
-from podium.trace.model import Trace, TraceStatus
-from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.store.database import Database
-from podium.trace.store.query import (
+from podium.store.database import Database
+from podium.store.query import (
     ALL_TRACES,
     TraceFilters,
     TracePage,
@@ -36,8 +33,11 @@ from podium.trace.store.query import (
     read_summary,
     write_cursor,
 )
-from podium.trace.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
-from podium.trace.store.spend import SpendQuery, SpendReport
+from podium.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRACES, WORKED
+from podium.store.spend import SpendQuery, SpendReport
+from podium.trace.costs import Cost
+from podium.trace.model import Trace, TraceStatus
+from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
 
 _BEYOND = 1e308
 _BATCH = 500

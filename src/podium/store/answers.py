@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from podium.errors import UsageError
+from podium.store.schema import WAY_OUT
+from podium.store.trace_store import open_reader
 from podium.trace.model import Trace
-from podium.trace.store.schema import WAY_OUT
-from podium.trace.store.trace_store import open_reader
 
 NEWEST = 500
 """How many traces are read, the newest first."""

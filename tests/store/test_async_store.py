@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import StoreError, UnknownTraceError, UsageError
+from podium.store import async_store, open_store
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import TraceFilters
 from podium.trace import Plan, RoundTrace, Span, Trace
 from podium.trace.serialization import read_jsonl
-from podium.trace.store import async_store, open_store
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import TraceFilters
 from podium.types import Spent
 from podium.workflow import Acceptance
 

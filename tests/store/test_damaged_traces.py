@@ -13,10 +13,10 @@ import pytest
 from sqlalchemy import text
 
 from podium.errors import UsageError
+from podium.store import TraceStore
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
-from podium.trace.store import TraceStore
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import TraceFilters
 from podium.trace.validation import MAX_NUMBER
 
 SPAN = ("rounds", 0, "spans", 1)

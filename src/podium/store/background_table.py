@@ -12,11 +12,11 @@ from uuid import uuid4
 
 from sqlalchemy import ColumnElement, delete, insert, or_, select, update
 
+from podium.store.async_store import AsyncTraceStore
+from podium.store.database import SqlNow
+from podium.store.schema import BACKGROUND, DOCUMENTS
 from podium.trace.model import Trace
 from podium.trace.serialization import DamagedTraceError, read_document, to_json
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.database import SqlNow
-from podium.trace.store.schema import BACKGROUND, DOCUMENTS
 from podium.types import Question
 
 ALIVE_S = 30.0

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from podium.errors import UsageError
+from podium.store import TraceStore
+from podium.store.answers import PastAnswers, past_answers
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace
-from podium.trace.store import TraceStore
-from podium.trace.store.answers import PastAnswers, past_answers
 from podium.types import Usage
 from podium.workflow import Acceptance
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from sqlalchemy import select, update
 
+from podium.store.async_store import AsyncTraceStore
+from podium.store.background_table import ALIVE_S, BackgroundTable
+from podium.store.database import SqlNow
+from podium.store.schema import BACKGROUND
 from podium.trace import Trace
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.background_table import ALIVE_S, BackgroundTable
-from podium.trace.store.database import SqlNow
-from podium.trace.store.schema import BACKGROUND
 
 B = BACKGROUND.c
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Table, Text, text
 
-from podium.trace.store.database import Tables
+from podium.store.database import Tables
 
 _METADATA = MetaData()
 _ID = Text().with_variant(Text(collation="C"), "postgresql")

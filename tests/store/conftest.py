@@ -7,47 +7,13 @@ from typing import Any
 
 import pytest
 
-from podium.trace import Attempt, Plan, Reply, RoundTrace, Span, Trace
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.types import Message, Profile, Question, Spent, Usage
-from podium.workflow import Access, Step, Workflow
+from podium.store.async_store import AsyncTraceStore
+from podium.trace import Trace
 from postgres_server import DATABASES, PostgresServer
+from sample_traces import build_trace
 
 MakeTrace = Callable[..., Trace]
 collect_ignore = [] if "postgresql" in DATABASES else ["test_postgres_store.py"]
-
-
-def build_trace(id_: str = "t1", *, text: str = "What is 2 + 3?", **changes: object) -> Trace:
-    """A trace of one round of two steps."""
-    spans = tuple(
-        Span(
-            position=position,
-            worker=name,
-            subtask="Add.",
-            reads=tuple(range(position)),
-            status="done",
-            messages=(Message(role="user", content=text),),
-            reply=Reply("5", Usage(input_tokens=10, output_tokens=2)),
-            answered_by=name,
-            spent=Spent(Usage(input_tokens=10, output_tokens=2), 0.25),
-            attempts=(Attempt(worker=name, started_s=0.0, ended_s=0.5),),
-        )
-        for position, name in enumerate(("ada", "bob"))
-    )
-    workflow = Workflow((Step(0, "Add."), Step(1, "Check.", Access(all=True))))
-    values: dict[str, object] = {
-        "id": id_,
-        "question": Question(text=text),
-        "pool": (Profile(name="ada"), Profile(name="bob")),
-        "planner": "conductor",
-        "seed": "0",
-        "rounds": (RoundTrace(plan=Plan("model_id = [0, 1]", workflow), spans=spans, response="5"),),
-        "answer": "5",
-        "status": "ok",
-        "started_at": "2026-03-01T10:00:00+00:00",
-        "seconds": 1.5,
-    }
-    return Trace.model_validate(values | changes)
 
 
 @pytest.fixture(scope="session")

@@ -17,13 +17,13 @@ from typing import BinaryIO, Self
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import check_is_address_or_file, check_is_file
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import ALL_TRACES, TraceFilters, TraceSummary
+from podium.store.repository import TraceRepository
+from podium.store.schema import STORE, WAY_OUT
+from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace
 from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import ALL_TRACES, TraceFilters, TraceSummary
-from podium.trace.store.repository import TraceRepository
-from podium.trace.store.schema import STORE, WAY_OUT
-from podium.trace.store.write_queue import WriteQueue
 
 _MAX_WAITING = 10_000
 """How many traces may wait for a file that cannot be written, before `add` raises."""

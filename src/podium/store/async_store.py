@@ -15,12 +15,12 @@ from sqlalchemy import Executable
 
 from podium.errors import UnknownTraceError, UsageError
 from podium.sqlite_files import data_folder
+from podium.store.query import TraceFilters, TracePage, documents_statement
+from podium.store.repository import TraceRepository
+from podium.store.spend import SpendQuery, SpendReport
+from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace, TraceStatus
 from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
-from podium.trace.store.query import TraceFilters, TracePage, documents_statement
-from podium.trace.store.repository import TraceRepository
-from podium.trace.store.spend import SpendQuery, SpendReport
-from podium.trace.store.write_queue import WriteQueue
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)

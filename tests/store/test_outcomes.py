@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from podium.errors import UnknownTraceError
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import OutcomeFilter, TraceFilters
 from podium.trace import Outcome, Trace
 from podium.trace.serialization import read_jsonl
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import OutcomeFilter, TraceFilters
 
 MakeTrace = Callable[..., Trace]
 RIGHT = Outcome(right=True, at="2026-03-02T00:00:00+00:00")

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine
 
-from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
-from podium.trace.store.async_store import AsyncTraceStore
-from podium.trace.store.query import (
+from podium.store.async_store import AsyncTraceStore
+from podium.store.query import (
     TraceFilters,
     TracePage,
     count_statement,
@@ -19,6 +18,7 @@ from podium.trace.store.query import (
     end_of_scan,
     page_statement,
 )
+from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Spent
 from podium.workflow import Acceptance
 
@@ -42,7 +42,7 @@ async def pages(store: AsyncTraceStore, filters: TraceFilters, limit: int) -> li
 async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
     kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podium.trace.store.query.SCANNED", 4)
+    monkeypatch.setattr("podium.store.query.SCANNED", 4)
     made = []
     for number, (owner, planner, status, worker) in enumerate(
         product(("shop", "home"), ("conductor", "random"), ("ok", "failed"), ("ada", "bob"))
@@ -76,7 +76,7 @@ async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
 async def test_a_page_that_found_nothing_says_where_to_read_on(
     kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("podium.trace.store.query.SCANNED", 3)
+    monkeypatch.setattr("podium.store.query.SCANNED", 3)
     for number in range(7):
         text = "needle" if number == 0 else "hay"
         kept.add(make_trace(f"t{number}", started_at=f"2026-03-0{1 + number}T00:00:00Z", text=text))

@@ -11,15 +11,15 @@ import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
+from podium.store import TraceStore
+from podium.store.repository import TraceRepository
 from podium.trace import Trace
 from podium.trace.serialization import TraceRow
-from podium.trace.store import TraceStore
-from podium.trace.store.repository import TraceRepository
 
 WRITER = """
 import sys
 from podium.trace import Trace
-from podium.trace.store import TraceStore
+from podium.store import TraceStore
 path, name, document, mode = sys.argv[1:]
 store = TraceStore(path)
 trace = Trace.model_validate_json(document)

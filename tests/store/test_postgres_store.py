@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from podium.errors import StoreError, UsageError
+from podium.store import open_store
+from podium.store.database import PostgresAddress
+from podium.store.query import TraceFilters
 from podium.trace import Trace
-from podium.trace.store import open_store
-from podium.trace.store.database import PostgresAddress
-from podium.trace.store.query import TraceFilters
 from postgres_server import PASSWORD, PostgresServer
 
 MakeTrace = Callable[..., Trace]
@@ -185,7 +185,7 @@ async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing
 
 
 def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
-    without = "import sys; sys.modules['psycopg'] = None; from podium.trace.store import open_store; "
+    without = "import sys; sys.modules['psycopg'] = None; from podium.store import open_store; "
     told = subprocess.run(
         [sys.executable, "-c", without + "open_store(sys.argv[1])", postgres_url],
         capture_output=True, text=True, check=False,
@@ -196,7 +196,7 @@ def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
 
 
 def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("podium.trace.store.database.CONNECT_S", 2)  # The driver knows no shorter time.
+    monkeypatch.setattr("podium.store.database.CONNECT_S", 2)  # The driver knows no shorter time.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with pytest.raises(UsageError, match=r"cannot be opened \(.*timeout"):

@@ -15,9 +15,9 @@ from typing import Any, Literal, Self, get_args
 from sqlalchemy import Column, ColumnElement, Select, and_, case, func, select
 
 from podium.errors import UsageError
+from podium.store.schema import COSTS, SPENT, TRACES
 from podium.trace.costs import PLANNING
 from podium.trace.serialization import plain
-from podium.trace.store.schema import COSTS, SPENT, TRACES
 
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
