@@ -30,7 +30,7 @@ def ask(text: str, *earlier: dict[str, Any], **body: Any) -> Any:
     return capable(messages, {"messages": messages, **body})
 
 
-def test_it_calls_the_questions_tool_with_arguments_that_fit() -> None:
+def test_capable_model_calls_the_matching_tool_with_fitting_arguments() -> None:
     [call] = ask("How is the weather in Oslo in kelvin for 3 days?", tools=[TIME, WEATHER]).tool_calls
     assert call.name == "get_weather"
     assert json.loads(call.arguments) == {"town": "Oslo", "unit": "kelvin", "days": 3}
@@ -46,12 +46,12 @@ def test_it_calls_the_questions_tool_with_arguments_that_fit() -> None:
         ("How is the weather in Oslo and Rome?", "auto", ["get_weather", "get_weather"]),
     ],
 )
-def test_it_obeys_the_choice_of_tools(text: str, choice: Any, called: list[str]) -> None:
+def test_capable_model_obeys_tool_choice(text: str, choice: Any, called: list[str]) -> None:
     answer = ask(text, tools=[TIME, WEATHER], tool_choice=choice)
     assert [call.name for call in answer.tool_calls] == called
 
 
-def test_it_keeps_schemas_limits_and_stops_and_thinks_when_asked_to() -> None:
+def test_capable_model_honours_schema_limit_stop_and_reasoning_effort() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     wanted = {"type": "json_schema", "json_schema": {"schema": schema}}
     assert json.loads(ask("Give me 7", response_format=wanted).text) == {"n": 7}
@@ -62,7 +62,7 @@ def test_it_keeps_schemas_limits_and_stops_and_thinks_when_asked_to() -> None:
     assert ask("Say only yes", logprobs=True).logprobs["content"][0]["token"] == "yes"
 
 
-def test_it_remembers_and_reads_what_tools_gave() -> None:
+def test_capable_model_uses_earlier_messages_and_tool_results() -> None:
     told = {"role": "user", "content": "My name is Alice."}
     assert ask("What is my name?", told).text == "It is Alice."
     messages = [told, {"role": "tool", "tool_call_id": "c", "content": "snow"}]

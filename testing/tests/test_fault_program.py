@@ -42,7 +42,7 @@ share = 0.5
 """
 
 
-def test_a_file_says_all_that_arguments_say(tmp_path: Path) -> None:
+def test_settings_file_configures_models_and_fault_rules(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(FILE)
     settings = load(tmp_path / "rules.toml", ServerSettings)
     assert settings.rule == (
@@ -77,7 +77,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_way_out(
         load(tmp_path / "rules.toml", ServerSettings)
 
 
-def test_an_answer_in_a_file_has_the_fields_of_an_answer() -> None:
+def test_answer_table_in_settings_file_has_the_fields_of_answer() -> None:
     assert set(AnswerSettings.model_fields) == {field.name for field in fields(Answer)}
 
 
@@ -128,7 +128,7 @@ def test_the_examples_of_the_documentation_pass(block: str, tmp_path: Path) -> N
         asyncio.run(test(tmp_path) if inspect.signature(test).parameters else test())
 
 
-def test_the_file_of_the_documentation_is_one_that_can_be_used(tmp_path: Path) -> None:
+def test_documented_fault_settings_file_loads(tmp_path: Path) -> None:
     (block,) = (block for block in _blocks("toml") if "[[rule]]" in block)
     (tmp_path / "rules.toml").write_text(block)
     assert len(load(tmp_path / "rules.toml", ServerSettings).to_server().rules) == 2

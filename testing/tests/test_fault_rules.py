@@ -40,7 +40,7 @@ async def test_the_first_rule_that_gives_its_fault_decides(rules: list[Rule], st
     assert await _statuses(rules, len(statuses)) == statuses
 
 
-async def test_a_share_is_drawn_and_the_same_seed_draws_the_same() -> None:
+async def test_rule_share_is_random_but_repeatable_with_the_same_seed() -> None:
     rules = [Rule(fault=BAD, share=0.5)]
     first = await _statuses(rules, 60, seed="one")
     assert first == await _statuses(rules, 60, seed="one")
@@ -55,13 +55,13 @@ async def test_rules_count_their_own_model_alone() -> None:
     assert statuses == [200, 200, 200, 503]
 
 
-async def test_a_text_is_looked_for_in_parts_of_a_message_too() -> None:
+async def test_rule_text_is_also_searched_in_multipart_messages() -> None:
     body = {"model": "m", "messages": [{"role": "user", "content": [{"type": "text", "text": "find me"}]}]}
     async with FaultServer(rules=[Rule(fault=BAD, contains="find")]) as server:
         assert (await ask(server, body)).status == 503
 
 
-async def test_rules_that_are_set_begin_anew() -> None:
+async def test_newly_set_rules_restart_their_counts() -> None:
     rules = (Rule(fault=BAD, times=1),)
     async with FaultServer("Four.", rules=rules) as server:
         assert [(await ask(server)).status for _ in range(2)] == [503, 200]
@@ -71,7 +71,7 @@ async def test_rules_that_are_set_begin_anew() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"share": 1.5}, {"times": -1}, {"every": 0}, {"after": -1}, {"model": 3}])
-def test_a_condition_that_cannot_be_is_refused(wrong: dict[str, Any]) -> None:
+def test_impossible_rule_condition_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         Rule(fault=BAD, **wrong)
 

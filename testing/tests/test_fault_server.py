@@ -13,7 +13,7 @@ from raw_client import ask, question
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
-async def test_an_answer_arrives_with_all_that_it_says(stream: bool) -> None:
+async def test_reply_carries_every_field_of_the_configured_answer(stream: bool) -> None:
     answer = Answer(
         "Four.",
         input_tokens=12,
@@ -99,7 +99,9 @@ async def test_a_wrong_key_is_refused() -> None:
         (question(), "/chat/completions", 404, "path"),
     ],
 )
-async def test_what_cannot_be_answered_is_refused(body: object, path: str, status: int, fault: str) -> None:
+async def test_malformed_request_to_fault_server_is_refused(
+    body: object, path: str, status: int, fault: str
+) -> None:
     async with FaultServer("Four.") as server:
         seen = await ask(server, body, path=path)
     assert seen.status == status
@@ -114,7 +116,7 @@ async def test_a_question_of_some_megabytes_is_read() -> None:
     assert len(server.requests[0].text) == 5_000_000
 
 
-async def test_what_an_answer_raises_in_mid_reply_ends_the_reply() -> None:
+async def test_exception_after_reply_started_closes_the_reply() -> None:
     def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
         raise LookupError("too late")
 
@@ -129,7 +131,7 @@ async def test_what_an_answer_raises_in_mid_reply_ends_the_reply() -> None:
         await ask_it()
 
 
-async def test_what_an_answer_raises_is_a_500_and_raised_at_the_end() -> None:
+async def test_exception_of_answer_function_is_a_500_and_reraised_at_server_end() -> None:
     def answer(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
         raise ConnectionError("no such thing")
 

@@ -47,7 +47,7 @@ async def test_down_cuts_and_refuses_and_up_answers_at_the_same_address() -> Non
     assert not server.requests[0].went_away
 
 
-async def test_down_and_up_in_one_breath_answers() -> None:
+async def test_server_answers_after_down_and_up_without_pause() -> None:
     async with FaultServer("Four.") as server:
         for _ in range(20):
             server.down()
@@ -77,7 +77,7 @@ async def test_a_deaf_server_leaves_connections_hanging() -> None:
 # --- TLS -------------------------------------------------------------------------------------------------
 
 
-async def test_its_certificate_is_refused_by_clients_that_do_not_trust_it() -> None:
+async def test_client_refuses_untrusted_certificate_of_fault_server() -> None:
     async with FaultServer("Four.", tls=True) as server:
         assert server.url == server.https_url
         with pytest.raises(ssl.SSLCertVerificationError):
@@ -88,7 +88,7 @@ async def test_its_certificate_is_refused_by_clients_that_do_not_trust_it() -> N
     assert not server.certificate.exists()
 
 
-async def test_a_handshake_that_never_comes_does_not_outlive_the_server() -> None:
+async def test_connection_without_tls_handshake_leaves_no_open_socket() -> None:
     before = _open_sockets()
     async with FaultServer(tls=True) as server:
         _, writer = await asyncio.open_connection("127.0.0.1", server.port)
@@ -98,7 +98,7 @@ async def test_a_handshake_that_never_comes_does_not_outlive_the_server() -> Non
     assert _open_sockets() == before
 
 
-async def test_https_where_no_tls_is_spoken_is_a_tls_error() -> None:
+async def test_https_request_to_plain_http_port_is_a_tls_error() -> None:
     async with FaultServer("Four.") as server:
         assert server.https_url == server.url.replace("http", "https")
         with pytest.raises(ssl.SSLError):
@@ -119,7 +119,7 @@ async def test_without_openssl_a_certificate_is_refused_with_the_way_out(
 # --- the end ---------------------------------------------------------------------------------------------
 
 
-async def test_its_end_cuts_what_hangs_and_leaves_no_task_and_no_socket() -> None:
+async def test_server_end_closes_hanging_requests_and_leaves_no_task_or_socket() -> None:
     before = _open_sockets()
     rules = [Rule(fault=Hang(), contains="hang"), Rule(fault=SlowDrip(seconds=60), contains="drip")]
     async with FaultServer("Four.", rules=rules) as server:
@@ -170,7 +170,7 @@ def _status(url: str) -> int:
         return error.code
 
 
-def test_a_thread_serves_who_is_not_async() -> None:
+def test_fault_server_in_a_thread_serves_synchronous_callers() -> None:
     with FaultServer("Four.", rules=[Rule(fault=Status(code=503), times=1)]).in_thread() as server:
         assert [_status(server.url), _status(server.url)] == [503, 200]
         server.rules = [Rule(fault=Status(code=500))]
@@ -194,7 +194,7 @@ def test_a_thread_raises_what_its_server_raised() -> None:
         assert _status(server.url) == 500
 
 
-def test_a_thread_that_cannot_start_says_so() -> None:
+def test_in_thread_raises_when_the_port_is_in_use() -> None:
     with (
         FaultServer().in_thread() as server,
         pytest.raises(OSError, match="in use"),

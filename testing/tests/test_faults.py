@@ -222,7 +222,9 @@ CASES: list[tuple[Fault, Claim, Claim | None]] = [
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("case", CASES, ids=[repr(fault) for fault, _, _ in CASES])
-async def test_a_fault_is_what_it_says(case: tuple[Fault, Claim, Claim | None], stream: bool) -> None:
+async def test_each_fault_produces_the_documented_reply(
+    case: tuple[Fault, Claim, Claim | None], stream: bool
+) -> None:
     fault, plain, streamed = case
     async with FaultServer(TEXT, rules=[Rule(fault=fault)]) as server:
         seen = await ask(server, question(stream=stream), wait=1 if isinstance(fault, Hang) else 10)
@@ -250,7 +252,7 @@ async def test_a_fault_is_what_it_says(case: tuple[Fault, Claim, Claim | None], 
         (["user", "user"], StrictTemplate(message="TemplateError", code=500), "TemplateError"),
     ],
 )
-async def test_a_strict_template_takes_one_form(
+async def test_strict_template_fault_accepts_only_its_role_order(
     roles: list[str], fault: StrictTemplate, said: str | None
 ) -> None:
     body = question() | {"messages": [{"role": role, "content": "Hm."} for role in roles]}
@@ -267,14 +269,14 @@ def test_every_fault_has_a_case() -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["plain", "streamed"])
 @pytest.mark.parametrize("name", POISONS)
-async def test_a_poison_arrives_as_it_was_written(name: str, stream: bool) -> None:
+async def test_poison_text_arrives_unchanged(name: str, stream: bool) -> None:
     async with FaultServer(rules=[Rule(fault=Poison(name=name))]) as server:
         seen = await ask(server, question(stream=stream))
     assert seen.good
     assert seen.text == POISONS[name]
 
 
-async def test_a_client_that_leaves_a_giant_body_ends_it() -> None:
+async def test_client_disconnect_stops_the_giant_body() -> None:
     async with FaultServer(rules=[Rule(fault=GiantBody(size=10**12))]) as server:
         await ask(server, wait=0.2)
         async with asyncio.timeout(20):

@@ -29,7 +29,7 @@ async def test_a_prefix_that_was_sent_before_is_read_from_the_cache_of_its_model
             assert await counts(server, TURN[1]) == (0, 0), "too short to be kept"
 
 
-async def test_what_is_written_is_counted_where_the_provider_counts_it() -> None:
+async def test_cache_writes_are_counted_when_the_provider_reports_them() -> None:
     async with FaultServer(PromptCache("Four.", counts_writes=True)) as server:
         assert await counts(server, LONG) == (0, 1250)
         assert await counts(server, LONG, *TURN) == (1250, 2)

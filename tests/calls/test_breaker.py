@@ -24,7 +24,7 @@ def opened(told: list[Cooldown | None] | None = None) -> Breaker:
     return breaker
 
 
-async def test_it_opens_after_so_many_failures_in_a_row_and_not_before():
+async def test_breaker_opens_after_the_set_number_of_consecutive_failures():
     breaker = Breaker("w", LIMITS)
     for _ in range(2):
         breaker.failed(now(), BROKEN, probe=False)
@@ -36,7 +36,7 @@ async def test_it_opens_after_so_many_failures_in_a_row_and_not_before():
     assert breaker.state == "open"
 
 
-async def test_one_timeout_opens_it_if_nothing_succeeded_since_the_call_began():
+async def test_one_timeout_opens_breaker_without_success_since_the_call_began():
     breaker, began = Breaker("w", LIMITS), now()
     await asyncio.sleep(0.001)
     breaker.succeeded()
@@ -46,7 +46,7 @@ async def test_one_timeout_opens_it_if_nothing_succeeded_since_the_call_began():
     assert breaker.state == "open"
 
 
-async def test_a_call_too_long_beside_others_that_succeeded_opens_nothing():
+async def test_failed_long_call_does_not_open_breaker_when_others_succeeded():
     breaker = Breaker("w", LIMITS)
     breaker.succeeded()
     for error in (LATE, BROKEN):
@@ -54,7 +54,7 @@ async def test_a_call_too_long_beside_others_that_succeeded_opens_nothing():
     assert breaker.state == "closed"
 
 
-async def test_failures_for_as_long_as_a_timeout_open_it_however_few():
+async def test_failure_lasting_a_full_timeout_opens_the_breaker():
     breaker = Breaker("w", LIMITS)
     breaker.failed(now() - 31.0, BROKEN, probe=False)
     assert breaker.state == "open"
@@ -71,7 +71,7 @@ async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
     )
 
 
-async def test_a_later_failure_makes_a_cooldown_longer_but_never_shorter():
+async def test_later_failure_extends_a_cooldown_but_never_shortens_it():
     breaker = Breaker("w", LIMITS)
     ends = []
     for seconds in (3600.0, 70.0, 7200.0):
@@ -81,7 +81,7 @@ async def test_a_later_failure_makes_a_cooldown_longer_but_never_shorter():
     assert ends[0] == ends[1] > now() + 3000 < ends[2] - 3000
 
 
-async def test_one_call_probes_and_when_it_succeeds_all_that_waited_pass():
+async def test_successful_probe_releases_all_waiting_calls():
     told: list[Cooldown | None] = []
     breaker = opened(told)
     calls = [asyncio.create_task(breaker.acquire(wait=True)) for _ in range(4)]
@@ -120,14 +120,14 @@ async def test_a_probe_that_is_cancelled_leaves_the_trial_to_another():
     assert await breaker.acquire(wait=True)
 
 
-async def test_failures_of_calls_from_before_it_opened_do_not_prolong_the_rest():
+async def test_failures_of_calls_begun_before_opening_do_not_extend_cooldown():
     breaker = opened()
     rest = breaker.cooldown
     breaker.failed(now() - 1, LATE, probe=False)
     assert breaker.cooldown == rest
 
 
-async def test_it_may_begin_as_another_process_left_it():
+async def test_breaker_starts_from_the_cooldown_of_another_process():
     breaker = Breaker("w", LIMITS)
     breaker.open_from(Cooldown(now() - 1, now() + 0.05, 7, "down"))
     with pytest.raises(WorkerError, match="after 7 failed calls in a row"):
@@ -135,7 +135,7 @@ async def test_it_may_begin_as_another_process_left_it():
     assert await breaker.acquire(wait=True)
 
 
-async def test_a_worker_that_requests_a_pause_does_not_end_anothers_probe():
+async def test_rate_limit_reply_does_not_end_the_running_probe():
     limited = WorkerError("Too many requests.", kind="limited", retryable=True, retry_after_s=100.0)
     breaker = opened()
     assert await breaker.acquire(wait=True), "this call is the probe"

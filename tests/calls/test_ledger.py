@@ -7,7 +7,7 @@ from podium.calls import Ledger, Reservation
 from podium.types import Budget, Price, Spent, Usage
 
 
-def test_what_is_in_flight_counts():
+def test_reservations_of_calls_in_flight_count_against_the_budget():
     ledger = Ledger(Budget(tokens=100))
     assert ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0) is None
     refusal = ledger.try_reserve(Reservation(1, 60, 0.0), now=0.0)
@@ -102,7 +102,7 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
         assert await asyncio.wait_for(ledger.reserve(Reservation(1, 151, 1.6)), 5) is not None
 
 
-def test_a_part_tells_what_is_spent_through_it_and_counts_in_the_whole():
+def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     ledger = Ledger(Budget(calls=3, usd=1.0))
     part = ledger.part()
     within = part.part()
@@ -116,7 +116,7 @@ def test_a_part_tells_what_is_spent_through_it_and_counts_in_the_whole():
     assert (part.usd, part.spent, within.spent) == (0.75, spent + spent, spent)
 
 
-def test_what_a_reply_from_the_cache_saved_takes_nothing_of_the_budget():
+def test_cached_reply_uses_no_budget():
     ledger = Ledger(Budget(tokens=5))
     part = ledger.part()
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)

@@ -59,12 +59,12 @@ async def test_calls_of_all_questions_are_grouped_by_model(tmp_path: Path) -> No
     assert len(await loads(tmp_path, shared="")) > 3, "what a machine does without it"
 
 
-async def test_as_many_models_are_used_at_once_as_the_machine_holds(tmp_path: Path) -> None:
+async def test_machine_uses_as_many_models_at_once_as_can_be_loaded(tmp_path: Path) -> None:
     shared = ', host = "here", loaded_at_once = 2'
     assert await loads(tmp_path, shared=shared, loaded_at_once=2) == ["a-1", "b-1", "c-1"]
 
 
-def test_workers_of_one_machine_agree_on_what_it_holds(tmp_path: Path) -> None:
+def test_workers_of_one_machine_must_agree_on_loaded_at_once(tmp_path: Path) -> None:
     path = write_team(
         tmp_path / "team.toml", "http://x/v1", shared=', host = "here"', more=", loaded_at_once = 2"
     )
@@ -177,7 +177,7 @@ async def test_a_planner_is_told_which_models_would_have_to_be_loaded() -> None:
     assert told.unloaded_models == [(), ("b",)]
 
 
-async def test_a_kept_plan_depends_on_no_machines_memory(tmp_path: Path) -> None:
+async def test_cached_plan_does_not_depend_on_loaded_models(tmp_path: Path) -> None:
     told, path = Told(), str(tmp_path / "responses.sqlite")
     async with Team.open(Pool([local("a"), local("b")]), planner=told, cache=path) as team:
         for _ in range(2):
@@ -194,7 +194,7 @@ async def test_an_evaluation_plans_alike_whatever_is_loaded() -> None:
     assert told.unloaded_models == [()] * 3
 
 
-async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> None:
+async def test_rate_limited_call_loads_no_model() -> None:
     shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)
@@ -210,7 +210,7 @@ async def test_no_model_is_loaded_for_a_call_that_its_own_limits_hold_back() -> 
     assert shared.loaded == {"b"}
 
 
-async def test_a_model_whose_calls_are_held_back_gives_way_at_once() -> None:
+async def test_model_with_paused_calls_yields_to_other_models_at_once() -> None:
     shared = ModelHost(1)
     first, second = (RateLimiter(Limits(concurrency=1), shared, model) for model in "ab")
     permit = await first.acquire("q", 1)

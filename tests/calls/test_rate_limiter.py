@@ -23,11 +23,11 @@ async def admissions(rate_limiter: RateLimiter, tokens: int, used: int | None = 
         return admitted
 
 
-async def test_a_minute_has_at_most_its_limit_and_a_burst_a_tenth_of_it():
+async def test_burst_is_limited_to_a_tenth_of_the_requests_per_minute():
     assert await admissions(RateLimiter(Limits(rpm=600)), tokens=1) == 60
 
 
-async def test_one_request_a_minute_is_one():
+async def test_limit_of_one_request_per_minute_admits_one_request():
     assert await admissions(RateLimiter(Limits(rpm=1)), tokens=1) == 1
 
 
@@ -104,7 +104,7 @@ async def test_a_worker_that_requested_a_pause_gets_no_call_meanwhile():
     assert clock() - began >= 0.19
 
 
-async def test_a_call_that_was_not_made_leaves_its_place_in_the_minute_to_others():
+async def test_cancelled_permit_frees_its_place_in_the_minute():
     rate_limiter = RateLimiter(Limits(rpm=1))
     rate_limiter.cancel(await rate_limiter.acquire("a", 1))
     rate_limiter.release(await asyncio.wait_for(rate_limiter.acquire("b", 1), timeout=5), 1)
@@ -114,7 +114,7 @@ steps = st.lists(st.tuples(st.floats(0, 30), st.floats(0.5, 40)), max_size=60)
 
 
 @given(steps)
-def test_no_stretch_as_long_as_the_window_holds_more_than_the_limit(waits_and_amounts):
+def test_no_interval_of_window_length_exceeds_the_limit(waits_and_amounts):
     window, now, admitted = SlidingWindow(100, 60), 0.0, []
     for wait, amount in waits_and_amounts:
         now += wait
@@ -127,7 +127,7 @@ def test_no_stretch_as_long_as_the_window_holds_more_than_the_limit(waits_and_am
         assert sum(inside) <= 100 + 1e-6
 
 
-def test_it_says_how_long_to_wait():
+def test_sliding_window_computes_the_wait():
     window = SlidingWindow(10, 60)
     window.add(6, 0.0)
     window.add(3, 20.0)
@@ -137,7 +137,7 @@ def test_it_says_how_long_to_wait():
     assert window.wait(5, 60.0) == 0
 
 
-def test_what_is_larger_than_the_limit_waits_for_an_empty_window():
+def test_amount_above_the_limit_waits_for_an_empty_window():
     window = SlidingWindow(10, 60)
     assert window.wait(50, 0.0) == 0
     window.add(50, 0.0)
@@ -145,7 +145,7 @@ def test_what_is_larger_than_the_limit_waits_for_an_empty_window():
     assert window.wait(50, 1.0) == 59.0
 
 
-def test_an_entry_that_took_less_makes_room_one_that_took_more_takes_it():
+def test_corrected_entry_frees_or_takes_room_in_the_window():
     window = SlidingWindow(10, 60)
     entry = window.add(8, 0.0)
     window.correct(entry, 2)

@@ -47,7 +47,7 @@ def spend_limit(file: Path) -> Iterator[SharedSpendLimit]:
     opened.close()
 
 
-def test_what_is_reserved_counts_until_it_is_settled(spend_limit: SharedSpendLimit) -> None:
+def test_reservation_counts_against_spend_limit_until_settled(spend_limit: SharedSpendLimit) -> None:
     assert spend_limit.reserve(0.6) is None
     assert spend_limit.reserve(0.6) == (
         "The call could cost $0.600000, and $0.400000 of the run's $1 are left ($0.000000 spent, $0.600000 reserved "
@@ -68,15 +68,13 @@ def test_a_limit_can_be_used_to_the_last_billionth(spend_limit: SharedSpendLimit
     assert not spend_limit.exhausted
 
 
-def test_a_limit_that_was_passed_refuses_even_what_costs_nothing(spend_limit: SharedSpendLimit) -> None:
+def test_exceeded_spend_limit_refuses_even_free_calls(spend_limit: SharedSpendLimit) -> None:
     spend_limit.settle(0.0, 1.25)
     assert spend_limit.exhausted
     assert spend_limit.reserve(0.0) == "$1.250000 of the run's $1 are spent: raise the run's budget."
 
 
-def test_a_spend_limit_goes_on_where_the_process_before_left_it(
-    spend_limit: SharedSpendLimit, file: Path
-) -> None:
+def test_reopened_spend_limit_keeps_earlier_spending(spend_limit: SharedSpendLimit, file: Path) -> None:
     spend_limit.reserve(0.5)
     spend_limit.settle(0.5, 0.25)
     spend_limit.close()
@@ -87,7 +85,7 @@ def test_a_spend_limit_goes_on_where_the_process_before_left_it(
     again.close()
 
 
-def test_what_costs_nothing_is_not_written(spend_limit: SharedSpendLimit) -> None:
+def test_free_calls_write_nothing_to_the_spend_limit_file(spend_limit: SharedSpendLimit) -> None:
     spend_limit.settle(0.0, 0.5)
     before = spend_limit._file.total_changes
     for _ in range(100):
@@ -103,7 +101,7 @@ def test_a_limit_must_be_an_amount(file: Path, limit: float) -> None:
     assert not file.exists()
 
 
-def test_days_are_apart_and_a_call_is_paid_on_the_day_it_began(file: Path) -> None:
+def test_each_day_has_its_own_limit_and_a_call_is_paid_on_its_first_day(file: Path) -> None:
     day = ["2030-01-01"]
     spend_limit = SharedSpendLimit(file, "day", 1.0, today=lambda: day[0])
     assert spend_limit.reserve(0.5) is None
@@ -160,13 +158,13 @@ def test_the_file_of_another_program_is_refused_and_left_alone(file: Path) -> No
         SharedSpendLimit(file, "run", 1.0)
 
 
-def test_a_spend_limit_whose_file_is_gone_says_so(spend_limit: SharedSpendLimit) -> None:
+def test_spend_limit_with_a_missing_table_raises_store_error(spend_limit: SharedSpendLimit) -> None:
     spend_limit._file.execute("DROP TABLE spending")
     with pytest.raises(StoreError, match="cannot be updated"):
         spend_limit.reserve(0.1)
 
 
-def test_the_days_limit_is_the_options_then_the_environments(tmp_path: Path) -> None:
+def test_day_limit_comes_from_the_option_then_from_the_environment(tmp_path: Path) -> None:
     place = {"PODIUM_STORE": str(tmp_path / "traces.sqlite")}
     assert open_day_limit(None, place) is None
     assert open_day_limit(None, {**place, "PODIUM_DAY_BUDGET_USD": " "}) is None
@@ -213,7 +211,7 @@ def test_a_spend_limit_that_cannot_be_written_leaves_the_others_right() -> None:
     assert [(one.reserved_usd, one.spent_usd) for one in (first, last)] == [(0.0, 0.125)] * 2
 
 
-async def test_who_waits_for_a_spend_limit_that_cannot_be_written_is_told(
+async def test_callers_waiting_for_an_unwritable_spend_limit_get_store_error(
     spend_limit: SharedSpendLimit,
 ) -> None:
     assert spend_limit.reserve(0.75) is None
@@ -247,7 +245,7 @@ async def test_a_payment_that_cannot_be_written_is_told_and_written_later(
     assert (spend_limit.reserved_usd, spend_limit.spent_usd) == (0.1, 0.25)
 
 
-def test_a_question_its_own_budget_refuses_holds_nothing_in_a_spend_limit() -> None:
+def test_question_refused_by_its_budget_reserves_no_spend_limit() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     assert (
         Ledger(Budget(calls=0), spend_limits=[run]).try_reserve(Reservation(1, 10, 0.25), now=0.0) is not None
@@ -255,7 +253,7 @@ def test_a_question_its_own_budget_refuses_holds_nothing_in_a_spend_limit() -> N
     assert (run.reserved_usd, run.refusal) == (0.0, None)
 
 
-async def test_a_call_waits_for_those_in_flight_where_they_may_make_room() -> None:
+async def test_call_waits_for_calls_in_flight_that_may_free_spend_limit() -> None:
     run = SharedSpendLimit(None, "run", 1.0)
     first, second = Ledger(Budget(), spend_limits=[run]), Ledger(Budget(), spend_limits=[run])
     reservation = Reservation(1, 10, 0.75)
@@ -296,7 +294,7 @@ async def test_a_file_that_another_process_holds_does_not_stop_the_event_loop(
     other.close()
 
 
-def test_a_spend_limit_books_what_is_settled_before_it_closes(file: Path) -> None:
+def test_closing_spend_limit_writes_pending_settlements(file: Path) -> None:
     spend_limit = SharedSpendLimit(file, "run", 1.0)
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
 

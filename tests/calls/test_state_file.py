@@ -64,7 +64,7 @@ def test_the_cooldown_of_a_worker_without_an_identity_is_not_shared(tmp_path: Pa
     assert not file.path.exists()
 
 
-def test_asking_makes_no_file(tmp_path: Path) -> None:
+def test_reading_cooldowns_creates_no_file(tmp_path: Path) -> None:
     file = CooldownFile(tmp_path / "none" / "s")
     assert (file.get(ADA), file.all()) == (None, ())
     file.clear(ADA)
@@ -82,7 +82,7 @@ def test_a_file_that_cannot_be_used_has_no_cooldowns_and_stops_no_call(tmp_path:
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_it_is_beside_the_store_of_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cooldown_file_lies_beside_the_trace_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
     assert CooldownFile().path == tmp_path / "kept" / "state.sqlite"
     monkeypatch.setenv("PODIUM_STORE", "postgresql://somewhere/podium")

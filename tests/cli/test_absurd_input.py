@@ -51,7 +51,9 @@ COMMANDS = [
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("command", "place"), list(zip(COMMANDS, cycle(PLACES))))
-def test_what_is_no_file_is_refused_and_not_waited_for(podium: Podium, command: str, place: str) -> None:
+def test_paths_that_are_no_regular_file_are_refused_without_waiting(
+    podium: Podium, command: str, place: str
+) -> None:
     refused = podium(*command.format(place).split())
     assert refused.status in (1, 2)
     assert refused.err.startswith("podium: ")
@@ -127,7 +129,7 @@ def test_absurd_numbers_of_files_are_refused(podium: Podium, line: str) -> None:
         ("traces export", "option"),
     ],
 )
-def test_an_address_without_a_slash_is_no_folder_and_not_repeated(
+def test_malformed_store_address_makes_no_folder_and_shows_no_password(
     podium: Podium, monkeypatch: pytest.MonkeyPatch, command: str, by: str
 ) -> None:
     tokens = command.split()

@@ -21,7 +21,7 @@ def kept() -> list[Trace]:
         return list(store.iterate())
 
 
-def test_the_answer_comes_last_after_the_plan_and_who_said_what(ask):
+def test_ask_prints_plan_and_steps_before_the_answer(ask):
     asked = ask("What is 2 + 3?")
     assert asked.status == 0
     assert asked.err == ""
@@ -37,7 +37,7 @@ def test_the_answer_comes_last_after_the_plan_and_who_said_what(ask):
         assert part in asked.out
 
 
-def test_nothing_that_is_printed_to_a_pipe_commands_a_terminal(ask):
+def test_ask_prints_no_escape_sequences_to_a_pipe(ask):
     assert "\x1b" not in ask("What is \x1b[31m2\x1b[0m + 3?").out
 
 
@@ -109,7 +109,7 @@ limits = {{ retries = 0 }}
     assert asked.err.count("\n") == 1
 
 
-def test_a_vote_that_its_plan_lets_see_nothing_is_an_answer(podium):
+def test_vote_without_visible_responses_answers_with_nothing_to_vote_on(podium):
     Path("vote.toml").write_text(VOTE)
     asked = podium("ask", "2 + 3?", "--pool", "vote.toml", "--planner", "single:vote", "--no-store", "--json")
     assert asked.status == 0
@@ -175,7 +175,7 @@ def test_asking_wrongly_is_one_sentence_and_status_2_and_writes_nothing(podium, 
     assert sorted(Path.cwd().rglob("*")) == before
 
 
-def test_a_level_of_thrift_unknown_to_a_conductor_is_refused_with_its_own(podium):
+def test_unknown_cost_sensitivity_is_refused_with_the_known_levels(podium):
     write_policy(Path("thrifty"), podium={"prompt": {"style": "brief", "levels": 2}})
     write_policy(Path("plain"))
 
@@ -192,7 +192,7 @@ def test_a_level_of_thrift_unknown_to_a_conductor_is_refused_with_its_own(podium
         assert refused("plain", level) == f"podium: cost_sensitivity {level}: {known}.\n"
 
 
-def test_rounds_and_steps_are_the_conductors_unless_they_are_given(podium):
+def test_rounds_and_max_steps_default_to_those_of_the_conductor(podium):
     about = {"prompt": {"style": "brief"}, "plan": {"rounds": 2, "max_steps": 3}}
     write_policy(Path("trained"), podium=about)
     write_policy(Path("plain"))

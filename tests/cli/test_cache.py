@@ -30,7 +30,7 @@ def file() -> Path:
     return file
 
 
-def test_show_says_what_is_kept_of_whom(podium, file):
+def test_cache_show_lists_replies_and_cost_by_worker(podium, file):
     shown = podium("cache", "show", str(file))
     assert (shown.status, shown.err) == (0, "")
     first, heading, *rows = shown.out.splitlines()
@@ -40,7 +40,7 @@ def test_show_says_what_is_kept_of_whom(podium, file):
     assert rows[1].split()[:3] == ["b␛[2Job", "1", "$0.0010"]
 
 
-def test_show_has_a_form_for_programs(podium, file):
+def test_cache_show_prints_json(podium, file):
     shown = json.loads(podium("cache", "show", str(file), "--json").out)
     assert shown["bytes"] > 4096
     assert [(worker["worker"], worker["replies"]) for worker in shown["workers"]] == [
@@ -50,7 +50,7 @@ def test_show_has_a_form_for_programs(podium, file):
     assert shown["workers"][0]["oldest"].endswith("+00:00")
 
 
-def test_clear_forgets_what_is_old_or_all(podium, file):
+def test_cache_clear_deletes_old_or_all_replies(podium, file):
     kept = podium("cache", "clear", str(file), "--older", "1d")
     assert (kept.status, kept.out, kept.err) == (0, "", "Deleted 0 replies; 4 left in answers.sqlite.\n")
     assert podium("cache", "clear", str(file)).err == "Deleted 4 replies; 0 left in answers.sqlite.\n"
@@ -75,7 +75,7 @@ def test_clear_forgets_what_is_old_or_all(podium, file):
         (("clear", "answers.sqlite", "--older", "soon"), "podium: 'soon' is not a time; write a date"),
     ],
 )
-def test_what_cannot_be_used_is_status_2_and_touches_nothing(podium, file, tokens, said):
+def test_cache_verbs_refuse_unusable_files_and_change_nothing(podium, file, tokens, said):
     before = file.read_bytes()
     refused = podium("cache", *tokens)
     assert (refused.status, refused.out) == (2, "")

@@ -122,7 +122,9 @@ def test_the_cheapest_cover_is_chosen_and_paid_once(podium: Podium, endpoint: Fa
     assert asked(endpoint).total() == (len(NAMES) - len(BROKEN)) * TESTS + 2 * len(BROKEN)
 
 
-def test_a_budget_that_ends_is_kept_and_a_larger_one_goes_on(podium: Podium, endpoint: FaultServer) -> None:
+def test_compose_stops_at_its_budget_and_resumes_with_a_larger_budget(
+    podium: Podium, endpoint: FaultServer
+) -> None:
     compose = compose_of(endpoint)
     small = podium(*compose, "0.025")
     assert small.status == 0, small.err
@@ -180,7 +182,7 @@ def test_a_pool_file_keeps_its_settings_and_its_tools(podium: Podium, endpoint: 
         (("URL", "mine.csv", "--run-budget-usd", "1", "--run", "new"), "its list of models cannot be read"),
     ],
 )
-def test_what_cannot_be_used_is_refused_before_anything_is_paid(
+def test_unusable_compose_options_are_refused_before_any_paid_call(
     podium: Podium, endpoint: FaultServer, tokens: tuple[str, ...], sentence: str
 ) -> None:
     Path("open.csv").write_text("question\nWhat is 10 plus seven?\n")

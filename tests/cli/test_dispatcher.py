@@ -73,7 +73,7 @@ async def test_a_budget_that_is_no_amount_is_refused_in_one_sentence(
     assert not server.requests
 
 
-def test_simulated_workers_spend_nothing_of_the_days(
+def test_simulated_workers_use_none_of_the_day_budget(
     podium: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", "0")
@@ -128,7 +128,7 @@ async def test_a_recordings_budget_holds_over_all_its_starts(
     assert not any(".spending" in name for name in os.listdir())
 
 
-async def test_a_recording_that_the_day_stops_keeps_what_it_has_and_goes_on(
+async def test_recording_stopped_by_the_day_budget_keeps_responses_and_resumes(
     paid: Callable[..., Any], server: FaultServer
 ) -> None:
     tasks = str(write_sums(Path("sums.jsonl")))

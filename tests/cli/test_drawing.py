@@ -100,7 +100,7 @@ def test_a_plan_that_was_changed_before_it_ran_is_drawn_with_the_reason():
     assert "Kept with large: its prompt cache holds 12,400 tokens." in drawn(trace(rounds=(kept, *rest)))
 
 
-def test_full_cuts_nothing_and_shows_what_was_sent():
+def test_full_drawing_shows_whole_texts_and_sent_messages():
     whole = drawn(trace(), full=True)
     assert "long " * 15 in whole
     assert whole.count("long") == 200
@@ -133,7 +133,7 @@ def test_a_rejected_plan_is_drawn_with_error_and_cost_and_full_shows_more():
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_texts_command_no_terminal_even_on_one(full):
+def test_drawing_escapes_control_sequences_even_on_a_terminal(full):
     shown = drawn(trace(), full=full, terminal=True)
     assert "\x1b[" in shown
     assert "\x1b[31m[bold]5" not in shown
@@ -151,7 +151,7 @@ def test_a_degraded_answer_says_why_before_it_is_given():
     assert shown.index("Degraded: The last step did not succeed.") < shown.index("\nAnswer\n")
 
 
-def test_a_cached_answer_is_said_to_be():
+def test_drawing_marks_a_cached_answer():
     reply = said("5", cached=True, latency_s=3.5)
     kept = span(0, reply=reply, spent=Spent(reply.usage, saved_usd=0.0125), attempts=())
     shown = drawn(trace(rounds=(RoundTrace(plan=Plan(PLAN, WORKFLOW), spans=(kept,)),)))

@@ -48,9 +48,7 @@ def _recording() -> None:
 # --- podium eval -------------------------------------------------------------------------------------------
 
 
-def test_a_recording_is_evaluated_and_the_table_says_so(
-    podium: Podium, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_evaluation_table_names_recorded_responses(podium: Podium, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     shown = podium(*EVAL, "--split", "test")
     assert (shown.status, shown.err) == (0, "Written to eval/report.html\n")
@@ -65,7 +63,7 @@ def test_a_recording_is_evaluated_and_the_table_says_so(
     assert "Conductor, untrained" not in shown.out
 
 
-def test_as_json_it_is_the_comparison(podium: Podium) -> None:
+def test_eval_json_output_is_the_comparison(podium: Podium) -> None:
     shown = podium(*EVAL, "--json")
     assert (shown.status, shown.out.count("\n")) == (0, 1)
     comparison = Comparison.model_validate_json(shown.out)
@@ -91,7 +89,7 @@ def test_votes_that_stop_early_say_so_in_the_notes_and_answer_alike(podium: Podi
     assert early == [False, True]
 
 
-def test_as_markdown_it_says_what_it_shows(podium: Podium) -> None:
+def test_eval_markdown_states_recording_and_number_of_questions(podium: Podium) -> None:
     shown = podium(*EVAL, "--markdown", "--questions", "4", "eval.tuning=5", "eval.repeats=2")
     assert shown.status == 0
     assert RECORDED in shown.out
@@ -150,7 +148,7 @@ def test_ungraded_questions_are_not_wrong_answers_and_are_reported(podium: Podiu
     assert left_out in podium(*EVAL, "--markdown").out
 
 
-def test_fewer_questions_than_there_are_is_said_with_who_lacks_them(podium: Podium) -> None:
+def test_evaluation_reports_left_out_questions_and_the_worker_lacking_them(podium: Podium) -> None:
     write(bob=4)
     shown = podium(*EVAL, "--run", "kept/r", "--markdown")
     sentence = (
@@ -162,7 +160,7 @@ def test_fewer_questions_than_there_are_is_said_with_who_lacks_them(podium: Podi
     assert sentence in Path("kept/r/report.html").read_text(encoding="utf-8")
 
 
-def test_where_lengths_are_unknown_the_table_says_what_dollars_count(podium: Podium) -> None:
+def test_evaluation_notes_that_costs_omit_unknown_output_tokens(podium: Podium) -> None:
     write(text=False)
     shown = podium(*EVAL, "--json")
     comparison = Comparison.model_validate_json(shown.out)
@@ -197,7 +195,7 @@ def _policy() -> None:
 
 
 @pytest.mark.usefixtures("_policy")
-def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: Podium) -> None:
+def test_conductor_that_reads_ratings_is_refused_for_an_unrated_pool(podium: Podium) -> None:
     shown = podium(*EVAL, "--conductor", POLICY, "--questions", "2", "--json")
     assert (shown.status, shown.err.count(UNRATED)) == (2, 1)
     planned = podium("plan", "Is 6 right?", "--pool", "replay.toml", "--conductor", POLICY, "--seed", "1")
@@ -205,7 +203,7 @@ def test_a_conductor_that_reads_ratings_is_refused_over_a_pool_without(podium: P
 
 
 @pytest.mark.usefixtures("_policy")
-def test_a_conductor_stands_there_at_each_of_its_levels(podium: Podium) -> None:
+def test_recorded_evaluation_has_a_row_for_each_cost_sensitivity_level(podium: Podium) -> None:
     podium("rate", "rec.parquet", "ratings.json", "--pool", "replay.toml", "--clusters", "1")
     Path("rated.toml").write_text('ratings = "ratings.json"\n' + POOL)
     given = ("eval", "--tasks", "rec.parquet", "--pool", "rated.toml", "--conductor", POLICY, "--json")
@@ -259,7 +257,7 @@ def test_asking_wrongly_is_one_sentence_and_writes_nothing(
 # --- podium ask --------------------------------------------------------------------------------------------
 
 
-def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podium) -> None:
+def test_drawing_marks_responses_of_a_replay_pool_as_recorded(podium: Podium) -> None:
     asked = podium(
         "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "self-consistency:ada:2", "--no-store"
     )
@@ -269,7 +267,7 @@ def test_asking_a_replay_pool_draws_that_the_responses_are_recorded(podium: Podi
     assert "imulated" not in asked.out
 
 
-def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podium: Podium) -> None:
+def test_replay_pool_refuses_planners_that_show_workers_other_responses(podium: Podium) -> None:
     for command in (["ask", "Is 6 right?", "--no-store"], ["serve"]):
         refused = podium(*command, "--pool", "replay.toml", "--planner", "fusion:ada:bob")
         assert (refused.status, refused.out) == (2, "")
@@ -279,7 +277,7 @@ def test_a_planner_whose_workers_see_one_another_is_refused_on_a_recording(podiu
         ) in " ".join(refused.err.split())
 
 
-def test_one_recorded_response_is_one(podium: Podium) -> None:
+def test_single_recorded_response_is_traced_and_named_in_the_singular(podium: Podium) -> None:
     asked = podium(
         "ask", "Is 6 right?", "--pool", "replay.toml", "--planner", "single:bob", "--no-store", "--json"
     )

@@ -58,7 +58,7 @@ def comparison(podium: Podium, *tokens: str) -> Comparison:
 # --- what the run was trained on ---------------------------------------------------------------------------
 
 
-def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium) -> None:
+def test_run_is_evaluated_on_its_training_tasks_and_pool(podium: Podium) -> None:
     trained(TrainSettings(start="-", **MINE))
     found = comparison(podium, "--run", "r")
     assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
@@ -74,13 +74,15 @@ def test_a_run_is_evaluated_on_what_it_was_trained_on(podium: Podium) -> None:
     ],
     ids=["both", "the pool alone", "the tasks alone"],
 )
-def test_what_is_named_wins(podium: Podium, settings: TrainSettings, named: tuple[str, ...]) -> None:
+def test_named_tasks_and_pool_override_those_of_the_run(
+    podium: Podium, settings: TrainSettings, named: tuple[str, ...]
+) -> None:
     trained(settings)
     found = comparison(podium, "--run", "r", *named)
     assert (found.tasks, found.pool) == ("mine/test", ("ada", "bob", "vote"))
 
 
-def test_a_run_that_does_not_say_its_questions_is_refused(podium: Podium) -> None:
+def test_run_without_recorded_tasks_is_refused(podium: Podium) -> None:
     assert "No questions are named" in one_sentence(podium("eval", "--run", "r", "--pool", "mine.toml"))
 
 
@@ -91,7 +93,7 @@ def test_a_run_that_does_not_say_its_questions_is_refused(podium: Podium) -> Non
         (TrainSettings(start="-", tasks="mine.parquet", pool="there/gone.toml"), "there/gone.toml"),
     ],
 )
-def test_what_is_not_here_is_one_sentence_with_the_way_out(
+def test_missing_training_files_of_a_run_are_named_with_a_remedy(
     podium: Podium, settings: TrainSettings, name: str
 ) -> None:
     trained(settings)
@@ -105,7 +107,7 @@ def test_what_is_not_here_is_one_sentence_with_the_way_out(
 # --- cost sensitivity --------------------------------------------------------------------------------------
 
 
-def test_a_level_of_thrift_is_for_the_runs_own_policy_and_in_its_label(podium: Podium) -> None:
+def test_cost_sensitivity_applies_to_the_policy_of_the_run_and_its_label(podium: Podium) -> None:
     podium("rate", "mine.parquet", "ratings.json", "--pool", "mine.toml", "--clusters", "1")
     Path("mine.toml").write_text('ratings = "ratings.json"\n' + Path("mine.toml").read_text())
     trained(TrainSettings(start="-", **MINE), policy=True)
@@ -121,7 +123,7 @@ def test_a_level_of_thrift_is_for_the_runs_own_policy_and_in_its_label(podium: P
     assert one.label == "Conductor, cost sensitivity 2.5"
 
 
-def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) -> None:
+def test_label_has_the_cost_sensitivity_with_live_workers_too(podium: Podium) -> None:
     write_policy(Path("leveled"), podium={"prompt": {"style": "brief", "levels": 4}})
     write_sums(Path("sums.jsonl"))
     write_team(Path("two.toml"))
@@ -138,7 +140,7 @@ def test_among_live_workers_the_level_stands_in_the_label_too(podium: Podium) ->
     assert comparison(podium, "--conductor", "leveled", *few).rows[0].label == "Conductor, cost sensitivity 3"
 
 
-def test_without_a_conductor_thrift_is_refused(podium: Podium) -> None:
+def test_cost_sensitivity_is_refused_without_a_conductor(podium: Podium) -> None:
     refused = one_sentence(podium("eval", *NAMED, "plan.cost_sensitivity=2"))
     assert "plan.cost_sensitivity is for a Conductor" in refused
 
@@ -146,7 +148,9 @@ def test_without_a_conductor_thrift_is_refused(podium: Podium) -> None:
 # --- what is shown and written -----------------------------------------------------------------------------
 
 
-def test_the_table_says_what_was_measured(podium: Podium, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_table_states_questions_set_seed_and_limits(
+    podium: Podium, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "160")
     shown = podium("eval", *NAMED, "--max-steps", "4", "--rounds", "2")
     assert "3 held-out questions of mine/test, seed 0, at most 4 steps, 2 rounds." in shown.out
@@ -168,6 +172,6 @@ def test_a_worker_that_takes_for_ever_loses_neither_table_nor_report(podium: Pod
     assert podium("report", "r").status == 0
 
 
-def test_two_forms_at_once_are_refused(podium: Podium) -> None:
+def test_json_and_markdown_together_are_refused(podium: Podium) -> None:
     refused = one_sentence(podium("eval", *NAMED, "--json", "--markdown"))
     assert "--json and --markdown exclude each other; give one of them." in refused

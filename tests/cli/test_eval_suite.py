@@ -118,7 +118,9 @@ def test_an_evaluation_by_options_counts_its_look_and_says_if_undeclared(podium:
         (("planner.0.planner=random",), "a recording has only answers to the bare question"),
     ],
 )
-def test_what_a_suite_cannot_use_is_one_sentence(podium: Podium, tokens: tuple[str, ...], said: str) -> None:
+def test_unusable_suite_options_are_refused_in_one_sentence(
+    podium: Podium, tokens: tuple[str, ...], said: str
+) -> None:
     assert said in one_sentence(podium("eval", "s.toml", "--run", "r", *tokens))
     assert not Path("r").exists()
 

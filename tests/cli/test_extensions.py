@@ -56,7 +56,7 @@ def test_a_planner_of_another_package_answers_a_question(podium):
 
 
 @pytest.mark.usefixtures("outside")
-def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
+def test_installed_planner_is_listed_and_reports_its_own_errors(podium):
     assert "last:ANYTHING" in baseline_syntaxes()
     for planner, sentence in (("lost:x", "did you mean last:ANYTHING?"), ("last:nobody", "needs a worker")):
         refused = podium("ask", "Hm?", "--pool", "pool.toml", "--planner", planner)
@@ -64,7 +64,7 @@ def test_it_is_listed_with_podiums_own_and_has_its_own_errors(podium):
 
 
 @pytest.mark.usefixtures("outside")
-def test_it_has_a_row_in_every_comparison(podium):
+def test_installed_planner_has_a_row_in_every_comparison(podium):
     asked = ("--tasks", str(write_sums(Path("sums.jsonl"))), "--questions", "3", "eval.tuning=0")
     conductor = ("--conductor", str(write_policy(Path("policy"))))
     compared = podium("eval", *asked, *conductor, "--pool", str(write_team(Path("two.toml"))), "--json")
@@ -117,7 +117,7 @@ def test_a_verb_of_another_package_runs_and_is_listed(podium, monkeypatch, tmp_p
 
 
 @pytest.mark.parametrize("entry", ["MISSING", "greet", "TAKEN"])
-def test_a_verb_that_cannot_be_used_leaves_podiums_own(podium, monkeypatch, tmp_path, entry):
+def test_broken_installed_verb_leaves_built_in_verbs_usable(podium, monkeypatch, tmp_path, entry):
     install_verb(monkeypatch, tmp_path, entry)
     refused = podium("greet", "Ada")
     assert (refused.status, f"own_verb:{entry}" in refused.err) == (2, True)

@@ -45,7 +45,7 @@ def written(path: str = "team.toml") -> dict[str, dict[str, object]]:
     return {worker["name"]: worker for worker in tomllib.loads(Path(path).read_text())["worker"]}
 
 
-def test_a_pool_of_what_answers_here_is_written_checked_and_answers(podium: Podium, ollama, llama) -> None:
+def test_init_writes_and_checks_a_pool_of_local_models(podium: Podium, ollama, llama) -> None:
     done = podium("init", "--url", f"{llama.url}/v1")
     assert (done.status, done.err) == (0, "")
     workers = written()
@@ -96,7 +96,7 @@ def test_the_models_of_a_server_that_was_named_are_chosen_first(podium: Podium, 
     }
 
 
-def test_json_is_one_line_with_what_was_found_and_proposed(podium: Podium, llama) -> None:
+def test_init_json_has_found_servers_and_proposal_on_one_line(podium: Podium, llama) -> None:
     done = podium("init", "--url", llama.url, "--json")
     assert (done.status, done.out.count("\n")) == (0, 1)
     found = json.loads(done.out)
@@ -107,7 +107,7 @@ def test_json_is_one_line_with_what_was_found_and_proposed(podium: Podium, llama
 
 
 @pytest.mark.parametrize("name", ["team.toml", "team"])
-def test_what_is_there_is_never_overwritten(podium: Podium, llama, name: str) -> None:
+def test_init_never_overwrites_an_existing_file(podium: Podium, llama, name: str) -> None:
     Path("team").mkdir()
     Path("team.toml").write_text("# Mine.")
     refused = podium("init", "--url", llama.url, "--output", name)
@@ -123,7 +123,7 @@ def test_a_team_that_is_written_elsewhere_is_named_in_the_next_commands(podium: 
     assert "--team 'my teams/gpus.toml'" in done.out
 
 
-def test_where_nothing_answers_it_says_what_to_do(podium: Podium) -> None:
+def test_init_without_any_model_prints_a_remedy(podium: Podium) -> None:
     with ModelServer({"/v1/models": {"data": [{"id": "bge-m3"}]}}) as server:
         done = podium("init", "--url", server.url)
     assert done.status == 1
@@ -142,7 +142,7 @@ def test_a_worker_that_does_not_answer_is_told_and_the_file_stays(podium: Podium
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_a_key_alone_sends_nothing_and_writes_nothing(
+def test_init_with_only_an_api_key_sends_and_writes_nothing(
     podium: Podium, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
     with ModelServer({}) as provider:
@@ -156,7 +156,7 @@ def test_a_key_alone_sends_nothing_and_writes_nothing(
     assert not Path("team.toml").exists()
 
 
-def test_beside_a_key_only_what_is_free_is_proposed_unasked(
+def test_init_proposes_only_free_workers_despite_an_api_key(
     podium: Podium, monkeypatch: pytest.MonkeyPatch, llama
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-of-somebody")
@@ -166,7 +166,7 @@ def test_beside_a_key_only_what_is_free_is_proposed_unasked(
     assert all("api_key_env" not in worker for worker in written().values())
 
 
-def test_on_a_terminal_a_no_leaves_the_providers_out(llama) -> None:
+def test_init_leaves_providers_out_after_a_no_on_a_terminal(llama) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, b"n\n")
     done = subprocess.run(
@@ -185,7 +185,7 @@ def test_on_a_terminal_a_no_leaves_the_providers_out(llama) -> None:
 
 
 @pytest.mark.parametrize("verb", ["ask", "plan"])
-def test_without_a_pool_nobody_answers_and_init_is_named(podium: Podium, verb: str) -> None:
+def test_ask_without_a_pool_names_init(podium: Podium, verb: str) -> None:
     refused = podium(verb, "What is 2 + 3?")
     assert refused.status == 2
     assert "podium init" in refused.err

@@ -27,7 +27,7 @@ def test_a_key_is_printed_once_and_alone(podium):
     assert made.out[12:].strip().encode() not in KEPT.read_bytes()
 
 
-def test_what_was_made_lets_its_holder_in(podium):
+def test_added_key_authenticates_its_caller(podium):
     key = podium(
         "keys", "add", "web", "--allow", "ada, bob", "--deny=cy", "--rpm", "5", "--admin"
     ).out.strip()
@@ -119,13 +119,13 @@ def test_a_key_that_cannot_be_made_is_refused_and_nothing_is_written(podium, tok
     assert not KEPT.exists()
 
 
-def test_a_name_is_given_once(podium):
+def test_duplicate_key_name_is_refused(podium):
     podium("keys", "add", "web")
     assert "There is a key named 'web' already" in one_sentence(podium("keys", "add", "web", "--admin"))
     assert [key["admin"] for key in json.loads(podium("keys", "list", "--json").out)] == [False]
 
 
-def test_keys_lie_where_the_servers_traces_do(podium):
+def test_keys_are_stored_beside_the_traces_of_the_server(podium):
     podium("keys", "add", "web", "--store", "there/traces.sqlite")
     assert Path("there/keys.sqlite").is_file()
     assert not KEPT.exists()
@@ -150,7 +150,7 @@ def test_loopback_needs_no_key(host):
         "2130706433",
     ],
 )
-def test_any_other_address_needs_one_and_says_how_to_make_it(podium, host):
+def test_server_on_other_addresses_needs_a_key_and_names_keys_add(podium, host):
     async def require():
         keys = Keys(open_register())
         try:
@@ -166,7 +166,7 @@ def test_any_other_address_needs_one_and_says_how_to_make_it(podium, host):
     asyncio.run(require())
 
 
-def test_where_a_key_was_required_none_passes_without_even_if_all_are_gone(podium):
+def test_api_key_is_still_required_after_all_keys_were_deleted(podium):
     key = podium("keys", "add", "web").out.strip()
 
     async def come_in():

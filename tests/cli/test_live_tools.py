@@ -63,7 +63,7 @@ def ask(podium: Podium, workers: list[int], subtask: str, access: list[object]) 
     return Trace.model_validate_json(asked.out)
 
 
-def test_three_recorded_models_and_a_program_that_decides(podium: Podium) -> None:
+def test_live_code_worker_decides_between_three_recorded_models(podium: Podium) -> None:
     trace = ask(podium, [0, 1, 2, 4], f"```python{DECIDES}```", [[], [], [], "all"])
     assert (trace.status, trace.answer) == ("ok", "Answer: (7 - 8 / 8) * 4")
     assert [span.recorded is not None for span in trace.spans] == [True, True, True, False]

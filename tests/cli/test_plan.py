@@ -20,7 +20,7 @@ def estimated(podium: Any, *tokens: str) -> dict[str, Any]:
     return estimate
 
 
-def test_without_past_answers_it_says_what_it_assumed(podium: Any) -> None:
+def test_plan_estimate_without_past_answers_states_its_assumptions(podium: Any) -> None:
     drawn = podium(*PLAN, "--response-tokens", "100")
     assert "past answers" in drawn.out
     assert (
@@ -52,7 +52,7 @@ def test_a_plan_that_costs_money_is_paid_from_the_days_budget(
     assert not endpoint.requests
 
 
-def test_with_past_answers_it_rests_on_them(podium: Any, ask: Any) -> None:
+def test_plan_estimate_uses_past_answers(podium: Any, ask: Any) -> None:
     for _ in range(5):
         assert ask("What is 2 + 3?").status == 0
     drawn = podium(*PLAN)
@@ -69,7 +69,7 @@ def test_with_past_answers_it_rests_on_them(podium: Any, ask: Any) -> None:
     assert estimate["cost_usd"]["likely"] < estimate["most_usd"]
 
 
-def test_another_store_is_looked_at_where_it_is_named(podium: Any, ask: Any) -> None:
+def test_plan_estimate_reads_past_answers_from_the_named_store(podium: Any, ask: Any) -> None:
     for _ in range(5):
         ask("What is 2 + 3?", "--store", "other.sqlite")
     assert estimated(podium)["steps"][0]["past_answers"] == 0

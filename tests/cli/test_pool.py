@@ -250,7 +250,7 @@ def test_a_check_names_a_remedy_for_every_failure(podium, server, monkeypatch):
     assert "hush" not in checked.out + json.dumps(results)
 
 
-def test_a_recording_is_well_though_the_question_is_not_in_it(podium):
+def test_pool_check_passes_replay_workers_without_the_check_question(podium):
     recorded = ("r.parquet", "--tasks", str(write_sums(Path("sums.jsonl"))), "--questions", "2")
     assert podium("record", *recorded, "--pool", str(write_team(Path("team.toml")))).status == 0
     Path("replays.toml").write_text(
@@ -277,7 +277,7 @@ def test_a_team_is_listed_and_called_like_any_worker(podium):
     assert checked.out.splitlines()[-1] == "1 of 2 workers answered; $0 spent"
 
 
-def test_a_pool_of_none_and_an_unknown_key_are_refused(podium):
+def test_pool_without_workers_or_with_an_unknown_key_is_refused(podium):
     Path("none.toml").write_text("")
     refused = podium("pool", "check", "--pool", "none.toml")
     assert refused.status == 2
@@ -289,7 +289,7 @@ def test_a_pool_of_none_and_an_unknown_key_are_refused(podium):
     assert podium("pool", "check", "--pool", "pool.toml", "--timeout", "0").status == 2
 
 
-def test_a_check_warns_of_what_works_and_may_surprise(podium, server, monkeypatch):
+def test_pool_check_warns_of_surprising_settings(podium, server, monkeypatch):
     monkeypatch.setenv("RIGHT_KEY", "right")
     server.rules = [Rule(fault=RefusedParameters(names=("temperature",)))]
     price = "price = { input = 3, output = 20 }\n"

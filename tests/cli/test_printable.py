@@ -10,7 +10,7 @@ ANY_TEXT = st.text(st.characters())
 
 
 @given(ANY_TEXT)
-def test_nothing_printable_lets_through_can_command_a_terminal(text):
+def test_printable_passes_no_terminal_control_characters(text):
     for letter in printable(text):
         assert letter in "\n\t\u200c\u200d" or unicodedata.category(letter) not in {
             "Cc",
@@ -22,7 +22,7 @@ def test_nothing_printable_lets_through_can_command_a_terminal(text):
 
 
 @given(ANY_TEXT)
-def test_what_is_printable_stays_as_it_is(text):
+def test_printable_is_idempotent(text):
     assert printable(printable(text)) == printable(text)
 
 
@@ -46,7 +46,7 @@ def test_a_shortened_text_is_one_line_within_its_limit(text, limit):
         ("\ud800", "\\ud800"),
     ],
 )
-def test_examples(text, shown):
+def test_printable_escapes_control_characters(text, shown):
     assert printable(text) == shown
 
 
@@ -72,5 +72,5 @@ def test_durations_have_a_unit_that_suits_them(duration, shown):
     assert seconds(duration) == shown
 
 
-def test_nouns_follow_their_numbers():
+def test_counted_nouns_are_singular_or_plural():
     assert [counted(n, "call") for n in (0, 1, 1203)] == ["0 calls", "1 call", "1,203 calls"]

@@ -41,7 +41,7 @@ async def process(*tokens, **variables):
     )
 
 
-def test_question_in_answer_out():
+def test_ask_reads_question_from_stdin_and_prints_answer():
     asked = subprocess.run(
         [*COMMAND, "ask", "-", *OVER_SCRIPT],
         input="What is 2 + 3?",
@@ -116,7 +116,7 @@ async def test_a_served_model_conducts(tmp_path):
     assert b"s3cret-key" not in out + b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
 
 
-async def test_an_interrupt_ends_every_call_and_keeps_what_there_was(tmp_path):
+async def test_interrupt_cancels_every_call_and_keeps_the_trace(tmp_path):
     slow = tmp_path / "slow.toml"
     called, gone = asyncio.Event(), asyncio.Event()
 

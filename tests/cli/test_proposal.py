@@ -14,7 +14,7 @@ def paid(name: str, base_url: str = "https://api.openai.com/v1") -> FoundModel:
     return FoundModel(name, base_url, "Maker", price=Price(input=1, output=2), key_env="KEY", about="Strong.")
 
 
-def test_the_strongest_conducts_and_five_work() -> None:
+def test_proposal_uses_the_largest_model_as_conductor_and_five_as_workers() -> None:
     found = [local(f"m{n}", n) for n in (1, 7, 3, 5, 2, 6)] + [local("unknown")]
     proposal = propose(found, isolates=False)
     assert proposal.names == ("m7", "m6", "m5", "m3", "m2")
@@ -31,7 +31,7 @@ def test_preferred_models_work_however_weak_they_are() -> None:
     assert [model.id for model in proposal.left_out] == ["m3"]
 
 
-def test_a_server_that_has_our_usual_port_keeps_it() -> None:
+def test_proposed_port_avoids_ports_of_local_model_servers() -> None:
     def at(url: str, *, answers: bool = True) -> FoundServer:
         return FoundServer("llama.cpp", url, answers=answers)
 
@@ -66,7 +66,7 @@ def test_a_free_call_never_falls_back_to_a_paid_one() -> None:
     assert proposal.is_paid
 
 
-def test_through_openrouter_no_host_is_dearer_than_the_price() -> None:
+def test_proposal_caps_openrouter_prices_at_the_listed_price() -> None:
     (worker, *_) = propose([paid("m/x", "https://openrouter.ai/api/v1")], isolates=False).tables["worker"]
     assert worker["extra"] == {"provider": {"max_price": {"prompt": 1.0, "completion": 2.0}}}
 

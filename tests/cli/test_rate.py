@@ -72,7 +72,7 @@ def test_training_questions_are_sorted_into_kinds_and_counted_by_worker(podium: 
     }
 
 
-def test_the_table_says_who_is_right_how_often_and_at_what_price(podium: Podium) -> None:
+def test_rating_table_shows_accuracy_cost_and_best_cluster_of_each_worker(podium: Podium) -> None:
     made = podium(*RATE)
     ratings = Ratings.open(Path("made/ratings.json"))
     assert "made/ratings.json: 2 clusters of questions" in made.out
@@ -105,7 +105,7 @@ def test_ungraded_questions_are_not_counted_and_are_reported(podium: Podium) -> 
     assert [(total.right, total.questions) for total in totals.values()] == [(6, 6), (6, 6)]
 
 
-def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) -> None:
+def test_rating_warns_that_costs_omit_unknown_output_tokens(podium: Podium) -> None:
     with RecordingWriter() as writer:
         for number in range(4):
             writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train"))
@@ -118,14 +118,14 @@ def test_where_lengths_are_unknown_it_says_what_dollars_count(podium: Podium) ->
     assert {t.cost_usd for t in Ratings.open(Path("made/ratings.json")).totals.values()} == {0.0}
 
 
-def test_as_json_it_is_one_line_that_says_what_the_file_says(podium: Podium) -> None:
+def test_rate_json_is_one_line_equal_to_the_ratings_file(podium: Podium) -> None:
     made = podium(*RATE, "--json")
     assert (made.status, made.err, made.out.count("\n")) == (0, "", 1)
     assert Ratings.model_validate_json(made.out) == Ratings.open(Path("made/ratings.json"))
     assert sorted(file.name for file in Path("made").iterdir()) == ["ratings.json"]
 
 
-def test_a_worker_is_added_to_ratings_whose_kinds_and_other_workers_stay(podium: Podium) -> None:
+def test_adding_a_worker_keeps_clusters_and_other_workers_of_ratings(podium: Podium) -> None:
     podium(*RATE)
     before = Ratings.open(Path("made/ratings.json"))
     Path("more.toml").write_text(pool_text("cy"))
@@ -162,7 +162,7 @@ def test_a_worker_that_is_measured_again_is_counted_anew_and_not_twice(podium: P
         (0, None, "abacus: not rated"),
     ],
 )
-def test_a_calculator_computes_questions_whose_golds_tell_its_accuracy(
+def test_calculator_is_rated_on_questions_with_a_known_answer(
     podium: Podium, golds: int, tally: Tally | None, told: str
 ) -> None:
     with RecordingWriter() as writer:
@@ -233,7 +233,7 @@ def test_asking_wrongly_is_one_sentence_and_writes_nothing(
 @pytest.mark.parametrize(
     ("question", "per_usd", "asked"), [(SUM, "0", "ada"), (RIVER, "0", "bob"), (RIVER, "1e9", "ada")]
 )
-def test_with_words_by_ratings_is_a_learned_router_even_of_one_cluster(
+def test_word_ratings_route_by_question_even_with_one_cluster(
     podium: Podium, question: str, per_usd: str, asked: str
 ) -> None:
     assert podium(*RATE[:-1], "1", "--words").status == 0

@@ -58,7 +58,7 @@ def policy() -> str:
         (("ada", "bob", "vote"), None),
     ],
 )
-def test_a_pool_that_lacks_what_it_reads_is_refused_with_what_to_add(
+def test_conductor_names_the_ratings_that_its_pool_lacks(
     podium: Callable[..., Any], policy: str, names: tuple[str, ...], said: str | None
 ) -> None:
     pool(*names)
@@ -70,7 +70,7 @@ def test_a_pool_that_lacks_what_it_reads_is_refused_with_what_to_add(
         assert shown.err.count(said) == 1
 
 
-def test_a_plan_of_ones_own_numbers_workers_as_the_file_does(podium: Callable[..., Any]) -> None:
+def test_plan_file_numbers_workers_in_pool_file_order(podium: Callable[..., Any]) -> None:
     pool("ada", "bob", "vote")
     Path("plan.txt").write_text(
         'model_id = [0, 1, 2]\nsubtasks = ["Answer.", "Answer.", "Vote."]\naccess_list = [[], [], ["all"]]\n'

@@ -36,7 +36,7 @@ def _pool(sums: None) -> None:
     Path("simulated.toml").write_text(SIMULATED)
 
 
-def test_what_was_recorded_is_shown_and_replayed(podium: Podium) -> None:
+def test_recording_is_shown_and_replayed(podium: Podium) -> None:
     made = podium(*RECORD, "--repeats", "2", "--name", "mine")
     assert made.status == 0
     assert made.out.startswith("20 responses to 5 questions")
@@ -70,14 +70,14 @@ def test_a_finished_recording_is_not_recorded_over(podium: Podium) -> None:
     assert {file: file.read_bytes() for file in Path("made").iterdir()} == before
 
 
-def test_a_file_of_something_else_at_the_headers_place_is_not_overwritten(podium: Podium) -> None:
+def test_record_does_not_overwrite_a_foreign_file_at_the_header_path(podium: Podium) -> None:
     Path("made").mkdir()
     Path("made/r.json").write_text("ratings")
     assert "made/r.json" in one_sentence(podium(*RECORD))
     assert [(file.name, file.read_text()) for file in Path("made").iterdir()] == [("r.json", "ratings")]
 
 
-def test_without_a_split_questions_come_from_all_and_keep_their_own(podium: Podium) -> None:
+def test_recording_without_split_option_takes_questions_of_every_split(podium: Podium) -> None:
     made = podium("record", "r.parquet", *TASKS, *POOL, "--questions", "20", "--json")
     header = RecordingHeader.model_validate_json(made.out)
     assert header.splits == {"train": 14, "validation": 3, "test": 3}
@@ -111,7 +111,7 @@ UNEVEN = ("record", "r.parquet", "--tasks", "uneven.parquet", "--pool", "echo.to
         ((40, 20, 20), "40", {"train": 28, "validation": 6, "test": 6}),
     ],
 )
-def test_what_a_split_lacks_comes_from_the_others(
+def test_questions_that_one_split_lacks_come_from_the_other_splits(
     podium: Podium, lengths: tuple[int, ...], questions: str, asked: dict[str, int]
 ) -> None:
     splits = zip(("train", "validation", "test"), lengths, strict=True)
@@ -121,7 +121,7 @@ def test_what_a_split_lacks_comes_from_the_others(
     assert RecordingHeader.model_validate_json(made.out).splits == asked
 
 
-def test_it_is_reported_if_all_splits_together_have_fewer_questions(podium: Podium) -> None:
+def test_record_reports_when_all_splits_have_too_few_questions(podium: Podium) -> None:
     uneven(*["train"] * 5, "test")
     made = podium(*UNEVEN, "--questions", "20")
     assert made.status == 0
@@ -138,7 +138,7 @@ def test_a_recording_that_stopped_early_has_questions_of_every_split(podium: Pod
     assert RecordingHeader.model_validate_json(stopped.out).splits.keys() == {"train", "validation", "test"}
 
 
-def test_tasks_without_a_split_of_ours_need_one_named(podium: Podium) -> None:
+def test_recording_tasks_with_foreign_split_names_needs_the_split_option(podium: Podium) -> None:
     with RecordingWriter() as writer:
         writer.add_question(RecordedQuestion("q", "Is it?", "yes", None, "dev"))
         writer.add("q", RecordedResponse("ada", 0, "Answer: yes", score=1.0))

@@ -94,7 +94,7 @@ def test_a_second_recorder_of_a_file_is_refused_before_anything_is_paid(podium: 
     )
 
 
-def test_on_a_full_disk_it_stops_and_goes_on_when_there_is_room(podium: Podium) -> None:
+def test_recording_stops_on_a_full_disk_and_resumes_later(podium: Podium) -> None:
     Path("long.toml").write_text(QUICK.replace("Answer: 5", "x" * 9000))
     record = (*RECORD, "--pool", "long.toml")
     stopped = subprocess.run(

@@ -152,7 +152,9 @@ def test_a_recording_is_replaced_only_on_request(podium: Podium) -> None:
 
 @pytest.mark.parametrize("there", ["tiny.json", "tiny.parquet", "tiny.partial"])
 @pytest.mark.parametrize("replace", [(), ("--replace",)])
-def test_what_is_no_recording_is_never_replaced(podium: Podium, there: str, replace: tuple[str, ...]) -> None:
+def test_import_never_replaces_files_that_are_no_recording(
+    podium: Podium, there: str, replace: tuple[str, ...]
+) -> None:
     Path(there).write_text("ratings")
     before = files()
     assert there in one_sentence(podium(*IMPORT, "tiny.parquet", *replace))

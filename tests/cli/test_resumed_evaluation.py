@@ -29,7 +29,7 @@ REFUSED = re.compile(
 )
 
 
-def test_a_killed_evaluation_pays_nothing_twice_but_what_was_in_flight():
+def test_killed_evaluation_repeats_only_calls_that_were_in_flight():
     ended = subprocess.run(
         [sys.executable, KILLED, "--kills", "1", "--questions", "8", "--json"],
         capture_output=True,

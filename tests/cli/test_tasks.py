@@ -35,7 +35,7 @@ def test_samples_are_shown_with_their_answers_and_are_the_same_for_ever(podium):
     ],
 )
 @pytest.mark.usefixtures("sums")
-def test_what_there_is_not_is_refused(podium, tokens, message):
+def test_unknown_task_set_or_split_is_refused_with_the_nearest_name(podium, tokens, message):
     refused = podium("tasks", "show", *tokens)
     assert refused.status == 2
     assert message in refused.err

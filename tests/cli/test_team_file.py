@@ -49,7 +49,7 @@ def shown(podium, *tokens: str) -> dict[str, dict]:
 
 
 @pytest.mark.usefixtures("file")
-def test_the_file_says_what_the_command_leaves_out(podium):
+def test_team_file_supplies_options_missing_on_the_command_line(podium):
     trace = trace_of(podium("ask", "What is 2 + 3?", "--json"))
     assert (trace.planner, [profile.name for profile in trace.pool]) == ("constant:plan.txt", ["ada", "bob"])
     assert (trace.calls, trace.budget.calls) == (1, 1)
@@ -57,7 +57,7 @@ def test_the_file_says_what_the_command_leaves_out(podium):
 
 
 @pytest.mark.usefixtures("file")
-def test_a_key_overrides_the_file_and_the_file_the_default(podium):
+def test_command_line_key_overrides_the_team_file_and_its_default(podium):
     trace = trace_of(podium("ask", "What is 2 + 3?", "budget.calls=9", "--json"))
     assert (trace.calls, trace.budget.calls, trace.budget.rounds) == (2, 9, 1)
     slow = trace_of(podium("ask", "What is 2 + 3?", "worker.ada.price.input=9", "--json"))
@@ -78,7 +78,7 @@ def test_a_conductor_on_the_command_line_replaces_that_of_the_file(podium):
     assert (refused.status, "--conductor" in refused.err) == (2, True)
 
 
-def test_another_pool_replaces_the_workers_and_who_conducts_them():
+def test_another_pool_replaces_workers_planner_and_conductor_of_the_file():
     Path("own.toml").write_text(
         '[conductor]\nworker = "bob"\n[plan]\nplanner = "single:bob"\n[budget]\nusd = 1.0\n'
         + Path("pool.toml").read_text()
@@ -89,7 +89,7 @@ def test_another_pool_replaces_the_workers_and_who_conducts_them():
     assert (team.plan.planner, team.conductor.worker, team.budget.usd) == ("conductor", None, 1.0)
 
 
-def test_a_file_without_workers_takes_anothers_with_their_conductor():
+def test_team_file_without_workers_takes_workers_and_conductor_of_its_pool():
     folder = Path("large")
     folder.mkdir()
     (folder / "team.toml").write_text(
@@ -131,7 +131,7 @@ def test_another_file_is_named_and_its_paths_are_relative_to_its_folder(podium, 
     ],
     ids=["a key", "a value", "a table", "two kinds of workers"],
 )
-def test_what_the_file_cannot_hold_is_refused_with_its_line(podium, text, sentence):
+def test_invalid_team_file_setting_is_refused_with_its_line(podium, text, sentence):
     write_trusted(text)
     for command in (("ask", "Hm?"), ("config", "show")):
         refused = podium(*command)
@@ -154,7 +154,7 @@ def test_a_key_that_cannot_be_set_is_refused(podium, key, said):
 
 
 @pytest.mark.usefixtures("file")
-def test_what_holds_is_shown_whole_with_where_it_is_from(podium, monkeypatch):
+def test_config_show_lists_every_setting_with_its_origin(podium, monkeypatch):
     rows = shown(podium, "budget.calls=5", "--planner", "single:ada")
     assert rows["budget.calls"] == {
         "key": "budget.calls", "value": 5, "origin": "override", "place": "budget.calls",
@@ -168,7 +168,7 @@ def test_what_holds_is_shown_whole_with_where_it_is_from(podium, monkeypatch):
     assert "…" not in podium("config", "show").out
 
 
-def test_every_short_option_spells_a_key_that_there_is():
+def test_every_short_option_maps_to_an_existing_setting():
     options = [
         made
         for made in vars(team_options).values()
@@ -190,7 +190,7 @@ def test_the_limits_of_a_question_are_no_limits_of_a_recording(podium):
     assert json.loads(told.out)["responses"] > 3
 
 
-def test_a_run_of_ones_own_comes_before_the_file(podium):
+def test_named_run_overrides_the_team_file(podium):
     write_trusted("pool = 'none.toml'\n[conductor]\ncheckpoint = 'none'\n")
     tasks, pool = write_sums(Path("sums.jsonl")), write_team(Path("two.toml"))
     assert "none" in podium("eval", "--tasks", str(tasks), "--questions", "1").err

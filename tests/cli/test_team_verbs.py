@@ -19,7 +19,7 @@ def _outer(_own_place: None) -> None:
     Path("outer.toml").write_text(OUTER)
 
 
-def test_what_a_team_did_is_drawn_under_its_step(podium):
+def test_steps_of_a_nested_team_are_drawn_below_its_step(podium):
     asked = podium("ask", "Add 2 and 3.", "--pool", "outer.toml", "--planner", "single:team")
     assert asked.status == 0
     lines = [line.strip() for line in asked.out.splitlines()]

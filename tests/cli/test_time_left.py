@@ -22,7 +22,7 @@ SLOW_S = 0.05
 
 
 @given(pace=st.floats(0.1, 100), kept=st.integers(0, 50), ended=st.integers(1, 50), more=st.integers(0, 50))
-def test_the_rest_takes_as_long_as_at_the_pace_so_far(pace: float, kept: int, ended: int, more: int) -> None:
+def test_time_left_is_estimated_from_the_pace_so_far(pace: float, kept: int, ended: int, more: int) -> None:
     now = 0.0
     left = TimeLeft(lambda: now)
     left.update(kept, kept + ended + more)
@@ -32,7 +32,7 @@ def test_the_rest_takes_as_long_as_at_the_pace_so_far(pace: float, kept: int, en
     assert left.seconds == pytest.approx(pace * more)
 
 
-def test_other_work_starts_without_an_estimate() -> None:
+def test_time_estimate_restarts_for_other_work() -> None:
     left = TimeLeft()
     left.update(0, 4)
     left.update(3, 4)
@@ -41,7 +41,7 @@ def test_other_work_starts_without_an_estimate() -> None:
     assert str(left) == "no estimate yet"
 
 
-def test_without_a_terminal_lines_say_it_while_nothing_ends(capsys: pytest.CaptureFixture[str]) -> None:
+def test_time_left_is_printed_as_lines_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     with show_progress(every_s=0.01) as show:
         show("Asking ada", 3, 1200)
         said, until = "", time.monotonic() + 30

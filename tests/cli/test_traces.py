@@ -44,13 +44,13 @@ def test_the_list_begins_with_the_newest_and_may_be_filtered(podium, ask):
     assert ids(podium, "--planner", "nobody") == []
 
 
-def test_listing_where_nothing_was_kept_makes_no_file(podium):
+def test_traces_list_without_a_store_creates_no_file(podium):
     assert "No such traces in" in podium("traces", "list").out
     assert ids(podium) == []
     assert not Path("kept").exists()
 
 
-def test_showing_takes_the_newest_or_the_beginning_of_an_id(podium, ask):
+def test_traces_show_takes_the_newest_trace_or_an_id_prefix(podium, ask):
     ask("The first?")
     ask("The second?")
     newest, oldest = ids(podium)
@@ -68,13 +68,13 @@ def test_why_this_answer_is_said_below_the_drawing(podium):
     assert "Estimated from its price in the pool file and the tokens of this question" in shown
 
 
-def test_full_shows_what_each_worker_was_sent(podium, ask):
+def test_traces_show_full_prints_the_messages_of_each_worker(podium, ask):
     ask("The first?")
     assert "<<<your subtask" not in podium("traces", "show").out
     assert podium("traces", "show", "--full").out.count("<<<your subtask") == 2
 
 
-def test_what_is_exported_can_be_imported_elsewhere(podium, ask):
+def test_exported_traces_can_be_imported_into_another_store(podium, ask):
     ask("The first?")
     ask("The second?")
     written = podium("traces", "export", "all.jsonl")
@@ -159,11 +159,11 @@ def test_an_export_that_cannot_be_written_leaves_nothing(podium, ask):
         (" 1w ", NOW - timedelta(weeks=1)),
     ],
 )
-def test_moments(text, moment):
+def test_times_are_parsed_as_dates_or_ages(text, moment):
     assert read_time(text, NOW) == moment
 
 
 @pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d"])
-def test_what_is_no_moment_is_refused(text):
+def test_invalid_time_is_refused(text):
     with pytest.raises(UsageError, match="is not a time"):
         read_time(text, NOW)

@@ -37,6 +37,6 @@ def test_an_outcome_that_says_nothing_or_contradicts_itself_is_refused(podium, a
     )
 
 
-def test_judging_what_is_not_there_makes_no_store(podium):
+def test_outcome_of_a_missing_trace_creates_no_store(podium):
     assert podium("traces", "outcome", "3f9a", "--right").status == 2
     assert not Path("kept").exists()

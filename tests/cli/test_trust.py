@@ -98,12 +98,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_can_act_is_among_the_files_and_data_is_not(folder: Path) -> None:
+def test_trust_covers_files_that_can_act_and_no_data_files(folder: Path) -> None:
     found = FoundFiles.read(Path("team.toml"))
     assert sorted(found.digests) == sorted(os.path.realpath(folder / name) for name in ACTING)
 
 
-def test_it_shows_all_that_the_files_would_do(podium: Podium) -> None:
+def test_trust_shows_every_action_of_the_files(podium: Podium) -> None:
     shown = podium("trust", "--yes").out
     for text in (
         "store = own/traces.sqlite",
@@ -121,7 +121,7 @@ def test_it_shows_all_that_the_files_would_do(podium: Podium) -> None:
     assert "\x1b" not in shown
 
 
-def test_the_refusal_says_what_it_would_do_how_to_look_and_the_way_out(podium: Podium) -> None:
+def test_untrusted_folder_refusal_names_actions_and_podium_trust(podium: Podium) -> None:
     said = one_sentence(podium("ask", "Hm?"))
     for text in ("$OPENAI_API_KEY", "runs sh tool.sh", "more", "`podium trust ./team.toml`", "--no-team"):
         assert text in said
@@ -129,7 +129,7 @@ def test_the_refusal_says_what_it_would_do_how_to_look_and_the_way_out(podium: P
     assert (shown.status, "is not trusted" in shown.err) == (0, True)
 
 
-def test_it_is_kept_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
+def test_trust_is_stored_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
     assert podium("trust", "--list").out == ""
     assert podium("trust", "./team.toml", "--yes").status == 0
     kept = tmp_path / "data" / "podium" / "trusted.sqlite"
@@ -144,7 +144,7 @@ def test_it_is_kept_listed_and_revoked(podium: Podium, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("answer", "trusted"), [("yes", True), ("", False)])
-def test_on_a_terminal_it_asks(answer: str, trusted: bool, podium: Podium) -> None:
+def test_trust_asks_for_confirmation_on_a_terminal(answer: str, trusted: bool, podium: Podium) -> None:
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
     asked = subprocess.run(
@@ -166,20 +166,22 @@ def test_on_a_terminal_it_asks(answer: str, trusted: bool, podium: Podium) -> No
         ([], "--yes"),
     ],
 )
-def test_what_cannot_be_trusted_is_refused(tokens: list[str], said: str, podium: Podium) -> None:
+def test_unreadable_or_unconfirmed_files_are_not_trusted(
+    tokens: list[str], said: str, podium: Podium
+) -> None:
     refused = podium("trust", *tokens)
     assert (refused.status, said in refused.err) == (2, True)
     assert podium("trust", "--list").out == ""
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602])
-def test_a_record_that_others_can_write_says_nothing(mode: int, podium: Podium, tmp_path: Path) -> None:
+def test_trust_record_writable_by_others_is_refused(mode: int, podium: Podium, tmp_path: Path) -> None:
     podium("trust", "--yes")
     (tmp_path / "data" / "podium" / "trusted.sqlite").chmod(mode)
     assert "Others can write" in one_sentence(podium("ask", "Hm?"))
 
 
-def test_a_folder_of_data_that_lies_here_is_not_believed(
+def test_trust_record_in_a_relative_data_folder_is_refused(
     podium: Podium, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     podium("trust", "--yes")
@@ -192,7 +194,7 @@ def test_files_that_others_can_change_are_told(podium: Podium, tmp_path: Path) -
     assert f"Other users of this machine can change {os.path.realpath('pool.toml')}" in podium("trust").out
 
 
-def test_files_without_end_are_refused(podium: Podium) -> None:
+def test_trusting_more_than_256_files_is_refused(podium: Podium) -> None:
     names = [f"{i}.toml" for i in range(300)]
     for name in names:
         Path(name).write_text("")

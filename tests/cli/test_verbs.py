@@ -35,7 +35,7 @@ def joined(example):
     return example.replace("\\\n", " ").splitlines()
 
 
-def test_the_reference_in_the_docs_is_that_of_the_verbs(tmp_path, monkeypatch):
+def test_documented_reference_matches_the_help_of_the_verbs(tmp_path, monkeypatch):
     root, made = Path(__file__).parents[2], tmp_path / "reference.md"
     monkeypatch.setattr(sys, "argv", ["reference.py", str(made)])
     runpy.run_path(str(root / "runs" / "reference.py"), run_name="__main__")

@@ -15,7 +15,7 @@ QUESTION = Question(text="What is 2 + 2?")
 
 @pytest.mark.parametrize("also", ["", "stream = true"])
 @pytest.mark.parametrize("fault", [Hang(), SlowDrip(seconds=5.0)])
-async def test_a_caller_who_goes_away_ends_all_calls_in_flight(pool_at, fault, also):
+async def test_cancelled_question_cancels_all_calls_in_flight(pool_at, fault, also):
     async with FaultServer("Four, of course.", rules=[Rule(fault=fault)]) as server:
         pool = pool_at(server, "a", also=also, limits="timeout = 60, retries = 0")
         traces = []
@@ -40,7 +40,7 @@ async def test_a_caller_who_goes_away_ends_all_calls_in_flight(pool_at, fault, a
         await pool.close()
 
 
-async def test_a_time_limit_ends_the_calls_in_flight_and_keeps_what_there_is(pool_at):
+async def test_time_limit_cancels_calls_in_flight_and_keeps_finished_answers(pool_at):
     async with FaultServer("Four.", rules=[Rule(fault=Hang(), after=1)]) as server:
         pool = pool_at(server, "a", limits="timeout = 60, retries = 0")
         runner = Runner(SelfConsistency("a", 3), pool, budget=Budget(seconds=0.5))

@@ -128,7 +128,7 @@ async def ask(pool, server: FaultServer, alone) -> Span:
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: repr(case.fault))
-async def test_a_question_whose_every_call_has_it_ends(pool_at, alone, case, streamed):
+async def test_question_ends_when_every_call_meets_the_fault(pool_at, alone, case, streamed):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault)]) as server:
         expected = case.expected(streamed=streamed)
         # A busy machine alone must make no timeout, and 8 MiB have to come first.
@@ -164,7 +164,7 @@ PASSING = [case for case in ONE_OF_EACH_KIND.values() if len(case.kinds) > 1 or 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("case", PASSING, ids=lambda case: repr(case.fault))
-async def test_what_may_pass_is_overcome_by_a_retry(pool_at, alone, case, streamed):
+async def test_retry_overcomes_a_transient_fault(pool_at, alone, case, streamed):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault, times=1)]) as server:
         limits = "timeout = 0.6, connect_timeout = 0.5, retries = 2, probe_after = 0.02"
         span = await ask(
@@ -176,7 +176,7 @@ async def test_what_may_pass_is_overcome_by_a_retry(pool_at, alone, case, stream
 
 
 @pytest.mark.parametrize("case", ONE_OF_EACH_KIND.values(), ids=lambda case: repr(case.fault))
-async def test_the_fallback_answers_where_a_worker_cannot(pool_at, alone, case, tmp_path):
+async def test_fallback_answers_when_its_worker_fails(pool_at, alone, case, tmp_path):
     async with FaultServer(ANSWER, rules=[Rule(fault=case.fault, model="a")]) as server:
         seconds = 1 if "timeout" in case.kinds else 5
         limits = f"timeout = {seconds}, connect_timeout = 0.5, retries = 1, probe_after = 5"
@@ -190,7 +190,7 @@ async def test_the_fallback_answers_where_a_worker_cannot(pool_at, alone, case, 
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_what_is_odd_but_usable_is_said_in_the_span(pool_at, alone, streamed):
+async def test_span_records_odd_but_usable_replies(pool_at, alone, streamed):
     async with FaultServer(ANSWER) as server:
         for fault, check in (
             (Length(), lambda span: span.reply.finish == "length" and ANSWER.startswith(span.response)),
@@ -203,7 +203,7 @@ async def test_what_is_odd_but_usable_is_said_in_the_span(pool_at, alone, stream
             assert check(span), fault
 
 
-async def test_an_endpoint_that_is_not_there_is_said_to_be_so(pool_at, alone):
+async def test_unreachable_endpoint_is_a_connection_error(pool_at, alone):
     async with FaultServer(ANSWER) as server:
         pool = pool_at(server, "a", limits="timeout = 2, retries = 1, probe_after = 0.02")
         server.down()
@@ -211,7 +211,7 @@ async def test_an_endpoint_that_is_not_there_is_said_to_be_so(pool_at, alone):
         assert [attempt.error_kind for attempt in span.attempts] == ["connection"] * 2
 
 
-async def test_an_endpoint_that_does_not_speak_tls_is_said_to_be_so(pool_at, alone):
+async def test_endpoint_without_tls_is_a_connection_error(pool_at, alone):
     async with FaultServer(ANSWER) as server:
         span = await ask(pool_at(server.url.replace("http:", "https:"), "a"), server, alone)
         assert {attempt.error_kind for attempt in span.attempts} == {"connection"}

@@ -46,7 +46,7 @@ FALSE = {
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize(("usage", "reported"), FALSE.values(), ids=FALSE)
-async def test_what_cannot_be_is_estimated_marked_and_told_once(
+async def test_impossible_usage_is_estimated_marked_and_logged_once(
     pool_at, usage: dict[str, Any], reported: str, streamed: bool, caplog: pytest.LogCaptureFixture
 ):
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=usage))]) as server:
@@ -65,7 +65,7 @@ async def test_what_cannot_be_is_estimated_marked_and_told_once(
     assert [record.args[0] for record in caplog.records if record.name == "podium.workers"] == ["a"]
 
 
-async def test_questions_that_claim_to_be_free_do_not_pass_the_days_budget(pool_at):
+async def test_false_usage_of_zero_does_not_bypass_the_day_budget(pool_at):
     async with FaultServer(TEXT, rules=[Rule(fault=WrongUsage(usage=NO_TOKENS))]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 200, retries = 0")
         runner = Runner(
@@ -77,7 +77,7 @@ async def test_questions_that_claim_to_be_free_do_not_pass_the_days_budget(pool_
     assert len(server.requests) == 2
 
 
-async def test_one_reply_does_not_end_the_days_budget(pool_at):
+async def test_one_reply_with_false_usage_does_not_use_up_the_day_budget(pool_at):
     usage = {"prompt_tokens": 12, "completion_tokens": 10**8}
     async with FaultServer("Four.", rules=[Rule(fault=WrongUsage(usage=usage), times=1)]) as server:
         pool = pool_at(server, "a", limits="max_tokens = 50, retries = 0")

@@ -59,7 +59,7 @@ CASES = [(body, "application/json", "") for body in HOSTILE.values()] + [
 
 
 @pytest.mark.parametrize(("body", "form", "also"), CASES, ids=[*HOSTILE, *HOSTILE_STREAMS])
-async def test_it_is_read_no_further_than_its_limit(pool_at, body: str, form: str, also: str):
+async def test_hostile_reply_is_not_read_beyond_the_size_limit(pool_at, body: str, form: str, also: str):
     rule = Rule(fault=Verbatim(body=body, content_type=form))
     async with FaultServer("Answer: 4", rules=[rule]) as server:
         pool = pool_at(server, "a", also=also, limits="timeout = 60, retries = 1")

@@ -52,7 +52,7 @@ async def ask(pool, layout: str = "packed") -> Trace:
 
 
 @pytest.mark.parametrize("name", SHOWN)
-async def test_it_reaches_only_the_steps_that_may_see_it_and_inside_its_fence(pool_at, name):
+async def test_poison_reaches_only_permitted_steps_and_stays_inside_its_fence(pool_at, name):
     async with FaultServer("Answer: 4") as server:
         pool = pool_at(server, "a", "b")
         clean = await ask(pool)
@@ -73,7 +73,7 @@ async def test_it_reaches_only_the_steps_that_may_see_it_and_inside_its_fence(po
 
 
 @pytest.mark.parametrize("name", SOME)
-async def test_in_the_chat_layout_it_is_another_workers_message_and_nothing_more(pool_at, name):
+async def test_poison_in_the_chat_layout_stays_one_message_of_another_worker(pool_at, name):
     async with FaultServer("Answer: 4", rules=[Rule(fault=Poison(name=name), model="a")]) as server:
         pool = pool_at(server, "a", "b")
         trace = await ask(pool, "chat")
@@ -100,7 +100,7 @@ async def test_a_fence_cannot_be_closed_from_inside(pool_at, name):
 
 
 @pytest.mark.parametrize("name", SHOWN)
-async def test_it_breaks_neither_store_nor_file_nor_terminal(pool_at, name, tmp_path):
+async def test_poison_breaks_neither_store_nor_file_nor_terminal(pool_at, name, tmp_path):
     async with FaultServer("Answer: 4", rules=[Rule(fault=Poison(name=name))]) as server:
         pool = pool_at(server, "a", "b")
         trace = await ask(pool)
@@ -128,5 +128,5 @@ async def test_a_response_without_a_text_is_a_step_that_failed(pool_at):
 
 
 @pytest.mark.parametrize("name", [name for name in POISONS if name != "plan"])
-def test_none_of_them_is_a_plan(name):
+def test_poison_texts_do_not_parse_as_a_plan(name):
     assert not isinstance(parse(POISONS[name], workers=2), Workflow)

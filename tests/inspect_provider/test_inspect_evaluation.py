@@ -85,7 +85,7 @@ def test_a_question_that_failed_is_an_error_of_its_sample(table):
     assert "The budget of 0 calls is used up." in log.error.message
 
 
-def test_what_inspect_graded_is_graded_alike_in_a_set_of_ours(table):
+def test_podium_grades_inspect_answers_as_inspect_does(table):
     log = inspect_eval("calculators.toml", table, **{"plan.planner": "single:egon"})
     of_ours = InspectTask(task=f"{QUESTIONS}@sums", args={"table": table, "size": 20})
     tasks = {task.id: task for task in of_ours.read("test").tasks}

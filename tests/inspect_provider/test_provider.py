@@ -34,7 +34,7 @@ def kept(trace_id):
         return store.get(trace_id)
 
 
-async def test_a_chat_is_a_question_with_a_past():
+async def test_inspect_chat_becomes_a_question_with_history():
 
     output = await ask(
         [
@@ -55,7 +55,7 @@ async def test_a_chat_is_a_question_with_a_past():
     )
 
 
-async def test_an_answer_says_what_it_took_and_where_its_trace_is():
+async def test_inspect_output_has_usage_cost_and_trace_id():
     output = await ask()
     trace = kept(output.response_id)
     assert output.completion == trace.answer == "2 + 3 = 5\nAnswer: 5"
@@ -70,7 +70,7 @@ async def test_an_answer_says_what_it_took_and_where_its_trace_is():
     assert (output.metadata["planner"], output.metadata["calls"]) == ("single:ada", 1)
 
 
-async def test_a_question_whose_workers_failed_is_an_error_with_our_sentence():
+async def test_failed_workers_are_an_inspect_error_with_the_reason():
     with pytest.raises(
         QuestionFailedError,
         match=r"No step succeeded\. Step 0: eve: .*No text came\..* \(trace [0-9a-f]{32}\)",
@@ -78,7 +78,7 @@ async def test_a_question_whose_workers_failed_is_an_error_with_our_sentence():
         await ask(planner="single:eve")
 
 
-async def test_a_budget_that_allows_no_call_is_an_error_with_our_sentence():
+async def test_budget_without_calls_is_an_inspect_error_with_the_reason():
     with pytest.raises(QuestionFailedError, match=r"The budget of 0 calls is used up\. \(trace"):
         await ask(**{"budget.calls": 0})
 
@@ -112,19 +112,19 @@ async def test_a_served_conductor_that_does_not_answer_is_an_error():
             await ask(planner="conductor", **conductor)
 
 
-async def test_a_named_seed_names_the_question_and_none_is_a_new_one():
+async def test_given_seed_is_used_and_a_missing_seed_is_drawn_anew():
     named = await ask(config=GenerateConfig(seed=7))
     assert kept(named.response_id).seed == "7"
     new = [kept((await ask()).response_id).seed for _ in range(2)]
     assert new[0] != new[1]
 
 
-async def test_what_a_pool_decides_itself_is_logged_as_not_passed_on():
+async def test_inspect_settings_decided_by_the_pool_are_listed_as_not_passed_on():
     output = await ask(config=GenerateConfig(temperature=0.0, max_tokens=9, seed=1))
     assert output.metadata["not_passed_on"] == ["temperature", "max_tokens"]
 
 
-async def test_what_no_pool_can_give_is_refused_in_one_sentence():
+async def test_unsupported_inspect_requests_are_refused_in_one_sentence():
     picture = ContentImage(image="data:image/png;base64,iVBORw0KGgo=")
     refused = [
         ({"tools": [ToolInfo(name="bash", description="Runs.")]}, "The solver offers the tool 'bash'"),
@@ -143,7 +143,7 @@ async def test_what_no_pool_can_give_is_refused_in_one_sentence():
             await ask(**asked)
 
 
-def test_unusable_settings_are_what_inspect_shows_as_one_sentence():
+def test_unusable_settings_are_prerequisite_errors_of_inspect():
     with pytest.raises(PrerequisiteError, match="unknown key 'pol'; did you mean 'pool'"):
         get_model("podium/pool.toml", memoize=False, pol="x")
     with pytest.raises(PrerequisiteError, match="--model-base-url http://x: a pool file says"):

@@ -25,7 +25,7 @@ WORKER = '[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["5"]\n'
         ("own.toml", {"plan": {"planner": "random"}}, "ada", "random"),
     ],
 )
-def test_a_models_name_is_a_planner_or_a_team(name, given, workers, planner):
+def test_inspect_model_name_selects_a_planner_or_a_team(name, given, workers, planner):
     Path("own.toml").write_text(WORKER)
     settings = read_settings(name, given)
     assert settings.plan.planner == planner
@@ -51,7 +51,7 @@ def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentenc
     assert "\n" not in str(refused.value)
 
 
-def test_nothing_of_podium_loads_inspect_before_inspect_loads_podium():
+def test_podium_does_not_import_inspect():
     program = "import sys, podium.cli.app, podium.library; sys.exit('inspect_ai' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True)
 

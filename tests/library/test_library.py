@@ -178,7 +178,7 @@ def test_an_evaluation_grades_the_team_on_a_table_of_ones_own():
         ({"workers": [number, number]}, "Two workers are named 'number'; give each its own name."),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_sentence_before_any_call(arguments, sentence):
+def test_invalid_team_arguments_are_refused_before_any_call(arguments, sentence):
     with pytest.raises(UsageError) as refused:
         podium.Team.open(**{"team": "pool.toml", **arguments})
     assert sentence in str(refused.value)

@@ -27,7 +27,7 @@ def writers():
         ({"planner": "single:ada", "store": "pool.toml/x.sqlite"}, "cannot be opened"),
     ],
 )
-def test_what_settings_name_and_is_missing_is_refused_before_a_question(given, sentence):
+def test_settings_naming_missing_files_or_workers_are_refused_when_opened(given, sentence):
     before = writers()
     with pytest.raises(UsageError) as refused:
         Team.open(**{"team": "pool.toml", **given})
@@ -35,7 +35,7 @@ def test_what_settings_name_and_is_missing_is_refused_before_a_question(given, s
     assert writers() == before
 
 
-def test_a_team_has_its_files_budget_and_the_keys_that_override_it():
+def test_team_uses_the_budget_of_its_file_and_overriding_keys():
     Path("own.toml").write_text(
         'pool = "pool.toml"\n[budget]\ncalls = 3\ntokens = 4\nusd = 0.5\n[plan]\nearly_stop = true\n'
     )
@@ -58,7 +58,7 @@ async def test_a_trace_is_on_disk_when_its_answer_is_given():
     assert writers() == before
 
 
-async def test_what_was_paid_for_is_kept_and_a_days_budget_is_shared(monkeypatch, tmp_path):
+async def test_paid_replies_are_cached_and_teams_share_the_day_budget(monkeypatch, tmp_path):
     monkeypatch.setenv("PODIUM_STORE", str(tmp_path / "kept" / "traces.sqlite"))
     async with FaultServer(Answer("Answer: 5", input_tokens=0, output_tokens=1000)) as server:
         keys = {"plan.planner": "single:ada", "cache": Path("c.sqlite"), "budget.day_usd": 0.003}

@@ -66,7 +66,7 @@ def pool() -> Iterator[str]:
         process.terminate()
 
 
-async def test_a_question_of_five_steps_does_no_more_work_than_it_did(
+async def test_question_of_five_steps_stays_within_its_recorded_work(
     pool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = Counter[str]()

@@ -44,19 +44,19 @@ def test_units_and_the_words_of_a_sentence_change_nothing(score: Score, response
 
 
 @pytest.mark.parametrize(("gold", "response"), NUMBERS)
-def test_a_word_that_is_no_unit_is_not_taken_for_one(score: Score, gold: str, response: str) -> None:
+def test_grader_does_not_take_another_word_for_a_unit(score: Score, gold: str, response: str) -> None:
     assert score(Numeric(), response, gold) == 0
 
 
 @pytest.mark.parametrize(("gold", "response"), SIGNS)
-def test_a_sign_is_not_its_opposite(gold: str, response: str) -> None:
+def test_grader_distinguishes_opposite_signs(gold: str, response: str) -> None:
     for grader in (Normalised(), SetOf()):
         assert grader.judge(response, gold).score == 0
         assert grader.judge(response, response).score == 1
 
 
 @pytest.mark.parametrize("response", LETTERS)
-def test_several_letters_are_no_choice(response: str) -> None:
+def test_choice_grader_rejects_several_letters(response: str) -> None:
     assert Choice().judge(response, "B").score == 0
 
 

@@ -240,7 +240,9 @@ def test_a_model_of_any_size_can_be_trusted_and_is_named(podium: Podium) -> None
     assert "is not trusted" not in podium("pool", "list").err
 
 
-def test_trust_follows_a_link_to_no_other_file_or_folder(podium: Podium, tmp_path: Path) -> None:
+def test_trust_does_not_extend_through_links_to_other_files_or_folders(
+    podium: Podium, tmp_path: Path
+) -> None:
     mine = tmp_path / "mine"
     mine.mkdir()
     settings = f'pool = "pool.toml"\n{SINGLE}'
@@ -304,7 +306,7 @@ def test_settings_that_were_swapped_after_they_were_read_are_not_trusted(tmp_pat
 
 
 @pytest.mark.parametrize("named", ["--pool", "--team", "--no-team"])
-def test_in_such_a_folder_one_can_work_without_trust(
+def test_named_pool_or_team_works_in_an_untrusted_folder(
     named: str, podium: Podium, server: FaultServer, tmp_path: Path
 ) -> None:
     write(FOLDERS["conductor_gets_a_key"] | FOLDERS["store"] | {"pool.toml": COMMAND, **TOOL}, tmp_path)
@@ -333,14 +335,14 @@ def test_a_store_that_is_named_takes_the_place_of_one_that_is_not_trusted(
     assert {path.name for path in Path().iterdir() if not path.is_symlink()} == {"pool.toml", "team.toml"}
 
 
-def test_named_on_the_command_line_a_file_needs_no_trust(podium: Podium, tmp_path: Path) -> None:
+def test_team_file_named_on_the_command_line_needs_no_trust(podium: Podium, tmp_path: Path) -> None:
     write(FOLDERS["nested_pool"], tmp_path)
     assert podium("ask", "Hm?", "--team", "team.toml").status == 0
     assert Path("mark").exists()
 
 
 @pytest.mark.parametrize(("own", "file", "holds"), [(None, 5, 5), (1, 5, 1), (9, 5, 5)])
-def test_of_the_users_limit_of_a_day_and_the_files_the_smaller_holds(
+def test_smaller_day_budget_of_user_and_team_file_applies(
     own: float | None, file: float, holds: float, monkeypatch: pytest.MonkeyPatch, podium: Podium
 ) -> None:
     if own is not None:
@@ -356,13 +358,13 @@ def test_of_the_users_limit_of_a_day_and_the_files_the_smaller_holds(
 
 
 @pytest.mark.parametrize("key", ["rounds = 50", "calls = 3\nrounds = 2"])
-def test_what_raises_a_limit_needs_trust(key: str, podium: Podium) -> None:
+def test_team_file_that_raises_a_limit_needs_trust(key: str, podium: Podium) -> None:
     Path("team.toml").write_text(f"[budget]\n{key}\n")
     assert "sets budget.rounds" in podium("ask", "Hm?").err
 
 
 @pytest.mark.parametrize("what", ["/dev/zero", "pipe", "\\u0000", "a" * 5000, "..", "/"])
-def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Podium) -> None:
+def test_team_file_naming_devices_or_pipes_is_refused_without_waiting(what: str, podium: Podium) -> None:
     os.mkfifo("pipe")
     Path("team.toml").write_text(f'pool = "{what}"\nstore = "{what}"\n')
     refused = podium("ask", "Hm?")
@@ -375,7 +377,7 @@ def test_a_file_that_names_what_is_no_file_is_read_at_once(what: str, podium: Po
     [("train", "--help"), ("serve", "--team", "mine.toml", "serve.processes=2", "--port", "0")],
     ids=" ".join,
 )
-def test_no_process_takes_a_module_of_the_folder_for_its_own(command: tuple[str, ...]) -> None:
+def test_no_process_imports_modules_from_the_working_folder(command: tuple[str, ...]) -> None:
     write_team(Path("mine.toml"))
     Path("podium").mkdir()
     for name in ("podium/__init__.py", "multiprocessing.py", "torch.py", "json.py"):

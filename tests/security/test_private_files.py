@@ -37,7 +37,7 @@ def generous() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", KEPT)
-def test_a_new_file_and_what_lies_beside_it_is_its_owners_alone(name: str, tmp_path: Path) -> None:
+def test_new_database_files_are_readable_by_the_owner_alone(name: str, tmp_path: Path) -> None:
     with closing(KEPT[name](tmp_path / "kept.sqlite")):  # type: ignore[type-var]
         modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert "kept.sqlite-wal" in modes

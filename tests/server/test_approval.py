@@ -110,7 +110,7 @@ def test_an_edited_plan_runs_as_edited_and_the_trace_keeps_both(
         ("Ask lark.", "Expected the lists model_id, subtasks and access_list, found none of them."),
     ],
 )
-def test_an_edit_that_cannot_run_is_refused_by_its_step(
+def test_invalid_plan_edit_is_refused_with_its_step(
     team: tuple[ChatModel, httpx.Client], workflow: str, said: str
 ) -> None:
     model, client = team
@@ -162,7 +162,7 @@ def test_each_route_runs_a_plan(team: tuple[ChatModel, httpx.Client]) -> None:
     assert (again.status_code, again.json()["error"]["param"]) == (404, "plan_id")
 
 
-def test_what_cannot_be_approved_is_refused_with_the_way_out(team: tuple[ChatModel, httpx.Client]) -> None:
+def test_invalid_plan_approval_is_refused_with_a_remedy(team: tuple[ChatModel, httpx.Client]) -> None:
     model, client = team
     id_ = plan(client)["plan_id"]
     other = [{"role": "user", "content": "What is 6 x 8?"}]
@@ -179,7 +179,7 @@ def test_what_cannot_be_approved_is_refused_with_the_way_out(team: tuple[ChatMod
     assert len(model.bodies) == 1
 
 
-def test_a_step_is_priced_by_its_workers_past_or_says_what_is_assumed(
+def test_step_estimate_uses_past_answers_or_states_its_assumption(
     team: tuple[ChatModel, httpx.Client], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, client = team
@@ -208,7 +208,7 @@ def test_a_plan_expires(team: tuple[ChatModel, httpx.Client], monkeypatch: pytes
     assert trace_of(client, podium["plan_id"])["status"] == "planned"
 
 
-def test_without_a_trace_a_plan_waits_in_the_process(serve: Serve, tmp_path: Path) -> None:
+def test_plan_without_a_trace_waits_in_memory(serve: Serve, tmp_path: Path) -> None:
     with approving_team() as (_, pool), httpx.Client(base_url=serve(pool, conductor=TEXT_PLANS)) as client:
         id_ = plan(client)["plan_id"]
         assert chat(client, plan_id=id_).status_code == 200
@@ -245,9 +245,7 @@ def test_a_plan_is_given_and_runs_while_the_store_cannot_be_used(
         serve.stop_all()
 
 
-def test_of_several_runs_of_one_plan_on_several_replicas_one_alone_happens(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_plan_approved_several_times_on_replicas_runs_once(serve: Serve, tmp_path: Path) -> None:
     with approving_team() as (model, pool):
         urls = [serve(pool, conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite") for _ in range(2)]
         clients = [httpx.Client(base_url=url, timeout=30) for url in urls]
@@ -284,7 +282,7 @@ def test_a_key_runs_its_own_plans_alone_within_its_budget(serve: Serve, tmp_path
     assert spending.spent == pytest.approx(cost_usd * 1e9)
 
 
-def test_what_planning_cost_counts_in_the_budget_of_the_run(team: tuple[ChatModel, httpx.Client]) -> None:
+def test_planning_cost_counts_in_the_budget_of_the_run(team: tuple[ChatModel, httpx.Client]) -> None:
     model, client = team
     id_ = plan(client, budget={"tokens": 20_000})["plan_id"]
     # The limit of the dry run holds, and planning has taken some of it.
@@ -298,7 +296,7 @@ def test_what_planning_cost_counts_in_the_budget_of_the_run(team: tuple[ChatMode
     assert len(model.bodies) == 3
 
 
-def test_where_there_is_no_plan_the_dry_run_fails_and_its_cost_is_kept(serve: Serve, tmp_path: Path) -> None:
+def test_dry_run_without_a_plan_fails_and_keeps_its_cost(serve: Serve, tmp_path: Path) -> None:
     with chat_model("I would rather not.") as model:
         url = serve(Pool([model.worker()]), store=tmp_path / "traces.sqlite")
         with httpx.Client(base_url=url) as client:

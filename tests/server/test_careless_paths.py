@@ -33,7 +33,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_careless_path_is_answered_as_the_route_is(url: str, path: str) -> None:
+def test_careless_path_of_a_post_request_is_answered(url: str, path: str) -> None:
     reply = httpx.post(url + path, json=PATHS[path], timeout=20)
     assert reply.status_code in (200, 202), reply.text
 
@@ -41,12 +41,12 @@ def test_a_careless_path_is_answered_as_the_route_is(url: str, path: str) -> Non
 @pytest.mark.parametrize(
     "path", ["/v1/models/", "//v1/models", "/v1/v1/models/podium", "/healthz/", "//", "/viewer//index.html"]
 )
-def test_what_is_read_is_read_there_too(url: str, path: str) -> None:
+def test_careless_path_of_a_get_request_is_answered(url: str, path: str) -> None:
     assert httpx.get(url + path, timeout=20).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["/v1/chat", "/v1chat/completions", "/v2//chat/completions", "/v1/v1"])
-def test_what_does_not_exist_is_not_found(url: str, path: str) -> None:
+def test_unknown_path_is_not_found(url: str, path: str) -> None:
     assert httpx.post(url + path, json=CHAT, timeout=20).status_code == 404
 
 

@@ -71,7 +71,7 @@ def code(file):
 
 @pytest.mark.parametrize("size", LONG)
 @pytest.mark.parametrize("form", [written, chunked])
-def test_long_bodies_follow_on_one_another(url, size, form):
+def test_long_bodies_can_follow_each_other_on_one_connection(url, size, form):
     with connected(url) as (connection, file):
         for _ in range(5):
             connection.sendall(form(size))
@@ -93,7 +93,7 @@ def test_a_long_body_needs_no_connection_that_is_kept(url):
         assert file.read() == b""
 
 
-def test_many_short_requests_in_one_packet_are_no_long_head(url):
+def test_many_short_requests_in_one_packet_are_all_answered(url):
     with connected(url) as (connection, file):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n" * 2000)
         for _ in range(2000):
@@ -118,7 +118,7 @@ ENDLESS_HEAD = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: "
     ],
     ids=["head", "address", "nothing", "second", "long second", "fourth", "trailer", "long trailer", "chunk"],
 )
-def test_what_never_ends_is_cut_off(url, begun):
+def test_endless_request_is_cut_off(url, begun):
     more = b"\r\n" * 2048 if begun == b"\r\n" else b"a" * 4096
     with connected(url) as (connection, file):
         sent = 0

@@ -82,7 +82,7 @@ def test_an_encoding_that_is_not_known_is_refused_with_those_that_are(plain_url:
     ],
     ids=lambda value: value if isinstance(value, str) else "body",  # gzip writes the time into it.
 )
-def test_data_that_is_not_what_it_says_is_refused(plain_url: str, encoding: str, body: bytes) -> None:
+def test_body_that_does_not_match_its_encoding_is_refused(plain_url: str, encoding: str, body: bytes) -> None:
     status, reply, _ = post(plain_url, body, encoding)
     assert (status, reply["error"]["code"]) == (400, "invalid_encoding"), reply
 
@@ -103,7 +103,7 @@ def test_a_body_that_grows_too_large_is_refused(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "zstd", "deflate"])
-def test_a_bomb_is_decoded_no_further_than_asked(encoding: str) -> None:
+def test_compression_bomb_is_decoded_piece_by_piece(encoding: str) -> None:
     bomb = dict(ENCODINGS.values())[encoding](bytes(64 * MIB))
     decoder = BodyDecoder([encoding.encode()])
     pieces = decoder.decode(bomb)

@@ -96,7 +96,7 @@ def test_a_plan_that_takes_long_leaves_no_stream_silent(serve: Serve) -> None:
     assert lines[-2] == "data: [DONE]"
 
 
-def test_a_watcher_of_a_silent_question_hears_from_it(url: str, pauses: Pauses) -> None:
+def test_event_stream_of_a_silent_question_gets_heartbeats(url: str, pauses: Pauses) -> None:
     trace_id = httpx.post(f"{url}/api/ask", json={"question": "What is 6 x 7?"}).json()["id"]
     seen = 0
     with httpx.stream("GET", f"{url}/api/traces/{trace_id}/events", timeout=20) as reply:
@@ -116,7 +116,7 @@ def after(seconds: float) -> Callable[[dict[str, Any]], Say]:
     return say
 
 
-def test_the_openai_client_skips_what_is_no_event(serve: Serve) -> None:
+def test_openai_client_skips_heartbeats(serve: Serve) -> None:
     with chat_model(after(0.3)) as model:
         url = serve(Pool([model.worker(stream=True)]), planner="single:wren")
         client = openai_client.client(url)
@@ -129,7 +129,7 @@ def test_the_openai_client_skips_what_is_no_event(serve: Serve) -> None:
 
 
 @pytest.mark.skipif(find_spec("anthropic") is None, reason="needs Anthropic's client")
-def test_the_anthropic_client_skips_what_is_no_event(serve: Serve) -> None:
+def test_anthropic_client_skips_heartbeats(serve: Serve) -> None:
     from anthropic import Anthropic  # noqa: PLC0415
 
     with chat_model(after(0.3)) as model:

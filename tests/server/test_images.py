@@ -63,7 +63,7 @@ def texts(content: Any) -> str:
     ids=["no text", "an empty one", "a blank one", "two"],
 )
 @pytest.mark.parametrize("api", APIS.values(), ids=APIS)
-def test_images_alone_are_a_question(
+def test_message_of_images_alone_is_a_question(
     url: str, model: ChatModel, api: Any, count: int, words: str | None
 ) -> None:
     make, kind, image = api
@@ -76,7 +76,7 @@ def test_images_alone_are_a_question(
         assert ("image was" if count == 1 else "2 images were") in texts(content)
 
 
-def test_the_planner_reads_that_it_is_an_image(url: str) -> None:
+def test_planner_is_told_that_the_question_is_an_image(url: str) -> None:
     path, body = chat(CHAT)
     reply = httpx.post(url + path, json={"model": "podium", **body}, timeout=20)
     trace = httpx.get(f"{url}/api/traces/{reply.json()['podium']['trace_id']}").json()
@@ -85,7 +85,7 @@ def test_the_planner_reads_that_it_is_an_image(url: str) -> None:
 
 
 @pytest.mark.parametrize("asked", ["podium", "wren"])
-def test_an_image_of_an_earlier_message_has_words_too(url: str, model: ChatModel, asked: str) -> None:
+def test_image_without_text_in_an_earlier_message_gets_a_text(url: str, model: ChatModel, asked: str) -> None:
     path, body = chat(CHAT)
     body["messages"] += [
         {"role": "assistant", "content": "A cat."},
@@ -98,7 +98,7 @@ def test_an_image_of_an_earlier_message_has_words_too(url: str, model: ChatModel
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_no_words_and_no_image_are_no_question(url: str, api: str) -> None:
+def test_question_without_text_and_image_is_refused(url: str, api: str) -> None:
     make, kind, _ = APIS[api]
     path, body = make({"type": kind, "text": ""})
     reply = httpx.post(url + path, json={"model": "podium", **body}, timeout=20)

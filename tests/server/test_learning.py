@@ -47,7 +47,7 @@ def say(client: httpx.Client, id_: str, *, right: bool | None) -> None:
     assert client.post(f"/api/traces/{id_}/outcome", json={"right": right}).status_code == 200
 
 
-def test_a_conductor_leaves_who_begins_to_fail_and_a_restart_keeps_it(serve: Serve, tmp_path: Path) -> None:
+def test_conductor_avoids_a_failing_worker_even_after_a_restart(serve: Serve, tmp_path: Path) -> None:
     planner = "conductor:first"
     store = tmp_path / "traces.sqlite"
     first = serve(team(), planner=planner, store=store, quarantine_failing=True)

@@ -100,7 +100,7 @@ def test_a_reader_that_reconnects_anywhere_reads_every_event_once(course: list[s
     asyncio.run(follow())
 
 
-async def test_who_watches_while_a_question_is_forgotten_sees_its_end() -> None:
+async def test_watcher_gets_the_end_of_a_question_removed_meanwhile() -> None:
     live = EventLogs(kept_s=0.01)
     observe = begun(live, owner="ada")
     assert live.find("t", "ada") is live.find("t", None) is not None

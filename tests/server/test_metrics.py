@@ -46,7 +46,7 @@ def pool(tmp_path):
     return make
 
 
-async def test_what_was_done_is_counted(serve, pool):
+async def test_metrics_count_finished_requests_and_calls(serve, pool):
     again = Rule(contains="again", fault=Status(code=500), times=1)
     async with FaultServer("Done.", rules=[again]) as worker:
         url = serve(pool(worker.url))
@@ -89,7 +89,7 @@ async def test_what_was_done_is_counted(serve, pool):
     assert seen["process_resident_memory_bytes",] > 0
 
 
-def test_a_failed_trys_dollars_are_those_of_the_worker_that_was_tried(serve):
+def test_cost_of_a_failed_attempt_counts_for_the_attempted_worker(serve):
     broken = WorkerError("It broke off.", kind="status")
     bob = Profile(name="bob", price=Price(output=1e6))
     url = serve(
@@ -105,7 +105,7 @@ def test_a_failed_trys_dollars_are_those_of_the_worker_that_was_tried(serve):
     assert [seen["podium_cost_usd_total", name] for name in ("ada", "bob")] == [0.5, 1.0]
 
 
-async def test_what_runs_is_shown_while_it_runs(serve, pool):
+async def test_metrics_show_requests_and_calls_in_flight(serve, pool):
     async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=60))]) as worker:
         url = serve(pool(worker.url))
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -129,7 +129,7 @@ def test_two_applications_count_apart(serve):
     assert (seen[0][key], key in seen[1]) == (1, False)
 
 
-async def test_where_keys_are_needed_the_figures_are_for_admins(serve, tmp_path):
+async def test_metrics_need_an_admin_key_when_keys_are_required(serve, tmp_path):
     place = Place(str(tmp_path / "traces.sqlite"))
     keys = {name: (await place.added(name, admin=name == "admin"))[0] for name in ("admin", "plain")}
     url = serve(keys=place.keys())
@@ -148,14 +148,14 @@ async def test_where_keys_are_needed_the_figures_are_for_admins(serve, tmp_path)
     assert named.status_code == 200
 
 
-def test_health_needs_no_more_than_a_head(serve):
+def test_health_route_answers_head_requests(serve):
     url = serve()
     assert httpx.head(url + "/healthz").status_code == 200
     assert httpx.get(url + "/healthz").json() == {"status": "ok"}
     assert httpx.get(url + "/readyz").json() == {"status": "ready"}
 
 
-async def test_a_server_all_of_whose_workers_rest_is_not_ready(serve, tmp_path):
+async def test_server_is_not_ready_while_all_workers_are_in_cooldown(serve, tmp_path):
     path = tmp_path / "pool.toml"
     path.write_text(
         '[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'

@@ -141,7 +141,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 2**16])
 @pytest.mark.parametrize(("text", "depth", "values"), SHAPES)
-def test_a_texts_shape_is_that_outside_strings_in_any_pieces(text, depth, values, size):
+def test_json_shape_ignores_strings_and_splits(text, depth, values, size):
     shape = JsonShape()
     for start in range(0, len(text), size):
         shape.feed(text[start : start + size].encode())
@@ -183,7 +183,7 @@ def test_headers_are_taken_up_to_a_size(serve):
         "",
     ],
 )
-def test_a_name_that_is_not_ours_is_not_answered_where_no_key_is_needed(plain_url, name):
+def test_unknown_host_name_is_refused_by_a_server_without_keys(plain_url, name):
     reply = httpx.get(plain_url + "/v1/models", headers={"host": name})
     assert (reply.status_code, reply.json()["error"]["code"]) == (421, "unknown_host")
 
@@ -203,7 +203,7 @@ def test_names_of_this_machine_are_answered(plain_url, name):
     assert httpx.get(plain_url + "/v1/models", headers={"host": name}).status_code == 200
 
 
-def test_two_names_are_none(plain_url):
+def test_request_with_two_host_headers_is_refused(plain_url):
     host = plain_url.removeprefix("http://")
     said = raw(plain_url, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nHost: evil.example\r\n\r\n".encode())
     assert int(said.split()[1]) == 400
@@ -248,7 +248,7 @@ def test_only_configured_origins_get_cors_headers(serve):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/v1/models", "/nowhere", "/api/traces/1"])
-def test_every_answer_says_what_a_browser_may_make_of_it(plain_url, path):
+def test_every_reply_has_browser_security_headers(plain_url, path):
     headers = httpx.get(plain_url + path).headers
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["referrer-policy"] == "no-referrer"
@@ -270,7 +270,7 @@ def test_an_api_may_be_without_its_viewer(serve):
     assert httpx.get(url + "/v1/models").status_code == 200
 
 
-async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ada, tmp_path):
+async def test_question_over_the_time_limit_is_cancelled_with_request_timeout(serve, ada, tmp_path):
     async with FaultServer("Done.", rules=[Rule(fault=SlowFirstByte(seconds=60))]) as worker:
         url = serve(ada(worker.url), store=tmp_path / "traces.sqlite", timeout=0.5)
         async with httpx.AsyncClient(base_url=url, timeout=30) as client:
@@ -287,7 +287,7 @@ async def test_a_question_that_takes_too_long_is_cancelled_and_says_so(serve, ad
         assert [trace.status for trace in page.traces] == ["cancelled", "cancelled"]
 
 
-def test_a_length_is_read_however_it_is_written(serve):
+def test_content_length_is_read_with_any_number_of_digits(serve):
     url = serve()
     digits = b"0" * 4_999 + b"2"
     for length, status in ((digits, b"400"), (b"9" * 15, b"413")):

@@ -26,7 +26,7 @@ def planners(*, vote: bool = True) -> PlannerCatalogue:
 
 
 @pytest.mark.parametrize("kind", ["budget_refused", "time_is_up"])
-async def test_a_plan_the_budget_stopped_is_no_sign_that_the_conductor_answers(kind: str) -> None:
+async def test_budget_refusal_of_a_plan_does_not_clear_the_conductor_error(kind: str) -> None:
     known = planners()
     name = (await known.get(None)).planner.name
     known.record_plan(name, DOWN)
@@ -38,7 +38,7 @@ async def test_a_plan_the_budget_stopped_is_no_sign_that_the_conductor_answers(k
     assert known.last_error is None
 
 
-async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> None:
+async def test_budget_refusal_of_a_check_does_not_report_a_silent_conductor() -> None:
     with FaultServer("No plan.").in_thread() as endpoint:
         profile = Profile(name="large", price=Price(output=1.0))
         pool = Pool([chat_worker(profile, ChatClient(endpoint.url), "m")])
@@ -50,7 +50,7 @@ async def test_a_check_a_budget_refused_is_no_sign_of_a_silent_conductor() -> No
     assert not endpoint.requests
 
 
-async def test_a_plan_that_cannot_be_read_is_a_sign_that_the_conductor_answers() -> None:
+async def test_unreadable_plan_shows_that_the_conductor_answers() -> None:
     known = planners()
     name = (await known.get(None)).planner.name
     known.record_plan(name, DOWN)
@@ -75,7 +75,7 @@ def test_requests_may_name_every_baseline_that_the_pool_can_run(vote: bool, form
 @pytest.mark.parametrize(
     "name", ["nobody", "constant:plan.txt", "random:1", "self-consistency:ada:033", "best"]
 )
-async def test_a_planner_of_files_or_of_no_form_is_not_offered(name: str) -> None:
+async def test_planner_names_of_files_or_of_unknown_form_are_refused(name: str) -> None:
     with pytest.raises(APIError, match="There is no planner"):
         await planners().get(name)
 
@@ -84,5 +84,5 @@ async def test_a_planner_of_files_or_of_no_form_is_not_offered(name: str) -> Non
     ("name", "workers"),
     [(None, ("ada",)), ("self-consistency:ada:3", ("ada", "vote")), ("conductor", ()), ("random", ())],
 )
-def test_a_planner_needs_the_workers_that_its_name_spells(name: str | None, workers: tuple[str, ...]) -> None:
+def test_planner_requires_the_workers_in_its_name(name: str | None, workers: tuple[str, ...]) -> None:
     assert planners().required_workers(name) == workers

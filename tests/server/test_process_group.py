@@ -153,7 +153,7 @@ def test_two_processes_never_make_more_calls_at_once_than_allowed(
         assert {one.result().status_code for one in asked} == {200}
 
 
-def test_what_no_process_can_use_is_said_once(tmp_path: Path, model: ChatModel) -> None:
+def test_error_common_to_all_processes_is_printed_once(tmp_path: Path, model: ChatModel) -> None:
     (tmp_path / "traces.sqlite").write_text("This is no database. " * 100)
     given = ("--pool", str(pool_file(tmp_path, model.url)), "--planner", "single:ada", "--port", "0")
     ran = subprocess.run(
@@ -194,7 +194,7 @@ def test_rates_and_budgets_hold_for_all_processes_together(tmp_path: Path, model
         assert server.end()[0] == 0
 
 
-def test_what_one_process_has_answered_the_others_know_at_once(few_calls: Served) -> None:
+def test_other_processes_see_traces_and_plans_of_one_process_at_once(few_calls: Served) -> None:
     for number in range(12):
         id_ = ask(few_calls, f"Is it {number}?").headers["x-podium-trace-id"]
         assert httpx.get(f"{few_calls.url}/api/traces/{id_}").status_code == 200

@@ -92,7 +92,7 @@ def by_messages(url: str, messages: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize("ask", [by_chat, by_responses, by_messages])
-def test_the_next_turn_stays_where_the_prompt_cache_is_and_says_why(
+def test_next_turn_stays_with_the_worker_that_holds_its_prompt_cache(
     serve: Serve, pool: str, ask: Callable[[str, list[Any]], Any]
 ) -> None:
     url = serve(pool)
@@ -111,7 +111,7 @@ def test_the_next_turn_stays_where_the_prompt_cache_is_and_says_why(
     assert used["cost_usd"] == pytest.approx((fresh * 10 + 12_501 * 1 + 10 * 30) / 1e6, abs=1e-12)
 
 
-def test_a_conversation_by_ids_of_responses_stays_too(serve: Serve, pool: str, tmp_path: Path) -> None:
+def test_conversation_by_response_ids_stays_with_its_worker(serve: Serve, pool: str, tmp_path: Path) -> None:
     url = serve(pool, store=tmp_path / "traces.sqlite")
     client = openai_client.client(url)
     first = client.responses.create(model="podium", input=BEGUN)
@@ -228,7 +228,7 @@ def test_a_turn_is_found_by_its_content_for_its_own_caller(conversations: Cached
     assert conversations.past_turn(turn(4, options=tools).question, EVE) is None
 
 
-def test_the_first_turn_counts_by_the_question_that_begins_its_message(
+def test_first_turn_cache_is_estimated_from_the_leading_question_text(
     conversations: CachedConversations,
 ) -> None:
     trace = turn(0)
@@ -251,7 +251,7 @@ def test_a_turn_is_forgotten_with_the_providers_cache(
     assert conversations.past_turn(FOLLOWING, EVE) is None
 
 
-def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
+def test_prompt_cache_of_each_worker_is_remembered_unless_reads_are_zero(
     conversations: CachedConversations,
 ) -> None:
     conversations.record(turn(2), EVE)
@@ -274,7 +274,7 @@ def test_each_workers_cache_is_remembered_and_one_that_reads_nothing_not(
     "changed",
     [{"reply": Reply("Yes.", NO_USAGE, cached=True)}, {"status": "failed"}, {"worker": "medium"}],
 )
-def test_what_warms_no_cache_is_not_remembered(
+def test_turn_that_warms_no_prompt_cache_is_not_remembered(
     conversations: CachedConversations, changed: dict[str, Any]
 ) -> None:
     trace = turn(2)

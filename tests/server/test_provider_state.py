@@ -138,7 +138,7 @@ def answered(body: dict[str, Any]) -> Say:
 
 @pytest.mark.parametrize(("asked", "stream"), [("podium", False), ("wren", True)])
 @pytest.mark.parametrize("route", ["chat", "responses", "messages"])
-def test_state_of_an_answer_without_tool_calls_comes_back_too(
+def test_provider_state_of_an_answer_without_tool_calls_returns(
     serve: Serve, route: str, asked: str, stream: bool
 ) -> None:
     more: Any = {"model": asked, "stream": stream}
@@ -179,7 +179,7 @@ def bare(said: dict[str, Any]) -> dict[str, Any]:
     return {"role": "assistant", "content": None, "tool_calls": calls}
 
 
-def test_a_client_that_keeps_ids_alone_loses_nothing(serve: Serve, model: ChatModel) -> None:
+def test_client_that_returns_only_call_ids_loses_no_provider_state(serve: Serve, model: ChatModel) -> None:
     url = serve(Pool([model.worker(calls_tools=True)]), planner="single:wren")
     assert chat(url, "podium", False, keep=bare) == "It rains."
 
@@ -260,12 +260,12 @@ def test_state_that_was_written_is_read_again() -> None:
     "text",
     [None, 3, "", "podium-state.", "podium-state.!!", "podium-state.eJyrBQAAdwB4", "sig", {"worker": "wren"}],
 )
-def test_text_that_is_no_state_changes_nothing(text: object) -> None:
+def test_invalid_provider_state_is_ignored(text: object) -> None:
     said = Message(role="assistant", content="4")
     assert with_state(said, text) is said
 
 
-def test_an_answer_without_state_shows_none(serve: Serve) -> None:
+def test_answer_without_provider_state_has_no_extra_content(serve: Serve) -> None:
     with chat_model("4") as plain:
         url = serve(Pool([plain.worker()]), planner="single:wren")
         client = openai_client.client(url)

@@ -62,7 +62,7 @@ LISTS = [
 
 
 @pytest.mark.parametrize("hostile", LISTS, ids=lambda hostile: hostile.name)
-def test_a_list_is_looked_through_until_its_first_fault(hostile):
+def test_list_validation_stops_early(hostile):
     model = {CHAT: ChatBody, RESPONSES: ResponseBody, ASK: AskBody}[hostile.path]
     with pytest.raises(ValidationError) as refused:
         model.model_validate_json(hostile.body())

@@ -51,7 +51,7 @@ def test_a_team_answers_and_shows_its_page(tmp_path):
     assert trace.id == reply.headers["x-podium-trace-id"]
 
 
-async def test_what_is_in_flight_is_answered_or_recorded_as_cancelled(tmp_path):
+async def test_requests_in_flight_at_shutdown_are_answered_or_cancelled(tmp_path):
     slow = Rule(contains="slow", fault=SlowFirstByte(seconds=80))
     soon = Rule(fault=SlowFirstByte(seconds=1.5))
     async with FaultServer("Done.", rules=[slow, soon]) as worker:

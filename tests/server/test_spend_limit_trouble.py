@@ -10,7 +10,9 @@ from podium.workers.scripted import ScriptedWorker
 
 
 @pytest.mark.parametrize(("calls", "status"), [(0, 503), (1, 200)])
-def test_a_paid_answer_outlives_its_account(serve: Serve, calls: int, status: int) -> None:
+def test_paid_answer_is_returned_although_the_spend_limit_fails(
+    serve: Serve, calls: int, status: int
+) -> None:
     pool = Pool([ScriptedWorker("ada", ["Answer: 4", "It holds.", "Answer: 5"])])
     url = serve(pool, planner="self-reflection:ada:2", spend_limits=[Away(calls)])
     asked = {"model": "podium", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}

@@ -13,7 +13,7 @@ def test_one_attempts_text_is_sent_as_it_comes() -> None:
     assert sent.finish("Six by seven", "t") == ""
 
 
-def test_space_around_an_answer_makes_it_no_other() -> None:
+def test_whitespace_around_a_streamed_answer_does_not_change_the_answer() -> None:
     sent = StreamedText()
     sent.add(0, "42.\n")
     assert sent.finish("42.", "t") == ""
@@ -22,7 +22,7 @@ def test_space_around_an_answer_makes_it_no_other() -> None:
 @given(
     st.lists(st.tuples(st.integers(0, 2), st.text("ab", max_size=3)), max_size=12), st.text("ab", max_size=6)
 )
-def test_what_was_sent_begins_the_answer_or_there_is_a_refusal(
+def test_streamed_text_is_a_prefix_of_the_answer_or_an_error_is_raised(
     pieces: list[tuple[int, str]], answer: str
 ) -> None:
     sent = StreamedText()

@@ -84,7 +84,7 @@ def test_a_tool_at_the_end_is_refused_in_words_before_anything_is_paid(serve: Se
     assert "'calculator' runs no model" in reply.json()["error"]["message"]
 
 
-def test_a_vote_cannot_call_tools_and_says_so(serve: Serve) -> None:
+def test_vote_with_tools_is_refused_with_its_name(serve: Serve) -> None:
     with chat_model("42") as model:
         reply = ask(served(serve, model), tools=[TOOL])
         assert model.bodies == []

@@ -84,7 +84,7 @@ def test_a_question_becomes_spans_with_its_own_times_and_no_texts(tmp_path):
     assert "Done." not in str(collector.spans)
 
 
-def test_what_fails_says_so_by_its_kind(tmp_path):
+def test_failed_spans_have_an_error_type(tmp_path):
     with (
         collecting() as collector,
         FaultServer(rules=[Rule(fault=Status(code=400, message=SECRET))]).in_thread() as worker,

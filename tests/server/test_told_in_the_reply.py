@@ -49,7 +49,7 @@ def ask(url: str, model: str = "podium", *, status: int = 200, **body: Any) -> d
 
 
 @pytest.mark.parametrize("model_name", ["podium", "a"])
-def test_what_was_dropped_and_folded_is_told(
+def test_reply_reports_dropped_parameters_and_folded_messages(
     serve: Serve, start: Start, tmp_path: Path, model_name: str
 ) -> None:
     for fault, body, dropped, folded in (
@@ -75,7 +75,7 @@ def test_what_was_dropped_and_folded_is_told(
     ],
 )
 @pytest.mark.parametrize("name", ["podium", "a", "team"])
-def test_every_api_tells_what_was_dropped_in_teams_too(  # noqa: PLR0917
+def test_every_api_reports_dropped_parameters_of_nested_teams(  # noqa: PLR0917
     serve: Serve, start: Start, tmp_path: Path, route: str, body: dict[str, Any], name: str
 ) -> None:
     keys = model(start(RefusedParameters(names=("temperature", "max_tokens"))))
@@ -99,7 +99,7 @@ def test_a_conductor_without_a_system_role_gets_its_second_try(
     assert [request.status for request in strict.requests] == [400, 200, 200, 200]
 
 
-def test_a_stream_tells_what_was_dropped(serve: Serve, start: Start, tmp_path: Path) -> None:
+def test_stream_reports_dropped_parameters(serve: Serve, start: Start, tmp_path: Path) -> None:
     refuses = RefusedParameters(names=("top_p", "stream_options"))
     url = serve(written(tmp_path / "pool.toml", a=model(start(refuses))), planner="single:a")
     body = {"model": "podium", "messages": HI, "top_p": 0.5, "stream": True}
@@ -124,7 +124,7 @@ def test_the_model_its_fingerprint_and_its_context_are_told(
     assert told == ("m-2026-11-01", "fp_44709d6fcb", 8192)
 
 
-def test_who_was_tried_before_and_why_it_failed_is_told(serve: Serve, start: Start, tmp_path: Path) -> None:
+def test_reply_reports_failed_attempts_with_their_reasons(serve: Serve, start: Start, tmp_path: Path) -> None:
     pool = written(
         tmp_path / "pool.toml",
         free=model(start(Status(code=400, message="No such luck.")), 'fallback = "paid"'),
@@ -201,7 +201,7 @@ def test_a_denied_worker_is_not_called_in_a_nested_team_either(
     assert len(b.requests) > before
 
 
-def test_a_team_of_which_nobody_is_left_is_refused(serve: Serve, start: Start, tmp_path: Path) -> None:
+def test_nested_team_without_allowed_workers_is_refused(serve: Serve, start: Start, tmp_path: Path) -> None:
     written(tmp_path / "inner.toml", b=model(start()))
     team = 'kind = "podium"\npool = "inner.toml"\nplan.planner = "single:b"'
     url = serve(written(tmp_path / "pool.toml", team=team), planner="single:team")

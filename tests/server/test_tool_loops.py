@@ -140,7 +140,7 @@ def test_a_loop_is_planned_once_and_stays_with_the_worker_that_called(
 
 
 @pytest.mark.parametrize(("trained", "told"), [("{}", False), ('{"prompt": {"tools": true}}', True)])
-def test_a_trained_conductor_is_told_of_tools_only_if_its_training_was(
+def test_trained_conductor_prompt_lists_tools_only_if_trained_with_tools(
     serve: Serve, endpoint: FaultServer, tmp_path: Path, trained: str, told: bool
 ) -> None:
     (tmp_path / "podium.json").write_text(trained)

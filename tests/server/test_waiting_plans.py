@@ -49,7 +49,7 @@ async def plans(tmp_path: Path) -> AsyncIterator[WaitingPlans]:
 
 
 @pytest.mark.parametrize("run_elsewhere", [False, True])
-async def test_a_plan_left_while_taken_waits_on_unless_another_server_ran_it(
+async def test_cancelled_approval_leaves_the_plan_waiting_unless_run_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run_elsewhere: bool
 ) -> None:
     stores = [open_store(tmp_path / "traces.sqlite") for _ in range(2)]

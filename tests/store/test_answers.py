@@ -48,7 +48,7 @@ def span(tokens: int, worker: str = "ada", **changes: object) -> Span:
     return Span.model_validate(values | changes)
 
 
-def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> None:
+def test_past_answers_are_grouped_by_the_answering_worker(keep: Callable[..., Path]) -> None:
     store = keep(
         [span(10), span(20, "bob", reply=Reply("5", Usage(output_tokens=20), latency_s=0.5))], [span(30)]
     )
@@ -58,7 +58,7 @@ def test_answers_are_counted_for_who_gave_them(keep: Callable[..., Path]) -> Non
     }
 
 
-def test_what_was_not_answered_or_came_out_of_a_cache_is_no_past_answer(keep: Callable[..., Path]) -> None:
+def test_failed_and_cached_steps_are_no_past_answers(keep: Callable[..., Path]) -> None:
     store = keep(
         [
             span(10, reply=Reply("5", Usage(output_tokens=10), cached=True)),

@@ -42,7 +42,7 @@ async def until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_what_was_added_is_there_at_once_and_equal(
+async def test_added_trace_is_readable_at_once_and_equal(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     trace = make_trace(owner="ada", user="u7", metadata={"app": "shop"})
@@ -79,7 +79,9 @@ async def test_a_trace_with_the_same_id_replaces_the_one_there(
     assert (await kept.get("t1")).answer == "6"
 
 
-async def test_a_summary_says_who_worked_for_whom(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+async def test_trace_summary_lists_answering_workers_and_owner(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     spans = (
         Span(position=0, worker="cy", subtask="Add.", status="done", answered_by="bob"),
         Span(position=1, worker="ada", subtask="Add.", status="failed"),
@@ -201,18 +203,18 @@ async def test_pages_follow_one_another_whatever_comes_between(
 
 
 @pytest.mark.parametrize("cursor", ["", "x", "bm9uZQ", "W10", "WzEsMl0", "ü", "W05hTiwgIngiXQ=", "A" * 5000])
-async def test_a_cursor_that_is_none_of_ours_is_refused(kept: AsyncTraceStore, cursor: str) -> None:
+async def test_invalid_cursor_is_refused(kept: AsyncTraceStore, cursor: str) -> None:
     with pytest.raises(UsageError, match="is not a cursor"):
         await kept.page(TraceFilters(), cursor)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201])
-async def test_a_page_has_bounds(kept: AsyncTraceStore, limit: int) -> None:
+async def test_page_limit_must_be_from_1_to_200(kept: AsyncTraceStore, limit: int) -> None:
     with pytest.raises(UsageError, match="from 1 to 200"):
         await kept.page(TraceFilters(), limit=limit)
 
 
-async def test_the_newest_traces_are_had_whole(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+async def test_newest_traces_are_returned_complete(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     for day in (2, 3, 1):
         kept.add(make_trace(f"t{day}", started_at=DAY.format(day)))
     assert await kept.newest(2) == (
@@ -221,7 +223,9 @@ async def test_the_newest_traces_are_had_whole(kept: AsyncTraceStore, make_trace
     )
 
 
-async def test_an_export_is_what_import_reads(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+async def test_exported_traces_can_be_imported_unchanged(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     traces = [make_trace(f"t{number:02}", text=f"line\n{number}\u2028\0") for number in range(50)]
     for trace in traces:
         kept.add(trace)
@@ -249,7 +253,7 @@ def test_any_text_can_be_kept(place, make_trace: MakeTrace) -> None:
     asyncio.run(store.close())
 
 
-async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
+async def test_adding_traces_does_not_block_or_lose_any_without_the_database(
     place, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(async_store, "_READ_AFTER_WRITE_S", 0.2)
@@ -272,7 +276,7 @@ async def test_adding_does_not_wait_for_a_database_away_and_loses_nothing(
     await store.close()
 
 
-async def test_where_too_much_waits_it_is_put_aside_and_written_later(
+async def test_traces_beyond_the_queue_are_spilled_to_a_file_and_written_later(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(most=6)
@@ -308,7 +312,7 @@ async def test_a_queue_that_is_full_says_so(place, make_trace: MakeTrace, tmp_pa
     await store.close()
 
 
-async def test_what_waits_at_a_servers_end_is_taken_up_by_the_next(
+async def test_traces_unwritten_at_close_are_written_by_the_next_store(
     place, make_trace: MakeTrace, tmp_path: Path
 ) -> None:
     store = place.open(patience_s=0.2)
@@ -356,7 +360,7 @@ async def test_two_stores_over_one_database_see_the_same(place, make_trace: Make
     await other.close()
 
 
-def test_what_is_no_address_and_no_file_is_refused(tmp_path: Path) -> None:
+def test_unknown_store_address_or_foreign_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"^redis:// is not a trace store; give a file, or postgresql://"):
         open_store("redis://user:hush@host/0")
     (tmp_path / "notes.txt").write_text("not a database, but long enough to be looked at as one" * 50)

@@ -31,7 +31,9 @@ def failed(make_trace):
     return make
 
 
-async def test_a_response_is_its_server_s_until_its_trace_is_kept(kept: AsyncTraceStore, failed) -> None:
+async def test_response_belongs_to_its_server_until_its_trace_is_stored(
+    kept: AsyncTraceStore, failed
+) -> None:
     table = BackgroundTable(kept)
     await table.add(failed("r"), "one")
     assert await table.find("r", "eve") is None
@@ -56,7 +58,7 @@ async def test_a_deleted_response_is_no_longer_its_server_s(kept: AsyncTraceStor
     assert (await table.find("r"), await table.beat("one")) == (None, {})
 
 
-async def test_who_reads_a_response_of_a_dead_server_finds_it_failed(kept: AsyncTraceStore, failed) -> None:
+async def test_response_of_a_dead_server_is_read_as_failed(kept: AsyncTraceStore, failed) -> None:
     table = BackgroundTable(kept)
     for id in ("alive", "dead", "ended"):
         await table.add(failed(id), "one")
@@ -74,7 +76,7 @@ async def test_who_reads_a_response_of_a_dead_server_finds_it_failed(kept: Async
 
 
 @pytest.mark.parametrize("date", [None, -1e300, 1e12, 1e300, float("inf"), float("nan")])
-async def test_no_date_keeps_a_response_in_progress(
+async def test_invalid_heartbeat_date_keeps_no_response_in_progress(
     kept: AsyncTraceStore, failed, date: float | None
 ) -> None:
     table = BackgroundTable(kept)
@@ -85,7 +87,7 @@ async def test_no_date_keeps_a_response_in_progress(
 
 
 @pytest.mark.parametrize("document", [None, "", "{}", '{"id": "other"}', "[" * 10_000])
-async def test_a_damaged_response_of_a_dead_server_fails_too(
+async def test_damaged_response_of_a_dead_server_is_read_as_failed(
     kept: AsyncTraceStore, failed, document: str | None
 ) -> None:
     table = BackgroundTable(kept)

@@ -86,7 +86,7 @@ def test_a_trace_that_does_not_fit_together_is_refused_at_its_line(
     assert "\n" not in str(refused.value)
 
 
-def test_a_nested_teams_trace_is_looked_at_too(make_trace: Any) -> None:
+def test_trace_of_a_nested_team_is_validated(make_trace: Any) -> None:
     inner = json.loads(to_json(make_trace("inner", seconds=-1.0)))
     line = changed(make_trace("outer"), (*SPAN, "reply", "nested"), inner)
     with pytest.raises(UsageError, match=r"rounds\.0\.spans\.1\.reply\.nested\.seconds is -1"):
@@ -101,7 +101,7 @@ def test_teams_nested_too_deeply_are_refused(make_trace: Any, depth: int) -> Non
         list(read_jsonl([line], "x"))
 
 
-def test_what_a_provider_and_a_caller_write_may_be_negative(make_trace: Any) -> None:
+def test_logprobs_and_request_parameters_may_be_negative(make_trace: Any) -> None:
     line = changed(make_trace(), (*SPAN, "reply", "logprobs"), {"content": [{"logprob": -9999.0}]})
     line = changed(
         next(read_jsonl([line], "x")), (*SPAN, "reply", "parameters"), {"presence_penalty": -2, "seed": -7}
@@ -200,7 +200,7 @@ async def test_a_damaged_row_of_a_file_hides_no_others_from_commands(
     await served.close()
 
 
-def test_a_text_that_is_no_utf8_is_damaged_alone(make_trace: Any, tmp_path: Path) -> None:
+def test_trace_with_invalid_utf8_hides_no_other_traces(make_trace: Any, tmp_path: Path) -> None:
     place = tmp_path / "t.sqlite"
     with TraceStore(place) as store:
         store.add_all([make_trace("t1"), make_trace("t2")])

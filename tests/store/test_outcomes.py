@@ -86,7 +86,9 @@ async def test_an_outcome_of_a_plan_does_not_replace_the_answer_of_its_run(
     assert await kept.get("a") == ran
 
 
-async def test_only_who_may_see_a_trace_may_judge_it(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
+async def test_only_callers_who_see_a_trace_can_set_its_outcome(
+    kept: AsyncTraceStore, make_trace: MakeTrace
+) -> None:
     kept.add(make_trace("a", owner="ada"))
     with pytest.raises(UnknownTraceError):
         await kept.set_outcome("a", WRONG, "bob")

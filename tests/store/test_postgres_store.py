@@ -76,7 +76,7 @@ def test_an_address_shows_no_password_in_any_form() -> None:
     assert address.scrub("p@ss/word p%40ss%2Fword again! u") == "*** *** *** u"
 
 
-async def test_what_happens_without_the_database_is_logged_without_its_password(
+async def test_database_outage_is_logged_without_the_password(
     postgres_url: str,
     postgres_server: PostgresServer,
     make_trace: MakeTrace,
@@ -135,7 +135,7 @@ async def test_a_database_that_hangs_blocks_only_its_readers(
     await store.close()
 
 
-def test_a_newer_form_and_another_encoding_are_refused(
+def test_newer_database_format_and_other_encodings_are_refused(
     postgres_url: str, postgres_server: PostgresServer
 ) -> None:
     asyncio.run(open_store(postgres_url).close())
@@ -163,7 +163,7 @@ async def test_a_user_who_may_only_write_goes_on_with_the_tables_there(
     await store.close()
 
 
-async def test_what_the_database_refuses_for_good_is_set_aside_and_stops_nothing(
+async def test_trace_refused_by_the_database_is_set_aside_without_blocking(
     postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace, tmp_path, monkeypatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -195,7 +195,7 @@ def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:
     )
 
 
-def test_a_server_that_does_not_speak_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unresponsive_database_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("podium.store.database.CONNECT_S", 2)  # The driver knows no shorter time.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

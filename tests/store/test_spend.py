@@ -58,7 +58,7 @@ def priced(make_trace: MakeTrace, id_: str, *spans: Span, plan_usd: float = 0.0,
     return make_trace(id_, pool=POOL, rounds=(round_(spans, Spent(cost_usd=plan_usd)),), **changes)
 
 
-def test_what_a_worker_cost_is_told_apart_by_who_was_paid(make_trace: MakeTrace) -> None:
+def test_costs_are_booked_to_the_worker_that_was_paid(make_trace: MakeTrace) -> None:
     lost = Attempt(worker="ada", started_s=0, ended_s=1, error_kind="timeout", spent=Spent(cost_usd=0.1))
     answered = Attempt(worker="bob", started_s=1, ended_s=2)
     nested = priced(make_trace, "inner", step("bob", 0.0), step("ada", 0.3, reply=said(recorded="r#1/ada/0")))
@@ -159,7 +159,7 @@ async def test_a_key_is_told_of_its_own_questions_alone(kept: AsyncTraceStore, m
         assert (await kept.spend(SpendQuery(FIRST, LAST, "planner", owner))).accuracy == judged
 
 
-async def test_a_trace_counts_once_and_as_it_was_last_written(
+async def test_rewritten_trace_counts_once_with_its_latest_cost(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     for usd in (0.5, 0.25):
@@ -172,7 +172,7 @@ async def test_a_trace_counts_once_and_as_it_was_last_written(
     assert await sums(kept, "worker") == {}
 
 
-async def test_accuracy_is_of_the_judged_and_a_worker_counts_where_called(
+async def test_accuracy_counts_judged_traces_of_each_called_worker(
     kept: AsyncTraceStore, make_trace: MakeTrace
 ) -> None:
     for number in range(12):

@@ -52,7 +52,7 @@ def store(tmp_path):
         ("\udcff", "an id that begins with '?'; `podium traces list` shows the ids there are."),
     ],
 )
-def test_an_id_that_names_not_one_trace_is_refused(store, make_trace, prefix, message):
+def test_unknown_or_ambiguous_id_prefix_is_refused(store, make_trace, prefix, message):
     for number in range(1, 5):
         store.add(make_trace(f"a{number}"))
     with pytest.raises(UsageError) as refused:
@@ -73,7 +73,7 @@ def test_the_list_is_newest_first_whatever_the_zone_it_was_written_in(store, mak
     assert [t.id for t in store.iterate()] == ["early", "middle", "late"]
 
 
-def test_a_batch_whose_source_breaks_is_not_kept_at_all(store, make_trace):
+def test_interrupted_batch_stores_no_trace(store, make_trace):
     def broken():
         yield make_trace("one")
         raise UsageError("line 2 is broken")
@@ -167,7 +167,7 @@ def test_a_locked_file_keeps_traces_waiting_and_loses_none(tmp_path, make_trace,
     other.close()
 
 
-def test_what_flush_could_not_write_is_spilled_at_close_at_once(tmp_path, make_trace, monkeypatch):
+def test_close_spills_unflushed_traces_without_another_write_attempt(tmp_path, make_trace, monkeypatch):
     begun = []
 
     def refuse(table: TraceRepository, rows: list[TraceRow]) -> None:

@@ -39,7 +39,7 @@ async def pages(store: AsyncTraceStore, filters: TraceFilters, limit: int) -> li
     return found
 
 
-async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
+async def test_pages_of_partial_scans_list_each_trace_once(
     kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podium.store.query.SCANNED", 4)
@@ -73,7 +73,7 @@ async def test_pages_that_read_a_part_of_the_store_have_each_trace_once(
             assert found[0].total in (None, len(expected))
 
 
-async def test_a_page_that_found_nothing_says_where_to_read_on(
+async def test_empty_page_has_a_cursor_to_read_on(
     kept: AsyncTraceStore, make_trace: MakeTrace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("podium.store.query.SCANNED", 3)

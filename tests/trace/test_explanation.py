@@ -59,7 +59,7 @@ def test_without_ratings_the_dearest_worker_is_priced_and_none_is_right() -> Non
     assert (found.ratings, found.runner_up, found.reason) == ((), None, None)
 
 
-def test_what_has_no_source_is_left_out() -> None:
+def test_explanation_omits_prices_without_a_source() -> None:
     assert explain_answer(trace(Profile(name="free"))).single is None
     single = explain_answer(trace(rated(Profile(name="free"), 0.5))).single
     assert single is not None

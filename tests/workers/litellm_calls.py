@@ -109,7 +109,7 @@ async def test_a_call_is_one_request_and_its_answer_a_reply(server: FaultServer)
     await worker.close()
 
 
-async def test_what_a_caller_wants_of_the_answer_is_heeded(server: FaultServer) -> None:
+async def test_litellm_call_uses_the_answer_options_of_the_caller(server: FaultServer) -> None:
     worker = worker_of(server, limits=Limits(max_tokens=100, timeout=60.0), temperature=1.0)
     options = AnswerOptions(max_tokens=7, temperature=0.0, stop=("END",))
     await worker.answer(Request(HELLO.messages, seed="s", options=options))
@@ -118,7 +118,7 @@ async def test_what_a_caller_wants_of_the_answer_is_heeded(server: FaultServer) 
     await worker.close()
 
 
-async def test_what_an_endpoint_refuses_is_left_out_from_then_on() -> None:
+async def test_litellm_drops_refused_parameters_in_later_calls() -> None:
     hello = Request((*HELLO.messages, *HELLO.messages), seed="s", options=AnswerOptions(temperature=0.5))
     for fault, dropped, folded in (
         (RefusedParameters(names=("temperature",)), ("temperature",), False),
@@ -166,7 +166,7 @@ async def test_all_kinds_of_tokens_are_counted() -> None:
     ],
     ids=lambda value: value.kind if isinstance(value, Fault) else "",
 )
-async def test_every_fault_is_one_request_and_one_sentence(
+async def test_litellm_makes_one_request_and_one_error_per_fault(
     server: FaultServer, fault: Any, kind: str, retryable: bool, part: str
 ) -> None:
     server.rules = [Rule(fault=fault)]
@@ -177,7 +177,7 @@ async def test_every_fault_is_one_request_and_one_sentence(
 
 
 @pytest.mark.parametrize("as_date", [False, True])
-async def test_a_provider_s_wait_is_passed_on(server: FaultServer, as_date: bool) -> None:
+async def test_litellm_passes_on_the_retry_delay(server: FaultServer, as_date: bool) -> None:
     server.rules = [Rule(fault=RateLimited(retry_after=30, as_date=as_date))]
     error = await failed(worker_of(server))
     assert error.retry_after_s is not None
@@ -185,7 +185,7 @@ async def test_a_provider_s_wait_is_passed_on(server: FaultServer, as_date: bool
 
 
 @pytest.mark.parametrize("fault", [Hang(), SlowDrip(seconds=600)], ids=lambda fault: fault.kind)
-async def test_who_is_too_slow_is_late(server: FaultServer, fault: Any) -> None:
+async def test_litellm_call_over_its_time_limit_is_a_timeout(server: FaultServer, fault: Any) -> None:
     server.rules = [Rule(fault=fault)]
     error = await failed(worker_of(server, limits=Limits(timeout=1.0)))
     assert (error.kind, error.retryable) == ("timeout", True)
@@ -203,7 +203,7 @@ async def test_an_unknown_provider_is_reported(server: FaultServer) -> None:
     assert server.requests == ()
 
 
-async def test_what_is_missing_or_odd_in_a_good_reply_does_no_harm(server: FaultServer) -> None:
+async def test_litellm_accepts_replies_with_missing_or_odd_fields(server: FaultServer) -> None:
     half = {
         "choices": [{"message": {"role": "assistant", "content": "half \ud800"}, "finish_reason": "stop"}]
     }

@@ -48,7 +48,7 @@ def test_the_search_takes_time_in_proportion_to_the_text() -> None:
 
 
 @pytest.mark.parametrize(("one", "other"), [("Paris.", "paris"), (" 3  May ", "3 may"), ("ß", "SS")])
-def test_answers_that_say_the_same_are_normalised_alike(one: str, other: str) -> None:
+def test_equivalent_answers_normalise_to_the_same_text(one: str, other: str) -> None:
     assert normalise(one) == normalise(other)
 
 
@@ -88,7 +88,7 @@ async def test_the_vote_is_the_most_common_answer_and_the_earliest_of_equals(
 @pytest.mark.parametrize(
     "messages", [_request([], "packed").messages, (Message(role="user", content="Answer: 3"),)]
 )
-async def test_nothing_to_vote_on_is_said_without_an_answer(messages: tuple[Message, ...]) -> None:
+async def test_vote_without_responses_states_nothing_to_vote_on(messages: tuple[Message, ...]) -> None:
     assert (await VoteWorker().answer(Request(messages, seed="0"))).text == NOTHING
 
 
@@ -127,7 +127,9 @@ async def test_a_tool_that_has_no_result_has_no_vote() -> None:
         (None, None, None),
     ],
 )
-def test_what_a_response_votes_for(response: str | None, answer: str | None, key: str | None) -> None:
+def test_response_votes_for_its_final_answer(
+    response: str | None, answer: str | None, key: str | None
+) -> None:
     assert (voted_answer(response), vote_key(response)) == (answer, key)
 
 
@@ -187,7 +189,7 @@ async def test_weights_that_are_not_one_for_each_response_leave_a_plain_vote(
         ("0, 0", ["Answer: b", "Answer: a"], "b"),
     ],
 )
-async def test_of_answers_with_equal_weight_the_first_shown_wins(
+async def test_first_shown_answer_wins_among_equal_weights(
     layout: MessageLayout, weights: str, responses: list[str], winner: str
 ) -> None:
     request = _request(responses, layout, subtask=f"Vote with the weights {weights}.")
@@ -195,10 +197,10 @@ async def test_of_answers_with_equal_weight_the_first_shown_wins(
 
 
 @pytest.mark.parametrize("answer", ["42", "__init__", "_", "* 3", "a: b", "1 2\n3 4"])
-def test_what_the_vote_says_of_an_answer_reads_alike_whatever_the_count(answer: str) -> None:
+def test_vote_announcement_reads_back_alike_for_any_count(answer: str) -> None:
     read = {final_answer(announce(answer, agreeing, of)) for agreeing, of in ((1, 1), (2, 3), (15, 15))}
     assert read == {final_answer(f"<answer>{answer}</answer>")}
 
 
-def test_a_tag_is_found_where_it_stands_whatever_letters_come_before() -> None:
+def test_answer_tag_is_found_after_non_ascii_letters() -> None:
     assert final_answer("İİİİ <ANSWER>42</ANSWER> x") == "42"

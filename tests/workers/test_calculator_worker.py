@@ -49,14 +49,14 @@ async def said(asked: Request) -> str:
         ("Compute it.", (tool.no_result("1/0 has no value here"),), NO_EXPRESSION),
     ],
 )
-async def test_it_computes_what_its_subtask_says_or_the_latest_answer(
+async def test_calculator_computes_its_subtask_or_else_the_latest_answer(
     layout: MessageLayout, subtask: str, responses: tuple[str, ...], text: str | None
 ) -> None:
     several = "3 * 4 = 12\n5 * 6 = 30\n1/0 has no value here, for it divides by zero.\nAnswer: 30"
     assert await said(request(subtask, responses, layout=layout)) == (several if text is None else text)
 
 
-async def test_the_question_itself_is_computed_where_nothing_else_was_to_be_seen() -> None:
+async def test_calculator_computes_the_question_when_no_responses_are_visible() -> None:
     assert await said(request(question="What is 6 * 7?")) == "6 * 7 = 42\nAnswer: 42"
     for unhelpful in ("I do not know.", tool.no_result("1/0 has no value here")):
         assert await said(request(responses=(unhelpful,), question="What is 6 * 7?")) == NO_EXPRESSION

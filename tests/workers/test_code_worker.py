@@ -52,7 +52,7 @@ async def said(worker: CodeWorker, *of: str) -> str:
     return reply.text
 
 
-async def test_one_line_is_an_answer_and_more_are_as_they_were_printed(worker: CodeWorker) -> None:
+async def test_one_printed_line_becomes_an_answer_and_more_lines_stay_unchanged(worker: CodeWorker) -> None:
     assert await said(worker, "print(sum(range(10)))") == "Answer: 45"
     assert await said(worker, fenced("print('a')\nprint('Answer: b')")) == "a\nAnswer: b"
     assert await said(worker, "print('Answer: 7')") == "Answer: 7"
@@ -60,7 +60,7 @@ async def test_one_line_is_an_answer_and_more_are_as_they_were_printed(worker: C
     assert await said(worker, "abs(-1)") == "There is no result: the program printed nothing."
 
 
-async def test_the_subtask_precedes_what_is_shown_the_latest_first(
+async def test_code_worker_prefers_its_subtask_then_the_latest_response(
     worker: CodeWorker,
 ) -> None:
     shown = (fenced("print(1)"), fenced("print(2)"), "Answer: three")
@@ -78,7 +78,7 @@ async def test_a_program_gets_the_responses_that_are_shown(worker: CodeWorker) -
     )
 
 
-async def test_what_a_program_raises_is_its_last_line_and_no_vote_counts_it(worker: CodeWorker) -> None:
+async def test_program_exception_is_reported_and_not_counted_by_votes(worker: CodeWorker) -> None:
     for program, reason in (
         ("print(1 / 0)", "ZeroDivisionError: division by zero"),
         ("print(", "SyntaxError: '(' was never closed (program.py, line 1)"),
@@ -97,7 +97,7 @@ async def test_what_a_program_raises_is_its_last_line_and_no_vote_counts_it(work
     assert await said(worker, "import sys\nprint('done')\nsys.exit(3)") == "Answer: done"
 
 
-async def test_what_passes_a_limit_is_said() -> None:
+async def test_exceeded_sandbox_limit_is_reported() -> None:
     worker = CodeWorker(allow_weak_sandbox=True, seconds=0.3, memory_mb=256)
     try:
         endless = await worker.answer(asked(fenced("while True: pass")))
@@ -111,7 +111,7 @@ async def test_what_passes_a_limit_is_said() -> None:
     assert "MemoryError" in large.text or "256 MB of memory" in large.text
 
 
-async def test_what_is_printed_beyond_max_tokens_is_cut_off() -> None:
+async def test_program_output_beyond_max_tokens_is_cut_off() -> None:
     worker = CodeWorker(allow_weak_sandbox=True, limits=Limits(max_tokens=100))
     try:
         reply = await worker.answer(asked("print('x' * 1000)"))
@@ -129,7 +129,7 @@ async def test_what_is_printed_beyond_max_tokens_is_cut_off() -> None:
     assert len(flood.text) < 500
 
 
-async def test_nothing_of_the_machine_is_seen(tmp_path: Path) -> None:
+async def test_sandboxed_program_cannot_read_files_of_the_machine(tmp_path: Path) -> None:
     if ISOLATIONS == ["none"]:
         pytest.skip("there is no bwrap here")
     secret = tmp_path / "secret"
@@ -142,7 +142,7 @@ async def test_nothing_of_the_machine_is_seen(tmp_path: Path) -> None:
     assert "FileNotFoundError" in text
 
 
-async def test_without_isolation_it_is_not_ready_with_a_program_or_none(
+async def test_code_worker_without_isolation_is_unready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -53,7 +53,7 @@ async def failed(folder: Path, program: str, keys: str = "") -> WorkerError:
     return caught.value
 
 
-async def test_a_program_reads_one_json_object_and_what_it_writes_is_the_answer(tmp_path: Path) -> None:
+async def test_command_reads_one_json_object_and_writes_the_answer(tmp_path: Path) -> None:
     reply = await answered(tmp_path, "asked = json.load(sys.stdin)\nprint(json.dumps(asked))\n")
     assert json.loads(reply.text) == {
         "messages": [
@@ -76,7 +76,7 @@ async def test_a_callers_lower_limit_is_passed_on(tmp_path: Path) -> None:
     assert reply.text == "7"
 
 
-async def test_a_program_that_writes_json_says_what_it_took(tmp_path: Path) -> None:
+async def test_command_json_output_reports_usage_and_cost(tmp_path: Path) -> None:
     said = {"text": "Four.", "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
     worker = worker_of(
         tmp_path, f"print(json.dumps({said!r}))", "output = 'json'\nprice = { input = 1.0, output = 2.0 }"
@@ -89,7 +89,7 @@ async def test_a_program_that_writes_json_says_what_it_took(tmp_path: Path) -> N
     assert reply.price(worker.profile) == Price(input=1.0, output=2.0).cost(reply.usage) == 13e-6
 
 
-async def test_an_answer_that_looks_like_json_stays_text_where_text_is_expected(tmp_path: Path) -> None:
+async def test_command_text_output_that_looks_like_json_stays_text(tmp_path: Path) -> None:
     said = '{"text": "Four."}'
     assert (await answered(tmp_path, f"print('{said}')")).text == said
 
@@ -149,7 +149,7 @@ async def test_json_of_another_form_is_no_answer(tmp_path: Path, written: str, w
         ("sys.stdout.buffer.write(b'Four \\xff')", "wrote an answer that is not UTF-8.", "protocol", False),
     ],
 )
-async def test_a_program_that_fails_is_a_sentence(
+async def test_failed_command_is_reported_in_one_sentence(
     tmp_path: Path, program: str, sentence: str, kind: str, retryable: bool
 ) -> None:
     error = await failed(tmp_path, program)
@@ -166,7 +166,7 @@ async def test_the_last_lines_of_a_long_error_are_repeated(tmp_path: Path) -> No
     assert len(str(error)) < 500
 
 
-async def test_an_answer_has_a_largest_size_and_who_never_stops_is_stopped(tmp_path: Path) -> None:
+async def test_command_output_above_the_size_limit_stops_the_program(tmp_path: Path) -> None:
     error = await failed(tmp_path, "while True: sys.stdout.buffer.write(b'x' * 2**16)")
     assert (error.kind, error.retryable) == ("protocol", False)
     assert "wrote more than 16 MiB" in str(error)
@@ -174,7 +174,7 @@ async def test_an_answer_has_a_largest_size_and_who_never_stops_is_stopped(tmp_p
     assert len(reply.text) == 16 * 2**20
 
 
-async def test_a_program_need_not_read_and_may_be_sent_much(tmp_path: Path) -> None:
+async def test_command_may_ignore_or_read_large_input(tmp_path: Path) -> None:
     long = Request((Message(role="user", content="x" * 5_000_000),), seed="s")
     assert (await answered(tmp_path, "print('Four.')", request=long)).text == "Four."
     assert (await answered(tmp_path, "sys.stdin.close(); print('Four.')", request=long)).text == "Four."
@@ -188,7 +188,7 @@ async def test_half_a_character_in_a_message_reaches_the_program(tmp_path: Path)
     assert (await answered(tmp_path, program, request=half)).text == "3"
 
 
-async def test_it_sees_of_the_environment_what_is_named_and_no_more(
+async def test_command_sees_only_named_environment_variables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("MY_KEY", "OTHER_KEY", "LC_TIME", "TMPDIR"):
@@ -200,7 +200,7 @@ async def test_it_sees_of_the_environment_what_is_named_and_no_more(
 
 
 @pytest.mark.parametrize("output", ["text", "json"])
-async def test_a_secret_that_it_says_is_taken_out(
+async def test_secret_in_command_output_is_redacted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str
 ) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
@@ -218,7 +218,7 @@ async def test_a_secret_that_it_says_is_taken_out(
     assert SECRET[8:] not in str(error)
 
 
-async def test_it_runs_in_its_folder(tmp_path: Path) -> None:
+async def test_command_runs_in_its_configured_folder(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "word").write_text("from inside")
     keys = "folder = 'inner'"
@@ -273,7 +273,7 @@ async def test_a_script_beside_the_pool_file_is_run_by_its_path(tmp_path: Path) 
         (["sh"], "output = 'yaml'", 'worker.prog.output is "yaml"', 5),
     ],
 )
-def test_what_cannot_be_run_is_refused_when_the_pool_is_loaded(
+def test_unrunnable_command_is_refused_when_the_pool_is_loaded(
     tmp_path: Path, command: list[str], keys: str, sentence: str, line: int
 ) -> None:
     (tmp_path / "answer.sh").write_text("#!/bin/sh\n")
@@ -357,7 +357,7 @@ async def family(folder: Path) -> list[int]:
 
 
 @pytest.mark.parametrize("end", ["cancelled", "timed out"])
-async def test_who_is_not_waited_for_ends_at_once_with_all_its_children(tmp_path: Path, end: str) -> None:
+async def test_cancelled_command_is_killed_with_all_its_children(tmp_path: Path, end: str) -> None:
     worker = worker_of(tmp_path, FAMILY + "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntime.sleep(600)")
     before, open_before = children(), descriptors()
 
@@ -383,7 +383,7 @@ async def test_who_is_not_waited_for_ends_at_once_with_all_its_children(tmp_path
     assert descriptors() == open_before
 
 
-async def test_what_a_program_leaves_behind_ends_with_it_and_is_not_waited_for(tmp_path: Path) -> None:
+async def test_leftover_child_processes_are_killed_without_waiting(tmp_path: Path) -> None:
     reply = await answered(tmp_path, FAMILY + "print('Four.')")
     assert reply.text == "Four."
     await gone(*await family(tmp_path))

@@ -94,7 +94,7 @@ async def test_a_function_gets_the_arguments_that_it_has_parameters_for() -> Non
     assert json.loads((await worker(all_).answer(short)).text)["max_tokens"] == 7
 
 
-async def test_it_may_say_what_it_took() -> None:
+async def test_function_can_report_usage_and_cost() -> None:
     said = {"text": "Four.", "usage": {"input_tokens": 9, "output_tokens": 2}, "cost_usd": 0.25}
     reply = await worker(lambda messages: said).answer(HELLO)
     assert reply == Reply("Four.", Usage(input_tokens=9, output_tokens=2), cost_usd=0.25)
@@ -120,9 +120,12 @@ async def test_it_may_say_what_it_took() -> None:
         (Reply(None, Usage()), "returned Reply; it should return"),  # type: ignore[arg-type]
     ],
 )
-async def test_what_is_no_answer_is_a_failed_call(said: Any, why: str) -> None:
+async def test_function_result_without_an_answer_is_a_failed_call(said: Any, why: str) -> None:
     error = await failed(lambda messages: said)
-    assert f"The function test_what_is_no_answer_is_a_failed_call.<locals>.<lambda> {why}" in str(error)
+    assert (
+        f"The function test_function_result_without_an_answer_is_a_failed_call.<locals>.<lambda> {why}"
+        in str(error)
+    )
     assert (error.kind, error.retryable) == ("protocol", False)
 
 
@@ -150,7 +153,7 @@ class OddError(Exception):
         ),
     ],
 )
-async def test_what_it_raises_is_a_failed_call(
+async def test_function_exception_is_a_failed_call(
     raised: BaseException, kind: str, retryable: bool, sentence: str, is_async: bool
 ) -> None:
     def sync(messages: Any) -> str:
@@ -166,7 +169,7 @@ async def test_what_it_raises_is_a_failed_call(
         assert error.retry_after_s == 3.0
 
 
-async def test_it_counts_what_a_failed_call_took_in_the_receipt_that_it_names() -> None:
+async def test_function_books_cost_of_a_failed_call_in_its_receipt() -> None:
     def named(messages: Any, receipt: Receipt) -> str:
         receipt.add(Spent(cost_usd=0.5))
         raise WorkerError("Busy.", kind="limited")
@@ -188,7 +191,9 @@ async def test_a_long_message_is_cut() -> None:
     assert len(str(await failed(long))) < 500
 
 
-async def test_secrets_are_taken_out_of_what_it_says(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_secrets_are_redacted_from_function_results(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
     module = """
 import os
@@ -261,7 +266,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS)
-def test_what_cannot_be_called_is_refused_when_the_pool_is_loaded(place: Path, refusal: Refusal) -> None:
+def test_uncallable_function_is_refused_when_the_pool_is_loaded(place: Path, refusal: Refusal) -> None:
     with pytest.raises(ConfigError) as refused:
         loaded(place, refusal.named, refusal.module, refusal.keys)
     assert refusal.sentence in str(refused.value)
@@ -372,7 +377,7 @@ print("ended", flush=True)
     assert done.stdout.split("\n") == ["given up", "ended", ""]
 
 
-async def test_a_function_that_returns_what_can_be_awaited_is_awaited() -> None:
+async def test_awaitable_result_of_a_function_is_awaited() -> None:
     async def later(messages: Any) -> str:
         await asyncio.sleep(0)
         return "Four."

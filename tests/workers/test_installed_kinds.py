@@ -94,7 +94,7 @@ async def test_a_pool_holds_a_worker_of_an_installed_kind(install: Install, pool
     ],
     ids=["nothing", "written", "local model", "tool"],
 )
-def test_an_installed_kind_says_what_it_is_and_what_it_costs(
+def test_installed_kind_declares_its_traits(
     install: Install, pool_file: Path, declared: str, tool_real_paid: tuple[bool, ...]
 ) -> None:
     install("shout = shouting:KIND", PACKAGE.replace("traits = WRITTEN", declared))

@@ -63,7 +63,7 @@ def test_a_release_that_steals_keys_is_refused_and_not_imported(
     assert "litellm" not in sys.modules
 
 
-def test_a_pool_that_is_only_looked_at_does_not_import_it(tmp_path: Path, release: Path) -> None:
+def test_unused_litellm_worker_does_not_import_litellm(tmp_path: Path, release: Path) -> None:
     install(release, "1.106.2")
     pool = load_pool(pool_file(tmp_path))
     assert pool.names == ("haiku",)
@@ -111,7 +111,7 @@ def test_a_model_that_cannot_be_called_is_refused_when_the_pool_is_loaded(
     assert "hush" not in str(refused.value)
 
 
-def test_the_identity_has_what_can_change_an_answer_and_no_key() -> None:
+def test_litellm_identity_has_answer_settings_but_no_key() -> None:
     spec = LiteLLMSpec(
         name="haiku",
         kind="litellm",

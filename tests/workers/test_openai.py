@@ -138,13 +138,11 @@ async def test_the_workers_of_a_pool_keep_one_anothers_secrets(
         "extra = { top_p = 0.5 }",
     ],
 )
-def test_whatever_can_change_an_answer_changes_the_identity(tmp_path: Path, more: str) -> None:
+def test_settings_that_can_change_an_answer_change_the_identity(tmp_path: Path, more: str) -> None:
     assert _load(tmp_path, more)[0].identity != _load(tmp_path, "")[0].identity
 
 
-def test_no_secret_is_in_the_identity_and_none_changes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_not_part_of_the_identity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PODIUM_TEST_KEY", KEY)
     more = 'api_key_env = "PODIUM_TEST_KEY"\nheaders_env = { X-Gate = "PODIUM_TEST_KEY" }'
     identity = _load(tmp_path, more)[0].identity

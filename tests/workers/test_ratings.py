@@ -73,17 +73,17 @@ def ratings_file(path: Path, ratings: Ratings = RATINGS) -> Path:
         ("1 + 1 = ?", ""),
     ],
 )
-def test_a_question_is_of_the_kind_whose_words_it_has_most_of(question: str, kind: str) -> None:
+def test_question_belongs_to_the_cluster_with_most_matching_words(question: str, kind: str) -> None:
     assert RATINGS.cluster_of(question) == kind
 
 
-def test_a_word_said_often_counts_less_than_each_time_anew() -> None:
+def test_repeated_word_counts_less_with_each_repetition() -> None:
     assert RATINGS.cluster_of("Add. " * 2 + "River.") == "rivers"
     assert RATINGS.cluster_of("Add. " * 3 + "River.") == "add-apples"
 
 
 @given(st.text())
-def test_any_text_is_of_a_known_kind_or_of_none_and_stays_so(text: str) -> None:
+def test_cluster_of_any_text_is_known_or_empty_and_stable(text: str) -> None:
     kind = RATINGS.cluster_of(text)
     assert kind in {*KINDS, ""}
     assert RATINGS.cluster_of(f"{text} 12 ?!") == kind
@@ -92,7 +92,7 @@ def test_any_text_is_of_a_known_kind_or_of_none_and_stays_so(text: str) -> None:
 # --- a worker's rating -------------------------------------------------------------------------------------
 
 
-def test_a_clusters_rating_is_shrunk_towards_that_on_all_questions() -> None:
+def test_cluster_rating_is_shrunk_towards_the_overall_rating() -> None:
     sums, letters = rating("ada", SUMS), rating("ada", LETTERS)
     assert (sums.kind, sums.questions) == ("add-apples", 10)
     # Right in 10 of 20 overall: three more questions of each kind are taken to have gone so.
@@ -101,7 +101,7 @@ def test_a_clusters_rating_is_shrunk_towards_that_on_all_questions() -> None:
     assert sums.cost_usd == pytest.approx((0.1 + 3 * 0.4 / 20) / 13)
 
 
-def test_a_cluster_that_a_worker_did_not_answer_is_rated_as_all() -> None:
+def test_unanswered_cluster_gets_the_overall_rating_of_the_worker() -> None:
     for question, kind in ((RIVERS, "rivers"), ("What?", "")):
         assert rating("ada", question) == Rating(kind=kind, accuracy=0.5, cost_usd=0.02, questions=0)
     assert rating("bob", SUMS).accuracy == pytest.approx(0.75)
@@ -120,7 +120,7 @@ def test_a_rating_changes_nothing_else_of_a_profile() -> None:
     assert ada.rating is None
 
 
-def test_a_worker_that_is_listed_without_a_question_is_rated_at_nothing() -> None:
+def test_worker_listed_without_questions_is_rated_zero() -> None:
     empty = Ratings(clusters=KINDS, workers={"ada": {}})
     assert rating("ada", SUMS, empty) == Rating(kind="add-apples", accuracy=0, cost_usd=0, questions=0)
 
@@ -139,7 +139,7 @@ def between(value: float, *bounds: float) -> bool:
 
 
 @given(st.dictionaries(st.sampled_from([*KINDS, ""]), tallies(), min_size=1), st.sampled_from([*KINDS, ""]))
-def test_a_rating_lies_between_the_kinds_share_and_that_of_all(
+def test_rating_lies_between_cluster_accuracy_and_overall_accuracy(
     given_tallies: Mapping[str, Tally], kind: str
 ) -> None:
     ratings = Ratings(clusters=KINDS, workers={"ada": given_tallies})
@@ -162,7 +162,7 @@ def test_a_rating_lies_between_the_kinds_share_and_that_of_all(
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
-def test_the_more_questions_of_a_kind_the_more_its_own_share_holds(share: float) -> None:
+def test_more_questions_of_a_cluster_give_its_own_accuracy_more_weight(share: float) -> None:
     def accuracy(questions: int) -> float:
         own = Tally(right=share * questions, questions=questions, cost_usd=0)
         elsewhere = Tally(right=500, questions=1000, cost_usd=0)
@@ -184,7 +184,7 @@ def test_the_more_questions_of_a_kind_the_more_its_own_share_holds(share: float)
 # --- files -------------------------------------------------------------------------------------------------
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_ratings_are_read_back(tmp_path: Path) -> None:
     again = Ratings.open(ratings_file(tmp_path / "r.json"))
     assert again == RATINGS
     assert again.rated(Profile(name="ada"), SUMS) == RATINGS.rated(Profile(name="ada"), SUMS)

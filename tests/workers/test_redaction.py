@@ -39,7 +39,7 @@ def _knowing(*values: str) -> Secrets:
         b64encode(HARD.encode()).decode().rstrip("="),
     ],
 )
-def test_a_secret_is_taken_out_in_every_dress(dressed: str) -> None:
+def test_secret_is_redacted_in_every_encoding(dressed: str) -> None:
     scrubbed = _knowing(HARD).scrub(f"before {dressed} after")
     assert scrubbed.startswith("before ")
     assert scrubbed.endswith(" after")
@@ -79,7 +79,7 @@ def test_other_text_stays_as_it_is(text: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["", "  ", "k", "ollama", "EMPTY"])
-def test_what_guards_nothing_is_left_in_answers(value: str) -> None:
+def test_placeholder_keys_are_not_redacted(value: str) -> None:
     text = "Ask ollama, or leave it EMPTY."
     assert _knowing(value).scrub(text) == text
 
@@ -105,7 +105,7 @@ def test_a_proxys_password_is_known_from_the_environment(text: str) -> None:
     assert not any(part in scrubbed for part in ("hu/sh", "hu%2F", b64encode(b"me:hu/sh").decode()))
 
 
-def test_secrets_do_not_show_themselves() -> None:
+def test_repr_of_secrets_shows_no_secret() -> None:
     assert "hush" not in repr(_knowing("hush-hush-hush"))
 
 
@@ -117,7 +117,7 @@ def test_secrets_do_not_show_themselves() -> None:
         ("http://[hush", "***"),
     ],
 )
-def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) -> None:
+def test_url_is_shown_without_credentials_query_and_fragment(url: str, shown: str) -> None:
     assert redact_url(url) == shown
 
 

@@ -73,7 +73,7 @@ async def samples_of(worker: ReplayWorker, count: int, question_seed: str = "7")
 
 @pytest.mark.parametrize("layout", ["packed", "chat", "plain"])
 @pytest.mark.parametrize("text", [FOUR, FIVE])
-async def test_the_recorded_response_is_given_and_says_which_it_is(
+async def test_replay_returns_the_recorded_response_with_its_id(
     recording: Recording, layout: MessageLayout, text: str
 ) -> None:
     worker = replay(recording)
@@ -94,19 +94,19 @@ async def test_recorded_thoughts_are_no_part_of_the_answer(
     assert (reply.text, reply.reasoning) == ("Answer: 4", "Answer: 5?")
 
 
-async def test_neither_the_subtask_nor_others_work_changes_it(recording: Recording) -> None:
+async def test_replayed_response_ignores_subtask_and_visible_responses(recording: Recording) -> None:
     step_input = StepInput(Question(text=FOUR), "Say 9.", (EarlierStep(0, "Do.", "Answer: 9"),), "Answer: 8")
     messages = (Message(role="user", content="Hello"), *build_messages(step_input, "packed", "feed"))
     reply = await replay(recording).answer(Request(messages, seed="1"))
     assert reply.text == "Answer: 4"
 
 
-async def test_a_bare_message_is_a_question_too(recording: Recording) -> None:
+async def test_replay_takes_a_bare_message_as_the_question(recording: Recording) -> None:
     reply = await replay(recording).answer(Request((Message(role="user", content=FOUR),), seed="0"))
     assert reply.text == "Answer: 4"
 
 
-async def test_samples_come_in_turn_and_after_the_last_the_first(recording: Recording) -> None:
+async def test_recorded_samples_are_replayed_in_order_and_then_from_the_start(recording: Recording) -> None:
     assert await samples_of(replay(recording), 7) == ["0", "1", "2", "0", "1", "2", "0"]
     assert await samples_of(replay(recording, "bob"), 2) == ["0", "0"]
 
@@ -203,7 +203,7 @@ def test_an_unknown_worker_is_answered_with_the_nearest(recording: Recording) ->
         (2, 0, Usage(input_tokens=estimate_tokens(FOUR), output_tokens=0, estimated=True)),
     ],
 )
-async def test_usage_is_the_recorded_calls_and_says_when_it_is_estimated(
+async def test_replayed_usage_is_recorded_or_marked_as_estimated(
     recording: Recording, repeat: int, assumed: int | None, usage: Usage
 ) -> None:
     worker = replay(recording, assumed_output_tokens=assumed)
@@ -236,19 +236,19 @@ async def test_an_answer_alone_does_not_tell_how_long_the_response_was(
         assert "the output tokens of ada, so their cost counts input tokens alone" in sentence
 
 
-async def test_of_a_worker_that_costs_nothing_no_length_is_wanted(make_recording: MakeRecording) -> None:
+async def test_free_replay_worker_gets_no_unknown_length_warning(make_recording: MakeRecording) -> None:
     recording = make_recording({FOUR: [RecordedResponse("ada", 0, ONLY, "4", 1.0)]})
     assert unknown_length_warning([ReplayWorker(Profile(name="ada"), recording, "ada")], [FOUR]) is None
 
 
-async def test_seconds_are_the_recorded_ones_or_those_of_the_profile(recording: Recording) -> None:
+async def test_replayed_latency_is_the_recorded_one_or_that_of_the_profile(recording: Recording) -> None:
     replies = [await replay(recording).answer(request(repeat=repeat)) for repeat in range(2)]
     assert [reply.latency_s for reply in replies] == [2.5, 1.5]
     unknown = ReplayWorker(Profile(name="ada"), recording, "ada")
     assert (await unknown.answer(request(repeat=1))).latency_s == 0.0
 
 
-async def test_a_recorded_call_that_took_no_time_takes_none(make_recording: MakeRecording) -> None:
+async def test_recorded_call_of_zero_seconds_replays_with_zero_latency(make_recording: MakeRecording) -> None:
     quick = make_recording({FOUR: [RecordedResponse("ada", 0, "Answer: 4", seconds=0.0)]}, name="quick")
     assert (await replay(quick).answer(request())).latency_s == 0.0
 
@@ -274,7 +274,7 @@ async def test_a_recorded_call_that_took_no_time_takes_none(make_recording: Make
         ("", None, ""),
     ],
 )
-def test_the_recorded_answer_is_added_where_it_would_not_be_found(
+def test_recorded_answer_is_appended_when_missing_from_the_text(
     text: str, answer: str | None, shown: str
 ) -> None:
     assert with_answer(RecordedResponse("ada", 0, text, answer)) == shown
@@ -285,7 +285,7 @@ PLAIN = st.text("abcXYZ 0123456789+-.,()[]\n", max_size=20)
 
 @settings(deadline=None)
 @given(st.text(max_size=60) | PLAIN.map("Answer: {}\n".format) | PLAIN.map("<answer>{}".format), PLAIN)
-def test_the_recorded_answer_is_the_one_that_is_found(text: str, answer: str) -> None:
+def test_final_answer_of_a_replayed_response_is_the_recorded_answer(text: str, answer: str) -> None:
     shown = with_answer(RecordedResponse("ada", 0, text, answer))
     if answer.strip():
         assert normalise(str(final_answer(shown))) == normalise(answer)
@@ -328,7 +328,7 @@ async def test_a_vote_on_answers_of_several_lines_keeps_them_whole() -> None:
         ("Answer: 1\n\\boxed{2}", "1"),
     ],
 )
-def test_of_an_answer_line_and_a_tag_the_later_one_counts(text: str, answer: str) -> None:
+def test_later_of_answer_line_and_answer_tag_counts(text: str, answer: str) -> None:
     assert final_answer(text) == answer
 
 
@@ -439,7 +439,7 @@ async def test_a_pool_file_names_recordings_from_its_own_folder(
         ("assumed_output_tokens = 5", "assumed_output_tokens = -5", "greater than or equal to 0"),
     ],
 )
-def test_a_pool_file_that_cannot_be_used_is_one_sentence_that_names_it(
+def test_unusable_replay_pool_file_is_refused_with_file_and_line(
     recording: Recording, tmp_path: Path, before: str, after: str, sentence: str
 ) -> None:
     path = write_pool(tmp_path, "small.parquet")

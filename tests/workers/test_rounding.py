@@ -65,11 +65,11 @@ def test_a_value_is_written_as_requested(rounding: AnswerRounding, value: Fracti
 
 
 @given(st.fractions(), st.integers(0, 30))
-def test_rounded_to_places_a_value_is_off_by_half_a_place_at_most(value: Fraction, places: int) -> None:
+def test_rounding_to_places_errs_by_at_most_half_a_place(value: Fraction, places: int) -> None:
     assert abs(Fraction(AnswerRounding(places=places).write(value)) - value) <= Fraction(1, 2 * 10**places)
 
 
 @given(st.fractions(), st.integers(1, 30))
-def test_rounded_to_figures_a_value_is_off_by_half_a_figure_at_most(value: Fraction, figures: int) -> None:
+def test_rounding_to_figures_errs_by_at_most_half_a_figure(value: Fraction, figures: int) -> None:
     written = Fraction(AnswerRounding(figures=figures, scientific=True).write(value))
     assert abs(written - value) <= Fraction(5, 10**figures) * abs(written)

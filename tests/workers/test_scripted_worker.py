@@ -19,7 +19,9 @@ from podium.workflow import Step, Workflow
         ("What is 6 x 7?", "Check the product.", "42"),
     ],
 )
-async def test_the_first_text_that_stands_in_either_chooses(question: str, subtask: str, reply: str) -> None:
+async def test_scripted_reply_is_chosen_by_text_in_question_or_subtask(
+    question: str, subtask: str, reply: str
+) -> None:
     pool = Pool([ScriptedWorker("w", {"6 x 7": "42", "Check": "Right."})])
     plan = Constant(Workflow((Step(0, subtask),)), pool.names)
     assert (await Runner(plan, pool).answer(Question(text=question))).answer == reply

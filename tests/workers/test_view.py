@@ -88,7 +88,7 @@ def test_a_fence_with_another_token_stays_text() -> None:
         "Your subtask:\nx",
     ],
 )
-def test_anything_else_is_question_and_subtask_at_once(content: str) -> None:
+def test_unfenced_message_is_both_question_and_subtask(content: str) -> None:
     messages = [
         Message(role="system", content="Be brief."),
         Message(role="user", content="Before"),

@@ -94,7 +94,7 @@ def test_a_subset_has_the_chosen_workers_in_the_chosen_order(order: list[int], s
     assert pool.names == ("a", "b", "c", "d")
 
 
-def test_a_fallback_is_taken_only_where_it_is_on_offer() -> None:
+def test_fallback_is_used_only_if_present_in_the_pool() -> None:
     pool = _pool("a", "b", "c", a="b")
     assert pool.fallback(pool[0]) is pool[1]
     assert pool.fallback(pool[1]) is None
@@ -279,7 +279,7 @@ def test_a_pool_that_an_override_spoils_names_the_override(
     assert str(caught.value) == sentence
 
 
-async def test_a_pool_that_is_only_looked_at_needs_no_keys(tmp_path: Path) -> None:
+async def test_pool_opened_for_listing_needs_no_keys(tmp_path: Path) -> None:
     path = _write(tmp_path, KEYED.format("PODIUM_TEST_NO_KEY") + "price = { input = 2 }\n" + FILE)
     pool = load_pool(path, ready=False)
     assert pool.names == ("a", "gpt-4.1", "parrot", "echo", "count", "clerk")
@@ -291,7 +291,7 @@ async def test_a_pool_that_is_only_looked_at_needs_no_keys(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("spoiled", ['name = "count"', 'fallback = "carrot"', "rpm = 0"])
-def test_a_pool_that_is_only_looked_at_is_refused_like_any_other(tmp_path: Path, spoiled: str) -> None:
+def test_invalid_pool_opened_for_listing_is_refused(tmp_path: Path, spoiled: str) -> None:
     text = (KEYED.format("PODIUM_TEST_NO_KEY") + FILE).replace(
         'name = "clerk"', spoiled.replace("rpm", "limits.rpm")
     )
@@ -327,7 +327,7 @@ async def test_a_script_in_order_runs_out_loudly() -> None:
     assert worker.requests == [HELLO] * 4
 
 
-async def test_a_script_by_subtask_is_not_used_up_and_refuses_unknown_ones() -> None:
+async def test_subtask_script_is_reusable_and_refuses_unknown_subtasks() -> None:
     worker = ScriptedWorker("parrot", {"Hel": "a", "": "never reached", "x": "b"})
     assert [(await worker.answer(HELLO)).text for _ in range(2)] == ["a", "a"]
     with pytest.raises(WorkerError, match="no reply for the subtask 'Hello'"):
@@ -340,7 +340,7 @@ async def test_calls_in_flight_together_take_replies_in_the_order_they_came() ->
     assert [reply.text for reply in replies] == ["a", "b", "c"]
 
 
-def test_only_workers_that_are_paid_count_as_real_where_none_is_ready(
+def test_only_paid_workers_are_costly_when_the_pool_is_not_ready(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)

@@ -152,7 +152,7 @@ def test_earlier_turns_with_newer_blocks_are_read(
     assert "x-podium-ignored" not in reply.headers or "hm" not in reply.headers["x-podium-ignored"]
 
 
-def test_a_tool_that_comes_later_is_told_by_a_system_message(url: str, endpoint: FaultServer) -> None:
+def test_tool_added_later_is_announced_in_a_system_message(url: str, endpoint: FaultServer) -> None:
     added = {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "TaskStop"}}
     reply = ask(url, user(text("Hi")), {"role": "system", "content": [added]}, tools=[tool("TaskStop")])
     assert reply.status_code == 200, reply.text
@@ -177,7 +177,7 @@ def test_an_unreadable_file_is_told_to_the_worker_and_the_caller(url: str, endpo
         ([result({"type": "image", "source": PNG})], ["tool", "user"]),
     ],
 )
-def test_results_come_first_and_texts_after_them(
+def test_tool_results_precede_texts_of_the_same_message(
     url: str, endpoint: FaultServer, content: list[Any], roles: list[str]
 ) -> None:
     reply = ask(url, user(text("Find a tool")), assistant(use()), user(*content), tools=[tool("ToolSearch")])
@@ -211,11 +211,11 @@ def test_a_long_name_of_a_tool_is_short_for_workers_and_comes_back_whole(
 
 
 @pytest.mark.parametrize(("name", "status"), [("a" * 128, 200), ("a" * 129, 400), ("a b", 400)])
-def test_names_of_tools_are_taken_as_anthropic_takes_them(url: str, name: str, status: int) -> None:
+def test_tool_names_follow_the_rules_of_anthropic(url: str, name: str, status: int) -> None:
     assert ask(url, user(text("Hi")), tools=[tool(name)]).status_code == status
 
 
-def test_hundreds_of_tools_and_the_marks_of_deferred_ones_are_taken(url: str, endpoint: FaultServer) -> None:
+def test_hundreds_of_tools_and_deferred_loading_fields_are_accepted(url: str, endpoint: FaultServer) -> None:
     marks = {"defer_loading": True, "eager_input_streaming": True, "cache_control": {"type": "ephemeral"}}
     tools = [tool(f"tool_{number}", **marks) for number in range(500)]
     server = {"type": "web_search_20260318", "name": "web_search", "max_uses": 8}
@@ -256,14 +256,14 @@ def test_fields_of_betas_are_ignored_and_named(url: str) -> None:
         ("/v1/messages", {}, 400),
     ],
 )
-def test_an_unknown_field_is_a_betas_or_a_typing_error(
+def test_unknown_field_is_accepted_only_in_beta_requests(
     url: str, path: str, headers: dict[str, str], status: int
 ) -> None:
     body = {"model": "quill", "max_tokens": 9, "messages": [user(text("Hi"))], "hologram": {"depth": 3}}
     assert httpx.post(url + path, json=body, headers=headers, timeout=20).status_code == status
 
 
-def test_the_older_place_of_a_schema_is_read(url: str, endpoint: FaultServer) -> None:
+def test_schema_in_the_older_output_format_field_is_read(url: str, endpoint: FaultServer) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     reply = ask(url, user(text("Hi")), output_format={"type": "json_schema", "schema": schema})
     assert reply.status_code == 200, reply.text

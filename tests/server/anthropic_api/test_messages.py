@@ -99,7 +99,7 @@ def test_the_choice_of_tools_is_passed_on(
     assert endpoint.requests[-1].body["tool_choice"] == wanted
 
 
-def test_one_worker_thinks_and_its_thoughts_are_a_block_before_the_text(client: Anthropic) -> None:
+def test_thinking_of_a_single_worker_is_a_block_before_the_text(client: Anthropic) -> None:
     request: Any = {
         "model": "quill",
         "max_tokens": 3000,
@@ -129,7 +129,7 @@ def test_the_budget_of_thinking_becomes_an_effort(
     assert endpoint.requests[-1].body["reasoning_effort"] == effort
 
 
-def test_what_one_worker_does_not_get_is_named_or_refused(url: str, endpoint: FaultServer) -> None:
+def test_fields_unsupported_by_one_worker_are_listed_or_refused(url: str, endpoint: FaultServer) -> None:
     body = {"model": "quill", "max_tokens": 50, "messages": ASKED, "top_k": 3, "reasoning_effort": "low"}
     hints = {"service_tier": "priority", "context_management": {"edits": []}, "colour": None}
     made = httpx.post(f"{url}/v1/messages", json=body | hints)
@@ -142,7 +142,7 @@ def test_what_one_worker_does_not_get_is_named_or_refused(url: str, endpoint: Fa
     assert "temprature" in refused.json()["error"]["message"]
 
 
-def test_a_teams_progress_is_thinking_for_those_who_want_it(client: Anthropic) -> None:
+def test_team_progress_is_sent_as_thinking_on_request(client: Anthropic) -> None:
     with client.messages.stream(
         model="podium", max_tokens=3000, messages=ASKED, thinking={"type": "enabled", "budget_tokens": 1024}
     ) as stream:
@@ -169,7 +169,7 @@ def test_images_and_documents_reach_a_worker_that_sees(client: Anthropic, endpoi
         client.messages.create(model="lark", max_tokens=50, messages=[{"role": "user", "content": content}])
 
 
-def test_a_schema_is_kept_and_a_limit_cuts(client: Anthropic, endpoint: FaultServer) -> None:
+def test_messages_api_passes_json_schema_and_max_tokens(client: Anthropic, endpoint: FaultServer) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     message: Any = client.messages.create(
         model="quill",
@@ -207,7 +207,7 @@ def test_tokens_are_counted_without_a_call(client: Anthropic, endpoint: FaultSer
         ),
     ],
 )
-def test_what_cannot_be_honoured_is_an_error_of_anthropics(
+def test_unsupported_request_gets_an_error_in_anthropic_form(
     client: Anthropic, changed: Any, kind: type[anthropic.APIStatusError], word: str
 ) -> None:
     body = {"model": "podium", "max_tokens": 50, "messages": ASKED, **changed}

@@ -55,7 +55,7 @@ def test_an_outcome_is_shown_with_the_trace_in_the_list_and_in_the_export(
         ({"note": "x" * 4001}, "note", "note: String should have at most 4000 characters."),
     ],
 )
-def test_what_is_no_outcome_is_refused(
+def test_invalid_outcome_is_refused_with_its_field(
     serve: Serve, tmp_path: Path, body: dict[str, Any], param: str, said: str
 ) -> None:
     with httpx.Client(base_url=serve(store=tmp_path / "traces.sqlite")) as client:

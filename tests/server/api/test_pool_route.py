@@ -32,7 +32,7 @@ def test_every_listed_planner_answers(serve, planner: str) -> None:
     )
 
 
-def test_the_past_counts_calls_failures_and_time(serve, tmp_path: Path) -> None:
+def test_pool_route_reports_past_calls_failures_and_latency(serve, tmp_path: Path) -> None:
     one, other = plain(seconds=0.05), troubled()
     kept = keep(tmp_path / "traces.sqlite", one, other)
     workers = {row["name"]: row for row in httpx.get(f"{serve(store=kept)}/api/pool").json()["workers"]}
@@ -46,7 +46,7 @@ def test_the_past_counts_calls_failures_and_time(serve, tmp_path: Path) -> None:
     )
 
 
-def test_what_was_called_off_is_no_call() -> None:
+def test_cancelled_attempt_is_not_counted_as_a_call() -> None:
     trace = plain()
     span = trace.rounds[0].spans[0]
     off = span.attempts[0].model_copy(update={"error_kind": "cancelled", "error": "Called off."})

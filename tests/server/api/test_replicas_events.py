@@ -24,7 +24,7 @@ def read(url: str) -> list[tuple[str, dict[str, object]]]:
     return list(zip(kinds, (json.loads(value) for name, _, value in lines if name == "data"), strict=True))
 
 
-def test_a_question_can_be_followed_at_another_server_and_is_seen_by_all(
+def test_question_of_one_replica_can_be_followed_at_another(
     serve: Serve, postgres_url: str, tmp_path: Path
 ) -> None:
     go_on = threading.Event()
@@ -50,7 +50,9 @@ def test_a_question_can_be_followed_at_another_server_and_is_seen_by_all(
         asyncio.run(store.close())
 
 
-def test_a_stream_that_waits_in_vain_ends(serve: Serve, postgres_url: str, monkeypatch) -> None:
+def test_event_stream_of_an_unknown_trace_ends_after_its_wait(
+    serve: Serve, postgres_url: str, monkeypatch
+) -> None:
     monkeypatch.setattr(traces, "_MAX_WAIT_S", 0.2)
     store = open_store(postgres_url)
     url = serve(store=store)

@@ -57,7 +57,7 @@ def test_runs_are_found_in_folders_of_folders_and_nothing_else_is(serve, tmp_pat
     assert (runs["evaluated"]["kind"], runs["evaluated"]["latest"]) == ("evaluation", {"accuracy": 0.75})
 
 
-def test_there_may_be_no_folder_of_runs(serve, tmp_path: Path) -> None:
+def test_server_works_without_a_folder_of_runs(serve, tmp_path: Path) -> None:
     assert httpx.get(f"{serve(runs=tmp_path / 'none')}/api/runs").json() == {"runs": []}
 
 
@@ -72,7 +72,7 @@ def test_a_run_is_returned_whole_without_an_unfinished_line(serve, tmp_path: Pat
     assert run["comparison"]["rows"][0]["accuracy"] == {"mean": None}
 
 
-def test_no_name_leads_out_of_the_folder(serve, tmp_path: Path) -> None:
+def test_run_name_cannot_leave_the_folder_of_runs(serve, tmp_path: Path) -> None:
     make_run(tmp_path, "outside", 1)
     make_run(tmp_path / "inside", "run", 1)
     (tmp_path / "inside" / "link").symlink_to(tmp_path / "outside")

@@ -84,7 +84,7 @@ def test_the_last_thirty_days_are_the_default_and_each_day_has_its_sum(serve, tm
     assert httpx.get(f"{url}/api/spend").json()["total"]["questions"] == 0
 
 
-def test_what_cannot_be_summed_is_refused_in_a_sentence(serve, tmp_path: Path) -> None:
+def test_invalid_spend_query_is_refused_in_a_sentence(serve, tmp_path: Path) -> None:
     url = serve(store=store_of(tmp_path / "traces.sqlite", None))
     for query, said in [
         ({"since": "2026-03-02", "until": "2026-03-01"}, "the last day is before the first"),
@@ -98,7 +98,7 @@ def test_what_cannot_be_summed_is_refused_in_a_sentence(serve, tmp_path: Path) -
         assert said in reply.json()["error"]["message"]
 
 
-def test_the_last_days_of_the_calendar_have_nothing(serve, tmp_path: Path) -> None:
+def test_spend_accepts_the_first_and_last_days_of_the_calendar(serve, tmp_path: Path) -> None:
     url = serve(store=store_of(tmp_path / "traces.sqlite", None))
     reply = httpx.get(f"{url}/api/spend", params={"until": "9999-12-31"})
     assert (reply.status_code, reply.json()["groups"]) == (200, [])

@@ -73,7 +73,7 @@ def refusal(reply: httpx.Response) -> tuple[int, str, str | None]:
     return reply.status_code, error["type"], error["param"]
 
 
-def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Client) -> None:
+def test_answered_question_is_listed_and_readable_at_once(client: httpx.Client) -> None:
     trace_id = ask(client, "What is 20 + 22?")
     page = client.get("/api/traces").json()
     assert (page["total"], page["next"]) == (1, None)
@@ -95,7 +95,9 @@ def test_an_answered_question_is_listed_and_had_whole_at_once(client: httpx.Clie
     }
 
 
-def test_filters_are_those_of_the_address(client: httpx.Client, keep: Callable[..., Trace]) -> None:
+def test_trace_list_and_export_apply_filters_of_the_url(
+    client: httpx.Client, keep: Callable[..., Trace]
+) -> None:
     question = keep(1).question
     keep(2, status="failed")
     keep(3, planner="random", question=question.model_copy(update={"text": "Where is ÄSOP?"}))
@@ -115,7 +117,7 @@ def test_filters_are_those_of_the_address(client: httpx.Client, keep: Callable[.
     assert [int(trace.id, 16) for trace in read_jsonl(export.text.splitlines(), "export")] == [1, 2, 4]
 
 
-def test_pages_go_through_all(client: httpx.Client, keep: Callable[..., Trace]) -> None:
+def test_pages_cover_all_traces(client: httpx.Client, keep: Callable[..., Trace]) -> None:
     for number in range(25):
         keep(number)
     found: list[int] = []
@@ -157,7 +159,7 @@ def test_a_large_export_comes_whole(client: httpx.Client, keep: Callable[..., Tr
         ("/api/traces/" + "0" * 32 + "/events", 404, "id"),
     ],
 )
-def test_what_cannot_be_had_is_refused_with_its_field(
+def test_invalid_trace_request_is_refused_with_its_field(
     plain_url: str, path: str, status: int, param: str
 ) -> None:
     code, kind, named = refusal(httpx.get(plain_url + path))
@@ -165,7 +167,7 @@ def test_what_cannot_be_had_is_refused_with_its_field(
     assert kind == ("not_found_error" if status == 404 else "invalid_request_error")
 
 
-def test_an_id_names_one_trace_and_is_given_whole_to_delete(
+def test_ambiguous_trace_id_is_refused_and_deletion_needs_the_whole_id(
     client: httpx.Client, keep: Callable[..., Trace]
 ) -> None:
     keep(1), keep(2)

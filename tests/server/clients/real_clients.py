@@ -41,7 +41,7 @@ def found(client: Client, url: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.name)
-def test_a_client_can_do_what_its_row_says(client: Client, server: str) -> None:
+def test_client_supports_the_features_of_its_table_row(client: Client, server: str) -> None:
     answers = found(client, server)
     expected = {name: ANSWERS[name] for name in answers} | client.says
     wrong = {name: text for name, text in answers.items() if expected[name] not in text}

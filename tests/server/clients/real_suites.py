@@ -49,7 +49,7 @@ UNSUPPORTED = {
 
 
 @pytest.mark.parametrize("form", UNSUPPORTED)
-def test_llm_comply_finds_what_is_known(form: str, server: str) -> None:
+def test_llm_comply_reports_only_known_deviations(form: str, server: str) -> None:
     program = str(MADE / "python/bin/llm-comply")
     said = probe(program, "-u", f"{server}/v1", "-m", "podium", "-k", "x", "--format", form, "-v")
     failed = {line.split("✗")[1].partition("(")[0].strip() for line in said.splitlines() if "✗" in line}
@@ -68,7 +68,7 @@ NOT_CONFORMING = {
 """By id of llmprobe's checks: why a team fails it."""
 
 
-def test_llmprobe_finds_what_is_known(server: str) -> None:
+def test_llmprobe_reports_only_known_deviations(server: str) -> None:
     program = str(MADE / "node/node_modules/.bin/llmprobe")
     said = probe(program, f"{server}/v1", "-m", "podium", "-k", "x", "--no-bench", "--no-save", "--json")
     report = json.JSONDecoder().raw_decode(said[said.index("{\n") :])[0]

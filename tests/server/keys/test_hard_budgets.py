@@ -71,7 +71,7 @@ async def refusals(url: str, key: str, worker: str) -> int:
         return sum(await asyncio.gather(*map(is_refused, range(QUESTIONS))))
 
 
-def test_questions_at_once_stay_within_the_budget_of_any_text(place: Place, tmp_path: Path) -> None:
+def test_concurrent_questions_stay_within_key_budget_for_any_text(place: Place, tmp_path: Path) -> None:
     # What a text costs is no matter of the store: the second has the extremes alone.
     texts = TEXTS if place.store.endswith(".sqlite") else ("prose",)
     keys = {worker: asyncio.run(place.added(worker, budget=str(LIMIT_USD))) for worker in texts}

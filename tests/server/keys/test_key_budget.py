@@ -112,7 +112,7 @@ async def test_a_budget_can_be_used_to_the_last_billionth(place: Place) -> None:
     await replica.close()
 
 
-async def test_a_call_that_never_fits_is_refused_at_once_and_says_what_is_left(place: Place) -> None:
+async def test_call_above_key_budget_is_refused_at_once_with_the_amount_left(place: Place) -> None:
     _, caller = await place.added(budget="5/day")
     replica = Replica(place, caller)
     await replica.call(1.0, 0.5)
@@ -135,7 +135,7 @@ async def test_a_call_waits_for_those_in_flight_here_that_may_make_room(place: P
     await replica.close()
 
 
-async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Place) -> None:
+async def test_small_call_proceeds_when_a_large_call_exceeds_the_key_budget(place: Place) -> None:
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)
     async with asyncio.TaskGroup() as group:
@@ -147,7 +147,7 @@ async def test_a_small_call_goes_ahead_where_a_large_one_finds_no_room(place: Pl
     await replica.close()
 
 
-async def test_what_a_killed_replica_had_reserved_stays_counted(place: Place) -> None:
+async def test_reservation_of_a_killed_replica_stays_counted(place: Place) -> None:
     _, caller = await place.added(budget="1")
     killed, other = Replica(place, caller), Replica(place, caller)
     assert await ledger(killed.key_budget).reserve(Reservation(1, 1, 0.6)) is None
@@ -191,7 +191,7 @@ async def test_who_is_cancelled_while_waiting_holds_nothing(place: Place) -> Non
     await replica.close()
 
 
-async def test_a_denial_that_comes_after_dollars_were_given_back_refuses_nobody(
+async def test_denial_received_after_budget_was_freed_refuses_no_call(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, caller = await place.added(budget="1")
@@ -220,7 +220,7 @@ async def test_a_denial_that_comes_after_dollars_were_given_back_refuses_nobody(
     await replica.close()
 
 
-async def test_what_is_being_given_back_is_not_called_reserved(
+async def test_refusal_does_not_report_budget_being_released_as_reserved(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, caller = await place.added(budget="5")
@@ -242,7 +242,7 @@ async def test_what_is_being_given_back_is_not_called_reserved(
     assert "$4.500000 of the key's $5 are left ($0.500000 spent, $0.000000 reserved" in refusal
 
 
-async def test_calls_side_by_side_share_their_trips_to_the_register(
+async def test_concurrent_calls_share_register_queries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = Place(str(tmp_path / "traces.sqlite"))
@@ -268,7 +268,7 @@ async def test_calls_side_by_side_share_their_trips_to_the_register(
     await again.close()
 
 
-async def test_a_register_that_fails_fails_the_call_and_loses_no_booking(tmp_path: Path) -> None:
+async def test_register_failure_fails_the_call_but_keeps_pending_bookings(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "traces.sqlite"))
     _, caller = await place.added(budget="1")
     replica = Replica(place, caller)

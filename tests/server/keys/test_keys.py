@@ -144,7 +144,7 @@ def test_every_other_route_refuses_a_request_without_a_key(start: Start, file: P
         assert headers["www-authenticate"] == "Bearer"
 
 
-def test_no_key_is_needed_until_there_is_one_and_then_for_ever(start: Start, file: Place) -> None:
+def test_server_requires_a_key_permanently_once_a_key_existed(start: Start, file: Place) -> None:
     url = start()
     assert answer(f"{url}/v1/models")[0] == 200
     key = file.add()
@@ -189,7 +189,7 @@ def test_a_request_for_a_forbidden_worker_is_refused_before_anything_runs(
     assert "bob" not in names
 
 
-def test_another_keys_response_is_not_there(start: Start, file: Place, tmp_path: Path) -> None:
+def test_response_of_another_key_is_not_found(start: Start, file: Place, tmp_path: Path) -> None:
     keys = {name: file.add(name, admin=name == "boss") for name in ("ada", "bob", "boss")}
     url = start(store=tmp_path / "traces.sqlite")
     ada, bob, boss = (client(url, key).responses for key in keys.values())
@@ -216,7 +216,7 @@ def test_requests_over_the_rate_limit_get_retry_after(start: Start, file: Place)
     ask(url, other)
 
 
-def test_a_budget_too_small_for_a_call_stops_it_and_says_what_is_left(
+def test_call_above_the_rest_of_the_key_budget_gets_402_with_amount_left(
     start: Start, file: Place, tmp_path: Path
 ) -> None:
     key, workers = file.add(budget="0.15/day"), (worker("ada"),)

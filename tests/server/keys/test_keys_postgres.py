@@ -11,7 +11,7 @@ from keys_place import Place
 from podium.errors import StoreError
 
 
-async def test_a_minute_of_postgres_slides_too(postgres_url: str, postgres_server) -> None:
+async def test_postgres_rate_limit_uses_a_sliding_minute(postgres_url: str, postgres_server) -> None:
     place = Place(postgres_url)
     _, caller = await place.added(rpm=2)
     register = place.open()

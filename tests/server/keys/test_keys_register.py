@@ -16,7 +16,7 @@ from podium.server.keys.keys import FILE
 from podium.server.keys.register import KeySpending, Register, Secret, StoredKey
 
 
-async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
+async def test_register_returns_key_settings_as_given(place: Place) -> None:
     may = {"rpm": 5, "admin": True, "allow": ("a", "b, c"), "deny": ("ü'; DROP TABLE keys",)}
     _, full = await place.added("web", budget="5/day", **may)
     _, bare = await place.added("phone")
@@ -27,7 +27,7 @@ async def test_what_was_kept_of_a_key_is_what_was_given(place: Place) -> None:
     await register.close()
 
 
-async def test_a_name_has_one_key(place: Place) -> None:
+async def test_key_name_is_unique(place: Place) -> None:
     _, caller = await place.added("web", rpm=2)
     register, secret = place.open(), Secret.new()
     again = StoredKey(replace(caller, id=secret.id), secret.digest, datetime.now(UTC))
@@ -39,7 +39,7 @@ async def test_a_name_has_one_key(place: Place) -> None:
     await register.close()
 
 
-async def test_a_removed_key_can_neither_ask_nor_spend_and_takes_its_past(place: Place) -> None:
+async def test_removed_key_can_neither_ask_nor_spend_and_loses_its_history(place: Place) -> None:
     _, caller = await place.added("web", rpm=2, budget="5/day")
     register, key = place.open(), caller.id
     assert await register.count_request(key) is None
@@ -140,7 +140,7 @@ async def test_a_file_that_is_something_else_is_left_as_it_was(tmp_path: Path) -
     assert file.read_bytes() == before
 
 
-def test_a_missing_file_is_made_only_for_those_who_write(tmp_path: Path) -> None:
+def test_reading_a_missing_key_file_does_not_create_the_file(tmp_path: Path) -> None:
     place = Place(str(tmp_path / "none" / "traces.sqlite"))
     with pytest.raises(UsageError, match=r"There is no file of keys at .*; `podium keys add` makes one"):
         place.open(create=False)

@@ -54,7 +54,7 @@ def test_digests_are_compared_in_constant_time_and_nowhere_else(monkeypatch: pyt
 @pytest.mark.parametrize(
     "text", ["", "pk-", "pk-3f9a1c2e", "sk-3f9a1c2e-" + "A" * 43, "pk-3f9a1c2e-" + "A" * 44]
 )
-def test_what_has_not_the_form_of_a_key_has_no_public_beginning(text: str) -> None:
+def test_malformed_key_has_no_public_part(text: str) -> None:
     assert public_part(text) == ""
 
 
@@ -69,7 +69,7 @@ def test_what_has_not_the_form_of_a_key_has_no_public_beginning(text: str) -> No
         ("0.000000001", 1e-9, ""),
     ],
 )
-def test_an_allowance_is_of_a_day_a_month_or_for_ever(text: str, usd: float, period: str) -> None:
+def test_allowance_has_a_day_a_month_or_no_period(text: str, usd: float, period: str) -> None:
     allowance = KeyAllowance.read(text)
     assert allowance.usd == usd
     assert allowance.period(datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)) == period
@@ -94,7 +94,7 @@ def test_an_allowance_is_of_a_day_a_month_or_for_ever(text: str, usd: float, per
         "5/day/day",
     ],
 )
-def test_what_is_no_allowance_is_refused_with_the_form_of_one(text: str) -> None:
+def test_malformed_allowance_is_refused_with_the_expected_form(text: str) -> None:
     with pytest.raises(UsageError, match="give dollars, up to 1,000,000,000, as 5/day, 20/month, or 100"):
         KeyAllowance.read(text)
 

@@ -32,7 +32,7 @@ OTHERS = (
     ("heartbeat", "document"),
     [("soon", "{}"), (9e999, "not JSON"), pytest.param(time.time() + 3600, "{}", id="in an hour")],
 )
-def test_a_damaged_row_keeps_no_response_in_progress(
+def test_background_response_with_a_damaged_row_does_not_stay_in_progress(
     serve: Serve, model: ChatModel, tmp_path: Path, heartbeat: object, document: str
 ) -> None:
     place = tmp_path / "traces.sqlite"
@@ -50,7 +50,7 @@ def test_a_damaged_row_keeps_no_response_in_progress(
     assert not calls(model)
 
 
-def test_a_response_whose_client_was_told_that_it_is_not_kept_is_not_made(
+def test_response_is_not_made_after_its_client_got_a_storage_error(
     serve: Serve, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The database keeps the request, but its reply is lost."""

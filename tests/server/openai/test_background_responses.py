@@ -48,7 +48,7 @@ def test_a_response_is_made_after_its_caller_has_left(
     assert following.output_text == "BETA"
 
 
-def test_a_response_is_cancelled_while_it_is_made_and_twice_is_once(
+def test_running_response_can_be_cancelled_and_cancelling_is_idempotent(
     asking: OpenAI, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}
@@ -111,7 +111,7 @@ def test_a_stream_goes_on_where_it_broke_off(asking: OpenAI, answers: Answers, m
     assert (last.type, last.response.output_text) == ("response.completed", "GAMMA")
 
 
-def test_what_a_stream_tells_of_a_response_that_failed_or_was_cancelled(
+def test_stream_of_failed_or_cancelled_response_ends_in_response_failed(
     asking: OpenAI, answers: Answers, model: ChatModel
 ) -> None:
     answers.waits = {"beta"}
@@ -166,7 +166,7 @@ def test_a_bug_ends_a_response_without_another_try(
     assert (done.status, "internal error" in done.error.message) == ("failed", True)
 
 
-def test_what_cannot_run_in_the_background_is_refused_with_the_way_out(asking: OpenAI) -> None:
+def test_unsupported_background_request_is_refused_with_a_remedy(asking: OpenAI) -> None:
     for more, said in (
         ({"store": False}, "leave store out"),
         ({"extra_body": {"podium": {"dry_run": True}}}, "leave background out"),

@@ -45,7 +45,7 @@ def test_cached_and_reasoning_tokens_are_counted_apart(serve) -> None:
     assert reply.usage.completion_tokens_details.reasoning_tokens == 3
 
 
-def test_a_workers_own_name_is_one_call_with_the_messages_as_they_are(serve) -> None:
+def test_model_named_after_a_worker_makes_one_call_with_unchanged_messages(serve) -> None:
     messages: list[Any] = [
         {"role": "developer", "content": "Be brief."},
         {"role": "user", "content": [{"type": "text", "text": "Hello."}, {"type": "text", "text": "You."}]},
@@ -65,7 +65,7 @@ def test_a_workers_own_name_is_one_call_with_the_messages_as_they_are(serve) -> 
     ]
 
 
-def test_what_is_wanted_of_the_answer_reaches_its_worker(serve) -> None:
+def test_answer_options_of_the_request_reach_the_worker(serve) -> None:
     schema = {
         "type": "json_schema",
         "json_schema": {"name": "n", "schema": {"type": "object"}, "strict": True},
@@ -161,7 +161,7 @@ def test_a_planner_is_named_by_the_model_or_by_the_extension(serve) -> None:
     ("usual", "wanted", "stops"),
     [(False, None, False), (False, True, True), (True, None, True), (True, False, False)],
 )
-def test_votes_stop_early_where_the_server_or_the_request_says_so(
+def test_votes_stop_early_when_server_or_request_says_so(
     serve, usual: bool, wanted: bool | None, stops: bool
 ) -> None:
     reply = client(serve(planner="self-consistency:ada:3", early_stop=usual)).chat.completions.create(
@@ -181,7 +181,7 @@ def test_only_allowed_workers_are_called(serve) -> None:
         assert {step["worker"] for step in reply.podium["plan"]} <= {"ada", "cleo"}
 
 
-def test_a_budget_that_leaves_an_answer_is_no_error_one_without_is(serve) -> None:
+def test_exhausted_budget_is_an_error_only_without_an_answer(serve) -> None:
     asking = client(serve(planner="self-consistency:ada:3"))
     cut = asking.chat.completions.create(
         model="podium", messages=ASKED, extra_body={"podium": {"budget": {"calls": 2}}}
@@ -198,7 +198,7 @@ def test_a_budget_that_leaves_an_answer_is_no_error_one_without_is(serve) -> Non
     assert len(refused.value.body["trace_id"]) == 32  # type: ignore[index]
 
 
-def test_the_servers_own_budget_is_the_most_that_a_request_gets(serve) -> None:
+def test_request_budget_cannot_exceed_the_server_budget(serve) -> None:
     asking = client(serve(budget=Budget(calls=0)))
     with pytest.raises(openai.APIStatusError) as refused:
         asking.chat.completions.create(
@@ -207,7 +207,7 @@ def test_the_servers_own_budget_is_the_most_that_a_request_gets(serve) -> None:
     assert refused.value.status_code == 402
 
 
-def test_where_no_worker_can_answer_those_that_failed_are_named(serve) -> None:
+def test_error_names_all_failed_workers_when_no_worker_answers(serve) -> None:
     with chat_model(lambda body: Say(status=400)) as model:
         pool = Pool([model.worker("wren", fallback="lark"), model.worker("lark")])
         with pytest.raises(openai.APIStatusError) as refused:
@@ -282,7 +282,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
 
 
 @pytest.mark.parametrize(("changed", "status", "param"), REFUSED, ids=lambda value: json.dumps(value)[:60])
-def test_what_cannot_be_honoured_is_refused_with_its_field(
+def test_unsupported_chat_request_is_refused_with_its_field(
     plain_url: str, changed: dict[str, Any], status: int, param: str | None
 ) -> None:
     body = {"model": "podium", "messages": ASKED} | changed
@@ -302,7 +302,7 @@ def test_what_cannot_be_honoured_is_refused_with_its_field(
         {"safety_identifier": "u", "prompt_cache_key": "k", "response_format": {"type": "text"}},
     ],
 )
-def test_what_changes_nothing_is_let_pass(plain_url: str, idle: dict[str, Any]) -> None:
+def test_unsupported_fields_with_neutral_values_are_accepted(plain_url: str, idle: dict[str, Any]) -> None:
     body = {"model": "ada", "messages": ASKED} | idle
     reply: Any = client(plain_url).post("/chat/completions", body=body, cast_to=object)
     assert reply["choices"][0]["message"]["content"]
@@ -315,7 +315,7 @@ def test_a_body_that_is_not_json_is_refused(plain_url: str) -> None:
     assert refused.value.code == "invalid_json"
 
 
-def test_a_worker_called_like_a_planner_is_listed_as_what_is_reached(serve: Serve) -> None:
+def test_name_shared_by_worker_and_planner_is_listed_as_the_worker(serve: Serve) -> None:
     with chat_model("42") as model:
         asking = client(serve(Pool([model.worker("podium/random")])))
         listed: Any = {each.id: each for each in asking.models.list()}

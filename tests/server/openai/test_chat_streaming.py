@@ -49,7 +49,7 @@ def test_the_clients_own_accumulation_of_a_stream_works(serve: Serve) -> None:
         assert stream.get_final_completion().choices[0].message.content
 
 
-def test_usage_comes_last_where_it_is_requested(serve: Serve) -> None:
+def test_stream_ends_with_usage_on_request(serve: Serve) -> None:
     chunks = list(
         client(serve()).chat.completions.create(
             model="podium", messages=ASKED, stream=True, stream_options={"include_usage": True}
@@ -99,7 +99,7 @@ def test_only_the_text_of_the_last_step_is_streamed(serve: Serve, tmp_path: Path
     assert [content for content in contents if content] == ["The", " end."]
 
 
-def test_a_retry_continues_the_stream_where_it_repeats_the_text_sent(serve: Serve) -> None:
+def test_retry_that_repeats_the_sent_text_continues_the_stream(serve: Serve) -> None:
     tries: list[int] = []
 
     def answer(body: dict[str, Any]) -> Say:
@@ -114,7 +114,7 @@ def test_a_retry_continues_the_stream_where_it_repeats_the_text_sent(serve: Serv
     )
 
 
-def test_a_try_that_breaks_off_and_another_answer_end_in_an_error(serve: Serve) -> None:
+def test_retry_with_a_different_text_ends_the_stream_with_an_error(serve: Serve) -> None:
     tries: list[int] = []
 
     def answer(body: dict[str, Any]) -> Say:
@@ -129,7 +129,7 @@ def test_a_try_that_breaks_off_and_another_answer_end_in_an_error(serve: Serve) 
     assert "differs from that text" in broken.value.message
 
 
-def test_what_is_refused_before_the_plan_is_an_ordinary_refusal(serve: Serve) -> None:
+def test_streamed_request_refused_before_planning_gets_a_plain_error(serve: Serve) -> None:
     asking = client(serve())
     with pytest.raises(openai.BadRequestError) as refused:
         asking.chat.completions.create(
@@ -179,9 +179,7 @@ def test_an_answer_that_fails_ends_neither_the_stream_nor_the_others(
     assert (told[-1].get("usage") is not None) == usage
 
 
-def test_a_reader_who_goes_away_cancels_the_question_and_its_trace_is_kept(
-    serve: Serve, tmp_path: Path
-) -> None:
+def test_stream_disconnect_cancels_the_question_and_keeps_its_trace(serve: Serve, tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     with chat_model(lambda body: Say("Six| by", wait=lambda piece: piece == 0)) as model:
         url = serve(Pool([model.worker()]), store=path)

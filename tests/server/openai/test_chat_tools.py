@@ -94,7 +94,7 @@ def test_tool_results_go_to_the_worker_that_called_with_its_past(serve: Serve, t
     assert (rome["role"], rome["tool_call_id"], rome["content"]) == ("tool", "w2", "sun")
 
 
-def test_without_the_trace_results_still_go_to_the_caller_and_come_last(serve: Serve) -> None:
+def test_tool_results_reach_the_calling_worker_without_a_stored_trace(serve: Serve) -> None:
     with chat_model(forecaster) as model, chat_model("I am another.") as other:
         pool = Pool([other.worker("lark", calls_tools=True), model.worker(calls_tools=True)])
         asking = client(serve(pool, planner="single:wren"))
@@ -116,7 +116,7 @@ def test_without_the_trace_results_still_go_to_the_caller_and_come_last(serve: S
     assert other.bodies == []
 
 
-def test_results_of_a_call_that_nobody_knows_are_not_planned_anew(serve: Serve) -> None:
+def test_results_of_unknown_tool_calls_are_answered_without_planning(serve: Serve) -> None:
     with chat_model(forecaster) as model, chat_model("I am blind.") as other:
         pool = Pool([other.worker("lark"), model.worker(calls_tools=True)])
         called = {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}
@@ -150,7 +150,7 @@ def test_the_next_turn_after_tools_stays_with_their_worker(serve: Serve) -> None
     assert third.podium["planner"] == "single:lark"
 
 
-def test_calls_are_streamed_too(serve: Serve) -> None:
+def test_tool_calls_are_streamed(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         url = serve(Pool([model.worker(calls_tools=True)]))
         with client(url).chat.completions.stream(model="wren", messages=ASKED, tools=TOOLS) as stream:
@@ -185,7 +185,7 @@ def test_a_call_that_is_not_answered_is_refused(serve: Serve) -> None:
     assert refused.value.param == "messages.1.tool_calls"
 
 
-def test_a_tool_that_has_to_be_called_is_one_of_the_request(serve: Serve) -> None:
+def test_tool_choice_must_name_a_tool_of_the_request(serve: Serve) -> None:
     with chat_model(forecaster) as model:
         asking = client(serve(Pool([model.worker(calls_tools=True)])))
         with pytest.raises(openai.BadRequestError) as refused:

@@ -49,7 +49,7 @@ def test_the_events_of_a_stream_are_numbered_and_make_up_the_response(serve: Ser
     assert reasoning.summary[0].text.startswith("Plan of 1 step: wren.")
 
 
-def test_items_and_instructions_are_the_messages_that_they_stand_for(serve: Serve) -> None:
+def test_response_items_and_instructions_become_messages(serve: Serve) -> None:
     given: list[Any] = [
         {"role": "user", "content": "Hello."},
         {
@@ -77,7 +77,7 @@ def test_items_and_instructions_are_the_messages_that_they_stand_for(serve: Serv
     assert body["temperature"] == 0.5
 
 
-def test_a_response_that_follows_another_has_its_past_not_instructions(serve: Serve, tmp_path: Path) -> None:
+def test_following_response_inherits_messages_but_not_instructions(serve: Serve, tmp_path: Path) -> None:
     with chat_model("42.") as model:
         url = serve(Pool([model.worker()]), store=tmp_path / "traces.sqlite")
         asking = client(url)
@@ -207,7 +207,7 @@ def test_a_stream_without_an_answer_ends_in_a_failed_response(serve: Serve) -> N
         ({"podium": {"deny": ["nobody"]}}, "podium.deny"),
     ],
 )
-def test_what_cannot_be_honoured_in_a_response_is_refused_with_its_field(
+def test_unsupported_response_request_is_refused_with_its_field(
     plain_url: str, changed: dict[str, Any], param: str
 ) -> None:
     body = {"model": "podium", "input": ASKED} | changed

@@ -54,7 +54,7 @@ def body_of(route: str, changed: dict[str, Any], model: str = "podium") -> dict[
 
 
 @pytest.mark.parametrize(("route", "hint", "name"), HINTS, ids=lambda value: json.dumps(value)[:60])
-def test_a_hint_is_ignored_and_named_and_a_strict_server_refuses_it(
+def test_hint_is_ignored_and_listed_unless_the_server_is_strict(
     servers: dict[str, str], endpoint: FaultServer, route: str, hint: dict[str, Any], name: str
 ) -> None:
     made = httpx.post(f"{servers['lenient']}/v1/{route}", json=body_of(route, hint))
@@ -77,7 +77,7 @@ def test_a_hint_is_ignored_and_named_and_a_strict_server_refuses_it(
         ("responses", {"truncation": "disabled", "include": [], "colour": []}),
     ],
 )
-def test_defaults_written_out_are_no_fields_to_name(
+def test_fields_with_default_values_are_not_listed_as_ignored(
     servers: dict[str, str], route: str, idle: dict[str, Any]
 ) -> None:
     made = httpx.post(f"{servers['lenient']}/v1/{route}", json=body_of(route, idle))
@@ -96,7 +96,7 @@ def test_defaults_written_out_are_no_fields_to_name(
         ("responses", {"conversation": "conv_1"}, "conversation"),
     ],
 )
-def test_what_changes_the_meaning_of_a_teams_answer_is_refused(
+def test_fields_that_change_the_meaning_of_a_team_answer_are_refused(
     servers: dict[str, str], route: str, changed: dict[str, Any], param: str
 ) -> None:
     with pytest.raises(openai.BadRequestError) as refused:
@@ -104,7 +104,7 @@ def test_what_changes_the_meaning_of_a_teams_answer_is_refused(
     assert refused.value.param == param
 
 
-def test_one_worker_gets_every_completion_field_and_returns_its_thoughts(
+def test_single_worker_gets_every_chat_field_and_returns_its_reasoning(
     servers: dict[str, str], endpoint: FaultServer
 ) -> None:
     given: dict[str, Any] = {

@@ -36,7 +36,7 @@ def test_every_library_comes_with_its_licence_and_none_is_under_gpl() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_a_module_imports_what_there_is_is_short_and_makes_no_html(module: Path) -> None:
+def test_viewer_module_is_short_has_valid_imports_and_writes_no_html(module: Path) -> None:
     text = module.read_text()
     for name in re.findall(r'^(?:import|export) .*?from "([^"]+)";', text, re.M | re.S):
         assert name.startswith("."), f"{name} cannot be found without a build"
@@ -111,7 +111,7 @@ def test_a_file_is_served_in_its_kind_under_a_strict_policy_and_once(plain_url, 
     "path",
     ["/viewer/none.js", "/viewer/../app.py", "/viewer/%2e%2e/app.py", "/viewer//etc/passwd", "/viewer/"],
 )
-def test_what_is_no_file_of_the_viewer_is_not_found(plain_url, path: str) -> None:
+def test_unknown_viewer_file_is_not_found(plain_url, path: str) -> None:
     answer = httpx.get(plain_url + path)
     assert answer.status_code == 404
     assert answer.json()["error"]["type"] == "not_found_error"

@@ -136,7 +136,7 @@ def test_planner_workers_and_budget_are_sent_as_chosen(url, opened_once) -> None
     assert page.locator(".step-box .who").first.text_content() == "gus"
 
 
-def test_what_the_server_refuses_is_said_in_its_words(url, opened_once) -> None:
+def test_page_shows_the_refusal_message_of_the_server(url, opened_once) -> None:
     page = opened_once.go(url, "ask", "textarea")
     page.click("summary:has-text('Planner, workers, budget')")
     page.fill("label:has-text('rounds') input", "999")

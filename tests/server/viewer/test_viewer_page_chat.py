@@ -236,7 +236,7 @@ def test_escape_in_a_thread_s_name_cancels_no_question(slow_team, opened_once) -
     answers(page, 1)
 
 
-def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened_once) -> None:
+def test_edited_plan_cannot_run_before_its_new_price_is_shown(team, opened_once) -> None:
     _, url = team
     page = opened_once.go(url, "chat", "#message")
     page.check("text=approve before paying")
@@ -253,7 +253,7 @@ def test_a_plan_cannot_be_run_under_the_price_of_an_earlier_edit(team, opened_on
     page.wait_for_selector(".approval .first:not([disabled])")
 
 
-def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, opened_once) -> None:
+def test_question_stays_in_the_field_when_browser_storage_is_full(team, opened_once) -> None:
     model, url = team
     page = opened_once.go(url, "chat", "#message")
     page.evaluate(
@@ -269,7 +269,7 @@ def test_a_question_that_the_browser_has_no_room_for_stays_in_the_field(team, op
     assert model.bodies == []
 
 
-def test_a_question_cancelled_before_the_server_named_it_is_cancelled(slow_team, opened_once) -> None:
+def test_question_can_be_cancelled_before_the_server_returns_its_id(slow_team, opened_once) -> None:
     _, url = slow_team
     page = opened_once.go(url, "chat", "#message")
     page.evaluate(  # Escape reaches the page before the address of the new thread does.

@@ -8,7 +8,9 @@ import httpx
 from made_traces import keep, plain
 
 
-def test_an_answer_is_judged_with_a_note_and_found_by_it(kept_server, opened, tmp_path: Path) -> None:
+def test_answer_can_be_judged_with_a_note_and_filtered_by_outcome(
+    kept_server, opened, tmp_path: Path
+) -> None:
     trace = plain()
     url = kept_server(kept=keep(tmp_path / "traces.sqlite", trace))
 

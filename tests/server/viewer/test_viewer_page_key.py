@@ -42,7 +42,7 @@ def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
-def test_without_a_key_the_viewer_says_so(serve, opened, tmp_path: Path) -> None:
+def test_viewer_says_that_a_key_is_needed(serve, opened, tmp_path: Path) -> None:
     url, _ = keyed(serve, tmp_path)
     page = opened.go(url, "traces", "dialog[open]")
     page.click("text=Not now")

@@ -172,7 +172,7 @@ def test_an_iteration_opens_one_of_its_rollouts(url, opened_once, runs: Path) ->
     page.wait_for_selector(".iterations")
 
 
-def test_a_rollout_that_the_run_does_not_have_is_a_sentence(url, opened_once, runs: Path) -> None:
+def test_missing_rollout_of_a_run_shows_a_message(url, opened_once, runs: Path) -> None:
     training(runs, "traceless", 1)
     page = opened_once.go(url, "runs/traceless?trace=0123", ".trouble")
     assert page.inner_text(".trouble") == "The run 'traceless' keeps no traces of its rollouts."
@@ -196,7 +196,7 @@ def test_a_supervised_run_shows_its_loss(url, opened_once, runs: Path) -> None:
     assert page.locator(".iterations, .alarms").count() == 0
 
 
-def test_rows_of_another_kind_are_drawn_too(url, opened_once, runs: Path) -> None:
+def test_run_rows_of_another_kind_are_drawn(url, opened_once, runs: Path) -> None:
     run = RunFolder.open(runs / "starts", {"stages": [{"steps": 40}]})
     for step in (20, 40):
         run.rows().append({"step": step, "loss": 1 / step, "seconds": 1.0})
@@ -255,7 +255,7 @@ def test_two_runs_stand_side_by_side(url, opened_once, runs: Path) -> None:
     assert page.is_visible("text=The two runs were compared on different questions")
 
 
-def test_a_cost_without_a_bound_is_not_shown_as_nothing(url, opened_once, runs: Path) -> None:
+def test_unbounded_cost_is_shown_as_a_dash(url, opened_once, runs: Path) -> None:
     compared(runs / "unbounded")
     file = runs / "unbounded" / "comparison.json"
     file.write_text(file.read_text().replace("0.003", "null"))
@@ -263,7 +263,7 @@ def test_a_cost_without_a_bound_is_not_shown_as_nothing(url, opened_once, runs: 
     assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
 
 
-def test_two_runs_of_which_one_is_missing_are_a_sentence(url, opened_once, runs: Path) -> None:
+def test_comparison_with_a_missing_run_shows_a_message(url, opened_once, runs: Path) -> None:
     training(runs, "one", 1)
     page = opened_once.go(url, "runs/one/vs/nobody", ".trouble")
     assert page.inner_text(".trouble") == "There is no run 'nobody' in the server's folder of runs."

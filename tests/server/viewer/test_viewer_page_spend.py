@@ -133,7 +133,7 @@ def test_a_group_leads_to_the_traces_of_the_same_days_in_any_time_zone(url, open
     assert query["until"] == [f"{today + timedelta(days=1)}T00:00:00.000Z"]
 
 
-def test_what_a_budget_leaves_is_shown(shared_serve, url, opened_once, monkeypatch) -> None:
+def test_spend_page_shows_the_rest_of_each_budget(shared_serve, url, opened_once, monkeypatch) -> None:
     spend_limit = SharedSpendLimit(None, "day", 5.0)
     spend_limit.settle(0.0, 1.5)
     monkeypatch.setattr(shared_serve.service(url).dispatcher, "spend_limits", (spend_limit,))

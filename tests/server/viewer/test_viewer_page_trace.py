@@ -11,7 +11,7 @@ from podium.trace import Reply, Trace
 from podium.types import NO_USAGE, Spent
 
 
-def test_a_step_shows_what_its_worker_saw_word_for_word(trace_server, opened_once) -> None:
+def test_step_detail_shows_the_exact_messages_of_its_worker(trace_server, opened_once) -> None:
     trace = two_rounds()
     page = trace_server.show(opened_once, trace)
     page.click(".step-box >> nth=2")
@@ -38,7 +38,7 @@ def test_failed_attempts_fallbacks_and_teams_within_are_shown(trace_server, open
     assert page.inner_text(".nested .answer") == "42"
 
 
-def test_a_step_shows_which_model_it_was_and_what_its_endpoint_refused(trace_server, opened_once) -> None:
+def test_step_detail_shows_model_and_refused_parameters(trace_server, opened_once) -> None:
     trace = plain()
     reply = Reply(
         "42",
@@ -83,7 +83,7 @@ def test_a_plan_that_was_changed_before_it_ran_says_why(trace_server, opened_onc
     assert reason not in page.locator(".round").nth(1).inner_text()
 
 
-def test_what_the_cache_saved_counts_plans_too(trace_server, opened_once) -> None:
+def test_cost_saved_by_the_cache_includes_plans(trace_server, opened_once) -> None:
     trace = plain()
     saved = Spent(saved_usd=0.5)
     rounds = tuple(one.model_copy(update={"plan": replace(one.plan, spent=saved)}) for one in trace.rounds)
@@ -147,7 +147,7 @@ def test_a_question_can_be_repeated_with_another_planner_and_compared(trace_serv
     assert cells[:2] == ["constant", "single:gus"]
 
 
-def test_a_trace_is_deleted_after_a_second_word(trace_server, opened_once) -> None:
+def test_trace_is_deleted_after_confirmation(trace_server, opened_once) -> None:
     trace = plain()
     page = trace_server.show(opened_once, trace)
     page.click("button.danger")
@@ -178,7 +178,7 @@ def test_a_trace_of_a_hundred_steps_is_drawn_and_stays_at_hand(trace_server, ope
     assert page.inner_text(".step-detail h3").startswith("Step 9:")
 
 
-def test_texts_that_mean_harm_are_shown_and_do_none(trace_server, opened_once) -> None:
+def test_harmful_texts_are_shown_without_effect(trace_server, opened_once) -> None:
     page = trace_server.show(opened_once, poisoned())
     page.wait_for_selector(".step-box")
     for number in range(len(WRITABLE)):

@@ -56,7 +56,7 @@ def rules(*faults: Fault, times: int | None = None) -> list[Rule]:
         ({}, {"extra": {"top_k": 5, "reasoning_effort": "low"}}, ("reasoning_effort", "top_k")),
     ],
 )
-async def test_what_is_refused_is_left_out_once_and_from_then_on(
+async def test_refused_parameters_are_dropped_and_stay_dropped(
     options: dict[str, Any], settings: dict[str, Any], dropped: tuple[str, ...], streamed: bool
 ) -> None:
     refuses = RefusedParameters(names=dropped)
@@ -77,7 +77,7 @@ async def test_what_is_refused_is_left_out_once_and_from_then_on(
 @pytest.mark.parametrize(
     "keys", [("max_tokens", "max_completion_tokens"), ("max_completion_tokens", "max_tokens")]
 )
-async def test_a_limit_takes_its_other_name_and_stays(keys: tuple[str, str]) -> None:
+async def test_refused_token_limit_is_renamed_and_kept(keys: tuple[str, str]) -> None:
     old, new = keys
     async with FaultServer("4", rules=rules(RefusedParameters(names=(old,)))) as server:
         asked = chat_worker(
@@ -94,7 +94,7 @@ async def test_a_limit_takes_its_other_name_and_stays(keys: tuple[str, str]) -> 
         assert len(server.requests) == 3
 
 
-async def test_an_endpoint_without_any_limit_is_not_called_without_one() -> None:
+async def test_endpoint_that_refuses_every_token_limit_name_is_an_error() -> None:
     refuses = RefusedParameters(names=("max_tokens", "max_completion_tokens"))
     async with FaultServer("4", rules=rules(refuses)) as server:
         asked = worker(server)
@@ -113,7 +113,7 @@ async def test_an_endpoint_without_any_limit_is_not_called_without_one() -> None
         ({"extra": {"store": False}}, "store"),
     ],
 )
-async def test_what_changes_the_answer_is_not_left_out(options: dict[str, Any], name: str) -> None:
+async def test_parameters_that_change_the_answer_are_not_dropped(options: dict[str, Any], name: str) -> None:
     async with FaultServer("4", rules=rules(RefusedParameters(names=(name,)))) as server:
         asked = worker(server)
         with pytest.raises(WorkerError, match=f"'{name}' is not supported") as caught:
@@ -122,7 +122,7 @@ async def test_what_changes_the_answer_is_not_left_out(options: dict[str, Any], 
         assert (caught.value.retryable, len(server.requests)) == (False, 1)
 
 
-async def test_of_two_that_exclude_each_other_one_stays_and_alone_each_may() -> None:
+async def test_only_one_of_two_exclusive_parameters_is_dropped() -> None:
     said = "`temperature` and `top_p` cannot both be specified for this model. Please use only one."
     refuses = RefusedParameters(names=("top_p",), message=said)
     async with FaultServer("4", rules=rules(refuses)) as server:
@@ -152,7 +152,7 @@ async def test_a_value_out_of_range_stays_the_callers_error() -> None:
         assert len(server.requests) == 1
 
 
-async def test_what_did_not_help_is_not_remembered() -> None:
+async def test_dropping_a_parameter_without_success_is_not_remembered() -> None:
     # The endpoint blames temperature, and refuses without it too.
     blames = Status(code=400, message="Unsupported parameter: 'temperature'.")
     async with FaultServer("4", rules=rules(blames, times=2)) as server:
@@ -166,7 +166,7 @@ async def test_what_did_not_help_is_not_remembered() -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("streamed", [False, True])
-async def test_a_refusal_inside_a_200_counts_if_nothing_was_said_before(streamed: bool, begun: bool) -> None:
+async def test_refusal_inside_a_200_reply_counts_if_no_text_came_before(streamed: bool, begun: bool) -> None:
     refusal: dict[str, Any] = {"error": {"message": "Unsupported parameter: 'temperature'.", "code": 400}}
     if begun:
         refusal["choices"] = [{"delta": {"content": "It is"}, "message": {"content": "It is"}}]
@@ -201,7 +201,7 @@ async def test_an_error_that_is_not_about_the_request_changes_nothing(code: int)
         assert len(server.requests) == 1
 
 
-async def test_calls_at_once_all_go_on() -> None:
+async def test_concurrent_calls_all_succeed_after_refused_parameters() -> None:
     refuses = RefusedParameters(names=("temperature", "top_p"))
     async with FaultServer("4", rules=rules(refuses)) as server:
         asked = worker(server)
@@ -261,7 +261,7 @@ async def test_messages_that_nobody_refuses_are_sent_as_they_are() -> None:
     assert not reply.folded
 
 
-async def test_two_system_messages_at_the_beginning_are_always_one() -> None:
+async def test_leading_system_messages_are_merged() -> None:
     async with FaultServer("4") as server:
         asked = worker(server, system="You are a clerk.")
         reply = await ask(asked, (Message(role="system", content="Be brief."), *ASKED))
@@ -284,7 +284,7 @@ async def test_parameters_and_messages_may_both_be_refused() -> None:
 
 
 @pytest.mark.parametrize(("written", "limit"), [(10, 400), (900, 100), (950, 50)])
-async def test_a_reply_is_limited_to_what_the_context_leaves(written: int, limit: int) -> None:
+async def test_token_limit_is_reduced_to_the_room_left_in_the_context(written: int, limit: int) -> None:
     async with FaultServer("4") as server:
         asked = worker(server, context_tokens=1000, limits=Limits(max_tokens=400))
         await ask(asked, (Message(role="user", content="word" * written),))
@@ -306,7 +306,7 @@ async def test_a_server_that_says_its_context_gets_a_limit_that_fits() -> None:
     assert first.context_tokens == 2048
 
 
-async def test_a_server_that_says_its_highest_limit_gets_that() -> None:
+async def test_token_limit_is_reduced_to_the_maximum_named_by_the_server() -> None:
     said = "max_tokens: 4096 > 1024, which is the maximum allowed number of output tokens for m"
     async with FaultServer("4", rules=rules(Status(code=400, message=said), times=1)) as server:
         asked = worker(server, limits=Limits(max_tokens=4096))

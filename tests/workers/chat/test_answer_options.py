@@ -60,7 +60,7 @@ async def test_the_callers_further_keys_replace_neither_messages_nor_limits():
     }
 
 
-async def test_a_reply_tells_what_was_sent_besides_the_messages_without_secrets():
+async def test_reply_parameters_list_all_sent_fields_without_secrets():
     async with FaultServer("Fine.") as server:
         asked = worker(server, KEY, system="Be brief.", temperature=0.2)
         options = AnswerOptions(tools=(TOOL,), stop=(f"stop at {KEY}",))
@@ -148,7 +148,7 @@ async def test_a_key_that_an_endpoint_repeats_is_in_no_piece():
     assert KEY not in reply.text
 
 
-def test_what_may_begin_a_secret_is_held_back_and_nothing_else():
+def test_stream_holds_back_only_a_possible_start_of_a_secret():
     secrets, told = Secrets(), []
     secrets.add(KEY)
     scrubber = StreamScrubber(told.append, secrets)

@@ -14,9 +14,7 @@ from podium.workers.connections import Connections
 PLAIN = {"model": "m", "messages": [{"role": "user", "content": "What is 2 + 2?"}]}
 
 
-async def test_a_call_sends_what_it_was_given_and_nothing_else(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
+async def test_call_sends_only_the_given_options(endpoint: Endpoint, client: ChatClient) -> None:
     reply = await ask(client)
     assert reply.text == "4"
     assert reply.usage == Usage(input_tokens=12, output_tokens=3)
@@ -26,9 +24,7 @@ async def test_a_call_sends_what_it_was_given_and_nothing_else(
     assert [headers["Authorization"] for headers in endpoint.headers] == [f"Bearer {KEY}"] * 2
 
 
-async def test_an_extra_name_for_the_token_limit_replaces_ours(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
+async def test_token_limit_in_extra_replaces_max_tokens(endpoint: Endpoint, client: ChatClient) -> None:
     await ask(client, max_tokens=7, extra={"max_completion_tokens": 9})
     assert endpoint.bodies[0].get("max_tokens") is None
     assert endpoint.bodies[0]["max_completion_tokens"] == 9
@@ -75,7 +71,7 @@ async def test_azure_takes_the_bare_key_and_a_version(endpoint: Endpoint) -> Non
         ("https://x/v1", "max_completion_tokens", "max_completion_tokens"),
     ],
 )
-async def test_openai_itself_gets_the_key_that_its_newer_models_know(
+async def test_openai_gets_max_completion_tokens_by_default(
     url: str, told: MaxTokensKey | None, sent: str
 ) -> None:
     assert ChatClient(url, max_tokens_key=told)._max_tokens_key == sent
@@ -126,9 +122,7 @@ async def test_a_good_reply_under_a_wrong_name_is_a_reply(
     assert (await ask(client, stream=True)).text == "4"
 
 
-async def test_whatever_a_reply_repeats_of_our_secrets_is_taken_out(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
+async def test_secrets_are_redacted_from_every_reply_field(endpoint: Endpoint, client: ChatClient) -> None:
     choice = {"message": {"content": f"You sent Bearer {KEY}."}, "finish_reason": KEY}
     endpoint.answer({"model": f"for-{KEY}", "choices": [choice]})
     reply = await ask(client)
@@ -153,7 +147,7 @@ def test_a_client_lives_through_several_event_loops_and_leaves_none_open() -> No
 @pytest.mark.parametrize(
     "url", ["", "models.invalid", "ftp://x/v1", "http://", "http://[x", "http://x:port", "http://x y/v1"]
 )
-def test_what_is_no_address_is_refused(url: str) -> None:
+def test_invalid_base_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="is not an address such as"):
         ChatClient(url)
 

@@ -19,7 +19,7 @@ async def test_a_body_that_never_ends_is_a_timeout_too() -> None:
         await client.close()
 
 
-async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own() -> None:
+async def test_unfinished_connection_attempt_is_a_connect_timeout() -> None:
     # TLS that is never agreed on.
     async with wire(b"", then_hang=True, read=False) as port:
         client = ChatClient(f"https://127.0.0.1:{port}", KEY)
@@ -38,7 +38,7 @@ async def test_a_connection_that_does_not_come_to_stand_is_a_timeout_of_its_own(
         (b"SSH-2.0-OpenSSH_9.6\r\n\r\n", "protocol", False),
     ],
 )
-async def test_a_connection_that_breaks_may_pass_and_another_protocol_does_not(
+async def test_broken_connection_is_retryable_and_other_protocol_is_not(
     reply: bytes, kind: str, retryable: bool
 ) -> None:
     async with wire(reply) as port:

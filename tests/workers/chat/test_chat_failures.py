@@ -79,7 +79,7 @@ async def test_a_status_is_mapped_and_its_message_is_repeated(
         assert (error.kind, error.retryable, str(error)) == (told[0], told[1], f"{endpoint.url}: {told[2]}")
 
 
-async def test_a_redirect_is_refused_and_names_where_to_without_secrets(
+async def test_redirect_is_refused_and_its_target_shown_without_secrets(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.answer("moved", 307, Location=f"https://me:hush@elsewhere.invalid/v2/{KEY}?token=hush")
@@ -92,7 +92,7 @@ async def test_a_redirect_is_refused_and_names_where_to_without_secrets(
     assert len(endpoint.bodies) == 1
 
 
-async def test_a_key_that_straddles_the_cut_does_not_leak_its_first_half(
+async def test_secret_at_the_cut_of_an_error_message_is_redacted(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.answer("x" * 290 + KEY + "y" * 100, 500)

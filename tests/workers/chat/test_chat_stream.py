@@ -72,7 +72,7 @@ async def test_streams_of_a_wrong_content_type_or_unrequested_are_read(
     assert (await ask(client)).text == "The answer is 4."
 
 
-async def test_reasoning_is_a_first_token_without_text_and_counted_anyway(
+async def test_streamed_reasoning_sets_first_token_time_and_is_counted(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.stream(event(delta(reasoning_content="Hm. " * 10)), event(delta("4", "stop")), DONE, pause=0.01)
@@ -123,7 +123,7 @@ async def test_a_stream_without_an_answer_is_an_error_that_says_why(  # noqa: PL
 
 
 @pytest.mark.parametrize("pieces", [[], [event(b'{"usage": {"prom')]])
-async def test_what_breaks_after_the_end_of_the_answer_costs_only_the_counts(
+async def test_stream_broken_after_the_answer_loses_only_its_usage(
     endpoint: Endpoint, client: ChatClient, pieces: list[bytes]
 ) -> None:
     endpoint.stream(*WHOLE, event(delta(finish="stop")), *pieces, cut=True)

@@ -61,7 +61,7 @@ def estimated(output_tokens: int) -> Usage:
         pytest.param("<html>Login</html>", 200, NOTHING, id="a page"),
     ],
 )
-async def test_what_a_reply_without_an_answer_took(
+async def test_usage_of_a_reply_without_an_answer_is_reported(
     endpoint: Endpoint, client: ChatClient, body: Any, status: int, taken: Usage
 ) -> None:
     endpoint.answer(body, status)
@@ -96,7 +96,7 @@ async def test_what_a_reply_without_an_answer_took(
         ),
     ],
 )
-async def test_what_a_stream_without_an_answer_took(
+async def test_usage_of_a_stream_without_an_answer_is_reported(
     endpoint: Endpoint, client: ChatClient, pieces: list[bytes], how: dict[str, Any], taken: Usage
 ) -> None:
     endpoint.stream(*pieces, **how)
@@ -113,7 +113,7 @@ async def test_a_whole_reply_that_is_cut_off_is_estimated() -> None:
             await client.close()
 
 
-async def test_a_call_that_was_not_sent_took_nothing() -> None:
+async def test_unsent_call_reports_no_usage() -> None:
     async with wire(b"") as port:
         pass
     client = ChatClient(f"http://127.0.0.1:{port}/v1")
@@ -121,7 +121,7 @@ async def test_a_call_that_was_not_sent_took_nothing() -> None:
     await client.close()
 
 
-async def test_a_cancelled_call_tells_what_it_took(endpoint: Endpoint, client: ChatClient) -> None:
+async def test_cancelled_call_reports_its_usage(endpoint: Endpoint, client: ChatClient) -> None:
     endpoint.stream(delta(WORDS), hang=True)
     came = asyncio.Event()
     for stream, taken in ((True, estimated(50)), (False, estimated(0))):
@@ -138,9 +138,7 @@ async def test_a_cancelled_call_tells_what_it_took(endpoint: Endpoint, client: C
         assert receipt.spent.usage == taken
 
 
-async def test_a_time_limit_of_the_caller_tells_what_was_taken(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
+async def test_call_ended_by_caller_timeout_reports_its_usage(endpoint: Endpoint, client: ChatClient) -> None:
     endpoint.delay = 60.0
     receipt = Receipt()
     with pytest.raises(TimeoutError):

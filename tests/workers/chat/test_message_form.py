@@ -154,7 +154,7 @@ def render(template: str, messages: tuple[Message, ...]) -> str | None:
     ],
     ids=" ".join,
 )
-def test_the_errors_of_a_real_template_lead_to_what_it_takes(template: str, turns: list[str]) -> None:
+def test_errors_of_real_templates_lead_to_an_accepted_message_form(template: str, turns: list[str]) -> None:
     messages, form = talk(*turns), MessageForm()
     for _ in range(4):
         said = render(template, form.fold(messages))
@@ -201,5 +201,5 @@ def test_an_error_about_the_form_leads_to_another_form(said: str, turns: list[st
         ("The model is empty of patience", ["u:Q", "u:P"]),
     ],
 )
-def test_any_other_error_leads_to_none(said: str, turns: list[str]) -> None:
+def test_unrelated_error_leads_to_no_other_message_form(said: str, turns: list[str]) -> None:
     assert MessageForm().after(said, talk(*turns)) is None

@@ -112,7 +112,7 @@ async def test_a_stream_that_begins_inside_a_thought_shows_no_thoughts(
         *("Der Nutzer fragt", "L’".replace("’", "'") + "utilisateur demande", "Хорошо, сумма", "まず"),
     ],
 )
-async def test_a_first_stream_that_begins_as_thoughts_do_waits(
+async def test_first_stream_that_begins_like_reasoning_is_held_back(
     endpoint: Endpoint, client: ChatClient, thought: str
 ) -> None:
     pieces = [*thought, "\n</think>\n\n", "It ", "is ", "4"]
@@ -123,7 +123,7 @@ async def test_a_first_stream_that_begins_as_thoughts_do_waits(
     assert reply.reasoning == thought.strip()
 
 
-async def test_thoughts_that_open_unlike_any_end_in_an_error_once(
+async def test_unrecognised_reasoning_is_streamed_as_text_only_once(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     for _ in range(2):
@@ -138,7 +138,7 @@ async def test_thoughts_that_open_unlike_any_end_in_an_error_once(
     assert "".join(texts) == "It is 4"
 
 
-async def test_of_a_model_that_answers_openly_every_text_is_streamed(
+async def test_model_without_reasoning_streams_every_piece_at_once(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     for text in ("It is 4.", "Okay, it is 4."):
@@ -167,7 +167,7 @@ async def test_a_thinking_model_behind_a_parser_streams_its_answer_at_once(
         ({"content": "<think>5?"}, "MAX_TOKENS", "it reasoned until then"),
     ],
 )
-async def test_a_reply_of_thoughts_alone_is_an_error_that_says_what_to_set(
+async def test_reply_with_only_reasoning_is_an_error_with_a_remedy(
     endpoint: Endpoint, client: ChatClient, message: dict[str, Any], finish: str, said: str
 ) -> None:
     endpoint.answer(whole(message, finish))
@@ -192,7 +192,7 @@ async def test_a_reply_of_thoughts_alone_is_an_error_that_says_what_to_set(
         ("error", "error MALFORMED_FUNCTION_CALL insufficient_system_resource network_error"),
     ],
 )
-def test_finish_reasons_have_one_word_each(word: str, written: str) -> None:
+def test_finish_reason_variants_map_to_one_word(word: str, written: str) -> None:
     assert {read_finish(one) for one in written.split()} == {word}
 
 
@@ -225,7 +225,7 @@ async def test_a_stream_that_went_on_after_its_finish_and_broke_is_no_answer(
 
 
 @pytest.mark.parametrize("finish", ["length", "max_tokens", "MAX_TOKENS", "model_length"])
-async def test_what_the_callers_own_limit_cuts_off_is_an_answer(
+async def test_reply_cut_off_by_the_limit_of_the_caller_is_an_answer(
     endpoint: Endpoint, client: ChatClient, finish: str
 ) -> None:
     options = OFFERED.model_copy(update={"max_tokens": 9})
@@ -242,7 +242,7 @@ async def test_what_the_callers_own_limit_cuts_off_is_an_answer(
 
 
 @pytest.mark.parametrize(("finish", "retryable"), [("length", False), ("tool_calls", True), ("stop", True)])
-async def test_a_tool_call_that_was_cut_off_is_no_call(
+async def test_truncated_tool_call_is_a_protocol_error(
     endpoint: Endpoint, client: ChatClient, finish: str, retryable: bool
 ) -> None:
     endpoint.answer(whole({"content": None, "tool_calls": [call("c1", '{"city": "Os')]}, finish))
@@ -308,9 +308,7 @@ async def test_the_old_function_call_is_a_tool_call(endpoint: Endpoint, client: 
 SIGNED = {"google": {"thought_signature": "c2ln"}}
 
 
-async def test_what_a_provider_wants_back_is_kept_with_the_reply(
-    endpoint: Endpoint, client: ChatClient
-) -> None:
+async def test_reply_keeps_provider_state(endpoint: Endpoint, client: ChatClient) -> None:
     details = [{"type": "reasoning.text", "text": "It rains.", "signature": "s1", "index": 0}]
     message = {"content": "", "reasoning_content": "Hm.", "reasoning_details": details}
     endpoint.answer(whole({**message, "tool_calls": [call("c1", FULL, extra_content=SIGNED)]}))
@@ -335,7 +333,7 @@ async def test_streamed_state_is_put_together(endpoint: Endpoint, client: ChatCl
     assert detail == {**head, "text": "It rains.", "signature": "s1"}
 
 
-async def test_geminis_mark_of_a_thought_is_no_state(endpoint: Endpoint, client: ChatClient) -> None:
+async def test_gemini_thought_flag_is_not_provider_state(endpoint: Endpoint, client: ChatClient) -> None:
     thinks = {"google": {"thought": True}}
     endpoint.stream(
         part(content="<thought>5?", extra_content=thinks),
@@ -349,7 +347,7 @@ async def test_geminis_mark_of_a_thought_is_no_state(endpoint: Endpoint, client:
     assert json.loads(reply.provider_state) == {"extra_content": SIGNED}
 
 
-async def test_plain_reasoning_is_wanted_back_with_tool_calls_alone(
+async def test_plain_reasoning_is_provider_state_only_with_tool_calls(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.answer(whole({"content": "4", "reasoning_content": "Hm."}))
@@ -384,7 +382,7 @@ async def test_state_goes_back_to_the_worker_that_gave_it(endpoint: Endpoint, cl
     assert result["tool_call_id"] == "functions.weather:0"
 
 
-async def test_another_worker_is_sent_no_state_and_ids_that_all_take(
+async def test_other_worker_gets_no_provider_state_and_portable_ids(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     await ask(client, conversation("wren"), worker="lark")

@@ -66,7 +66,7 @@ async def test_headers_say_when_to_ask_again(
         (503, {"x_ratelimit_reset_requests": "6m0s"}),
     ],
 )
-async def test_what_is_no_hint_is_none(
+async def test_invalid_retry_hints_are_ignored(
     endpoint: Endpoint, client: ChatClient, status: int, headers: dict[str, str]
 ) -> None:
     endpoint.answer({}, status, **headers)
@@ -129,7 +129,7 @@ def test_the_text_says_when_to_ask_again(text: str, seconds: float | None) -> No
     assert retry_after({}, None, text) == pytest.approx(seconds)
 
 
-async def test_a_loading_server_that_says_how_long_is_asked_after_that(
+async def test_loading_server_is_retried_after_the_delay_in_its_message(
     endpoint: Endpoint, client: ChatClient
 ) -> None:
     endpoint.answer({"error": {"message": "Loading model, try again in 4 seconds"}}, 503)

@@ -30,7 +30,7 @@ def _read(*chunks: bytes) -> list[bytes]:
         ("data: ü\n\n".encode(), ["ü".encode()]),
     ],
 )
-def test_events_are_read_as_the_standard_has_them_and_unfinished_ones_too(
+def test_sse_events_follow_the_standard_and_include_an_unfinished_event(
     stream: bytes, data: list[bytes]
 ) -> None:
     assert _read(stream) == data
@@ -43,7 +43,7 @@ def test_events_are_read_as_the_standard_has_them_and_unfinished_ones_too(
     ),
     st.lists(st.integers(0, 200), max_size=8),
 )
-def test_where_a_stream_is_cut_into_pieces_does_not_matter(parts: list[bytes], cuts: list[int]) -> None:
+def test_sse_decoding_does_not_depend_on_stream_splits(parts: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(parts)
     places = [0, *sorted(cuts), len(stream)]
     pieces = [stream[a:b] for a, b in pairwise(places)]
@@ -51,7 +51,7 @@ def test_where_a_stream_is_cut_into_pieces_does_not_matter(parts: list[bytes], c
     assert _read(*pieces) == _read(whole)
 
 
-def test_what_is_held_is_counted_until_its_event_is_whole() -> None:
+def test_pending_bytes_are_counted_until_the_event_is_complete() -> None:
     events = SSEDecoder()
     assert list(events.feed(b"data: " + b"x" * 1000)) == []
     assert 1000 <= events.pending < 2000

@@ -91,7 +91,7 @@ def test_several_calls_are_read_in_order(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS.keys())
-def test_an_answer_stays_an_answer(text: str) -> None:
+def test_plain_answers_are_not_parsed_as_tool_calls(text: str) -> None:
     assert read(text) == []
 
 
@@ -138,7 +138,7 @@ def test_a_stream_passes_on_the_answer_and_no_call(text: str, data: st.DataObjec
         ("wea", ""),
     ],
 )
-def test_what_can_be_no_call_any_more_is_passed_on_at_once(text: str, passed_on: str) -> None:
+def test_text_that_cannot_become_a_tool_call_is_passed_on_at_once(text: str, passed_on: str) -> None:
     assert TextToolCallParser.of(AnswerOptions(tools=TOOLS)).add(text) == passed_on
 
 
@@ -156,7 +156,7 @@ def test_thoughts_before_a_written_call_stay_thoughts() -> None:
 @pytest.mark.parametrize(
     ("text", "count"), [(f"```json\n{CALL}\n```\n\n\n\n", 1), (f"```json\n{CALL[:-1]}", 0)]
 )
-def test_a_call_that_was_cut_off_is_none_and_one_before_the_cut_is(text: str, count: int) -> None:
+def test_only_tool_calls_complete_before_the_cut_are_parsed(text: str, count: int) -> None:
     builder = ReplyBuilder(written=TextToolCallParser.of(AnswerOptions(tools=TOOLS)))
     builder.add({"choices": [{"index": 0, "message": {"content": text}, "finish_reason": "length"}]})
     calls, rest = builder.read_calls()

@@ -136,7 +136,7 @@ def test_a_refusal_in_fields_names_its_parameter(body: Any, name: str | None) ->
         "temperature and top_p cannot be used together",
     ],
 )
-def test_of_two_that_exclude_each_other_the_first_stays(said: str) -> None:
+def test_first_of_two_exclusive_parameters_is_kept(said: str) -> None:
     assert refused({"error": {"message": said}}) == ("top_p", "temperature")
 
 
@@ -159,7 +159,7 @@ def test_of_two_that_exclude_each_other_the_first_stays(said: str) -> None:
         ("the user is not allowed to use this model while thinking", 400),
     ],
 )
-def test_what_is_the_callers_or_no_hint_is_no_refusal(said: str, status: int) -> None:
+def test_invalid_values_and_other_errors_are_no_parameter_refusal(said: str, status: int) -> None:
     assert refused({"error": {"message": said}}, status) is None
 
 

@@ -47,7 +47,7 @@ def _usage(said: object, thought: str = "") -> Usage:
         ),
     ],
 )
-def test_what_is_missing_or_absurd_is_estimated_and_marked(said: object, expected: Usage) -> None:
+def test_missing_or_absurd_usage_is_estimated_and_marked(said: object, expected: Usage) -> None:
     assert _usage(said) == expected.model_copy(update={"estimated": True})
 
 
@@ -95,7 +95,7 @@ def test_what_is_missing_or_absurd_is_estimated_and_marked(said: object, expecte
         ),
     ],
 )
-def test_each_providers_way_is_understood(said: object, expected: Usage) -> None:
+def test_usage_of_each_provider_is_understood(said: object, expected: Usage) -> None:
     assert _usage(said) == expected
 
 
@@ -114,7 +114,7 @@ def test_each_providers_way_is_understood(said: object, expected: Usage) -> None
         ((262_144, 90), (262_144, 90), None),
     ],
 )
-def test_counts_that_cannot_be_are_replaced_and_named(
+def test_impossible_token_counts_are_replaced_and_named(
     said: tuple[int, int], expected: tuple[int, int], implausible: str | None
 ) -> None:
     counts = {"prompt_tokens": said[0], "completion_tokens": said[1]}
@@ -123,7 +123,7 @@ def test_counts_that_cannot_be_are_replaced_and_named(
     assert (usage.estimated, usage.implausible) == (implausible is not None, implausible)
 
 
-def test_a_count_may_be_as_large_as_tools_calls_and_images_make_it() -> None:
+def test_plausible_token_count_includes_tools_calls_and_images() -> None:
     call = ToolCall(id="c", name="note", arguments=" " * 80_000)
     sent = (
         Message(role="user", content="What is 2 + 2?", images=("https://example.com/a.png",)),
@@ -256,7 +256,7 @@ def test_cached_and_written_tokens_of_each_provider(said: dict[str, object], exp
 
 
 @pytest.mark.parametrize("cost", [-1, 0, True, "0.5", float("nan"), float("inf"), 1e30, {"total": 1}])
-def test_a_cost_that_cannot_be_is_ignored(cost: object) -> None:
+def test_impossible_cost_is_ignored(cost: object) -> None:
     assert _usage({"prompt_tokens": 12, "completion_tokens": 3, "cost": cost}).billed_usd is None
 
 
@@ -277,10 +277,10 @@ def test_hidden_reasoning_may_pass_max_tokens_but_not_by_any_number() -> None:
 
 
 @pytest.mark.parametrize("details", [{}, {"completion_tokens_details": {"reasoning_tokens": 40}}])
-def test_thought_that_is_counted_only_in_the_total_is_paid_for(details: dict[str, object]) -> None:
+def test_reasoning_counted_only_in_the_total_is_charged(details: dict[str, object]) -> None:
     said = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 55, **details}
     assert _usage(said) == Usage(input_tokens=12, output_tokens=43, reasoning_tokens=40)
 
 
-def test_an_estimate_counts_the_thought_that_was_shown() -> None:
+def test_usage_estimate_includes_visible_reasoning() -> None:
     assert _usage(None, "x" * 400).output_tokens == 101

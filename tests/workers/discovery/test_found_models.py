@@ -51,7 +51,7 @@ def test_a_name_says_how_many_parameters_a_model_has(name: str, parameters: int 
         "gpt-realtime",
     ],
 )
-def test_what_does_not_chat_is_known_by_its_name(name: str) -> None:
+def test_models_that_do_not_chat_are_recognised_by_name(name: str) -> None:
     assert not is_chat_model(name)
 
 

@@ -28,7 +28,7 @@ def test_keys_are_found_by_name_the_usual_one_first() -> None:
     assert "b" not in repr(found_keys({"GEMINI_API_KEY": "b"})[0].value)
 
 
-async def test_of_a_providers_list_models_with_a_known_price_are_kept_in_order() -> None:
+async def test_priced_models_of_a_provider_list_are_kept_in_order() -> None:
     rows = [{"id": "models/small-1"}, {"id": "big-1"}, {"id": "other"}, 3]
     with ModelServer({"/v1/models": {"data": rows}}) as server:
         found = await list_models(

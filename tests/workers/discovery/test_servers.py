@@ -16,7 +16,7 @@ async def found_at(server: ModelServer, environ: dict[str, str] | None = None) -
     return found[0]
 
 
-async def test_ollama_says_which_context_is_set_and_what_chats() -> None:
+async def test_ollama_reports_contexts_and_chat_models() -> None:
     with ModelServer(OLLAMA) as server:
         found = await found_at(server)
     assert found.kind == "Ollama"
@@ -39,13 +39,13 @@ async def test_ollama_says_which_context_is_set_and_what_chats() -> None:
     assert {model.base_url for model in found.models} == {f"{server.url}/v1"}
 
 
-async def test_ollamas_own_default_of_the_context_counts_for_what_is_not_loaded() -> None:
+async def test_ollama_default_context_applies_to_unloaded_models() -> None:
     with ModelServer(OLLAMA) as server:
         found = await found_at(server, {"OLLAMA_CONTEXT_LENGTH": "65536"})
     assert [model.context_tokens for model in found.models] == [16384, 8192, 8192]
 
 
-async def test_an_ollama_that_says_nothing_more_is_read_by_its_list() -> None:
+async def test_ollama_without_details_is_read_from_its_model_list() -> None:
     with ModelServer({"/api/tags": OLLAMA["/api/tags"]}) as server:
         found = await found_at(server)
     assert [model.parameters for model in found.models] == [
@@ -56,7 +56,7 @@ async def test_an_ollama_that_says_nothing_more_is_read_by_its_list() -> None:
     ]
 
 
-async def test_lm_studio_says_what_is_loaded_and_with_which_context() -> None:
+async def test_lm_studio_reports_loaded_models_and_their_context() -> None:
     with ModelServer(LM_STUDIO) as server:
         found = await found_at(server)
     assert found.kind == "LM Studio"
@@ -108,7 +108,7 @@ async def test_vllm_says_the_context_and_the_root_of_a_name() -> None:
     assert model.concurrency > 1
 
 
-async def test_a_list_of_names_alone_is_a_server_too() -> None:
+async def test_server_that_lists_only_model_names_is_found() -> None:
     with ModelServer({"/v1/models": {"data": [{"id": "a-7b"}, {"id": "bge-m3"}]}}) as server:
         found = await found_at(server)
     assert [(model.id, model.context_tokens) for model in found.models] == [("a-7b", None)]
@@ -133,14 +133,14 @@ async def test_a_list_of_names_alone_is_a_server_too() -> None:
         ),
     ],
 )
-async def test_what_lists_no_models_says_why(routes: dict[str, object], said: str) -> None:
+async def test_server_without_chat_models_reports_the_reason(routes: dict[str, object], said: str) -> None:
     with ModelServer(routes) as server:
         found = await found_at(server)
     assert found.models == ()
     assert said in (found.problem or "")
 
 
-async def test_nothing_is_waited_for_at_addresses_that_nobody_named() -> None:
+async def test_servers_at_unnamed_addresses_are_not_waited_for() -> None:
     with ModelServer(OLLAMA, delay=5) as slow, socket.create_server(("127.0.0.1", 0)) as silent:
         started = time.monotonic()
         for url in (slow.url, f"http://127.0.0.1:{silent.getsockname()[1]}"):
@@ -159,7 +159,7 @@ async def test_no_address_is_asked_twice() -> None:
 
 
 @pytest.mark.parametrize("url", ["", "ftp://a", "http://", "http://me:secret@a", "http://a:99999", "a b"])
-async def test_an_address_that_is_none_is_refused(url: str) -> None:
+async def test_invalid_server_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="is not an address"):
         await find_servers([url], {})
 

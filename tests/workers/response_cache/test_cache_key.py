@@ -90,7 +90,7 @@ def test_each_part_of_a_request_counts_by_itself(asked, data):
 
 
 @given(TEXTS, TEXTS, st.lists(TEXTS, min_size=1, max_size=4), TEXTS)
-def test_no_text_can_be_mistaken_for_a_mark(one, other, pieces, text):
+def test_text_cannot_be_mistaken_for_a_fence_mark(one, other, pieces, text):
     """Two requests are one if and only if the one becomes the other when its mark is exchanged."""
     first, second = f"«{one}»", f"«{other}»"
     assume(all(mark not in piece for mark in (first, second) for piece in (*pieces, text, "".join(pieces))))
@@ -105,7 +105,7 @@ def test_the_order_of_an_identity_does_not_matter():
     assert key(dict(reversed(IDENTITY.items())), request()) == key(IDENTITY, request())
 
 
-def test_the_seed_counts_where_it_is_sent_and_nowhere_else():
+def test_seed_is_part_of_the_cache_key_only_when_sent():
     one, other = request(seed="1", question_seed="q"), request(seed="2", question_seed="r")
     assert key(IDENTITY, one) == key(IDENTITY, other)
     assert key(IDENTITY | {"seed": 7}, one) == key(IDENTITY | {"seed": 7}, other)

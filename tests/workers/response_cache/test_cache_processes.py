@@ -100,7 +100,7 @@ async def never():
     raise AssertionError("asked, though the reply is kept")
 
 
-async def test_two_processes_that_ask_at_once_get_one_answer_and_own_bills(tmp_path):
+async def test_concurrent_processes_get_one_cached_answer_and_pay_separately(tmp_path):
     both = [start(ASKS_AT_THE_SAME_TIME, tmp_path / "c", *names, 15) for names in ((1, 2), (2, 1))]
     one, other = (json.loads(process.communicate(timeout=120)[0]) for process in both)
     assert [text for text, _, _ in one] == [text for text, _, _ in other]
@@ -113,7 +113,7 @@ async def test_two_processes_that_ask_at_once_get_one_answer_and_own_bills(tmp_p
 
 
 @pytest.mark.parametrize("lines", [5, 60])
-async def test_whatever_a_killed_process_was_given_is_kept(tmp_path, lines):
+async def test_replies_given_to_a_killed_process_stay_cached(tmp_path, lines):
     path = tmp_path / "c.sqlite"
     given = {}
     with start(WRITES_FOR_EVER, path, "a") as process, start(WRITES_FOR_EVER, path, "b") as beside:
@@ -168,7 +168,7 @@ async def test_the_event_loop_goes_on_while_another_process_holds_the_file(tmp_p
         clock.cancel()
 
 
-async def test_who_is_cancelled_while_another_process_holds_the_file_goes(tmp_path):
+async def test_cancelled_writer_returns_while_another_process_holds_the_lock(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         asking = asyncio.create_task(cache.get_or_call(Paid(), request(), ready))
@@ -182,7 +182,7 @@ async def test_who_is_cancelled_while_another_process_holds_the_file_goes(tmp_pa
         assert cache.count == 0
 
 
-async def test_who_is_cancelled_keeps_what_was_paid_if_the_file_is_free(tmp_path):
+async def test_cancelled_writer_stores_the_paid_reply_if_the_file_is_free(tmp_path):
     with ResponseCache(tmp_path / "c.sqlite") as cache:
         other = held(cache.path)
         asking = asyncio.create_task(cache.get_or_call(Paid(), request(), ready))
@@ -211,7 +211,7 @@ async def test_a_file_that_stays_locked_is_reported_in_one_sentence(tmp_path, mo
         assert cache.count == 2, "what could not be written was written later"
 
 
-async def test_a_full_disk_is_reported_and_what_was_kept_stays(tmp_path):
+async def test_full_disk_is_reported_and_cached_replies_stay(tmp_path):
     path = tmp_path / "c.sqlite"
     number, sentence = json.loads(start(FILLS_THE_DISK, path).communicate(timeout=60)[0])
     assert sentence.startswith(f"The response cache {path} cannot be written (d")

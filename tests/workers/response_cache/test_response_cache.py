@@ -49,7 +49,7 @@ async def test_a_reply_that_cannot_be_stored_is_given_and_told(cache, caplog):
     assert worker.asked == 1
 
 
-async def test_a_kept_reply_says_all_that_the_reply_said(cache):
+async def test_cached_reply_keeps_every_field(cache):
     span = Span(
         position=0,
         worker="w",
@@ -93,7 +93,7 @@ async def test_a_kept_reply_says_all_that_the_reply_said(cache):
     assert await cache.get_or_call(Paid(), request(), made) == replace(said, cached=True)
 
 
-async def test_a_kept_reply_took_as_long_as_it_did_when_it_was_made(cache):
+async def test_cached_reply_keeps_its_original_latency(cache):
     async def slow():
         await asyncio.sleep(0.05)
         return reply()
@@ -104,13 +104,13 @@ async def test_a_kept_reply_took_as_long_as_it_did_when_it_was_made(cache):
     assert 0.05 <= kept.latency_s < 30
 
 
-async def test_a_worker_whose_answers_cost_nothing_is_called_each_time(ask, cache):
+async def test_free_worker_is_not_cached(ask, cache):
     worker = ScriptedWorker("free", ["one", "two"])
     assert [(await ask(worker, request())).text for _ in range(2)] == ["one", "two"]
     assert cache.count == 0
 
 
-async def test_errors_are_not_kept_and_cut_replies_are(cache):
+async def test_truncated_replies_are_cached_but_errors_are_not(cache):
     async def fails():
         raise WorkerError("It is down.", kind="connection", retryable=True)
 
@@ -124,7 +124,7 @@ async def test_errors_are_not_kept_and_cut_replies_are(cache):
     assert (await cache.get_or_call(Paid(), request(), fails)).finish == "length"
 
 
-async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cache):
+async def test_cached_reply_gets_the_fence_mark_of_the_new_request(cache):
     def fenced(mark):
         return request(f"<<<question {mark}>>>\nWhat?\n<<<end {mark}>>>", fence_mark=mark, seed=mark)
 
@@ -138,7 +138,7 @@ async def test_another_mark_is_the_same_question_and_the_answer_has_its_mark(cac
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=200)
 @given(asked=TEXTS, said=TEXTS, marks=st.tuples(TEXTS, TEXTS), where=st.lists(st.integers(0, 40), max_size=4))
-async def test_any_text_survives_whatever_the_marks(cache, asked, said, marks, where):
+async def test_cached_text_survives_with_any_fence_marks(cache, asked, said, marks, where):
     """Texts that hold no mark are given back; and each mark as the reader's own."""
     first, second = (f"«{mark}»" for mark in marks)
     said = said.replace(first, "").replace(second, "")
@@ -226,7 +226,7 @@ async def test_if_the_first_call_is_cancelled_the_next_one_is_made(cache):
     assert [results[1].text, results[3].text] == ["mine", "mine"]
 
 
-def test_event_loops_in_threads_share_what_is_kept_without_waiting(tmp_path):
+def test_event_loops_in_threads_share_cached_replies(tmp_path):
     worker, begun = Paid(delay=0.05), threading.Barrier(3)
     with ResponseCache(tmp_path / "c.sqlite") as cache:
 
@@ -260,7 +260,7 @@ async def test_old_replies_are_deleted_on_request(ask, cache):
     assert (cache.count, cache.workers) == (0, ())
 
 
-async def test_the_summary_says_what_is_kept_of_whom(ask, cache):
+async def test_cache_summary_lists_replies_and_cost_by_worker(ask, cache):
     for worker, samples in ((Paid("a"), 2), (Paid("b", model="other"), 3)):
         for sample in range(samples):
             await ask(worker, request(sample=sample))
