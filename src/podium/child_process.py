@@ -25,7 +25,7 @@ _READ_BYTES = 2**16
 """The most bytes of one read."""
 _ERROR_BYTES = 2**12
 """Bytes at the end of the standard error that are looked at."""
-OWN_LIMITS = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
+RESOURCE_LIMIT_STATUSES = (-signal.SIGXCPU, -signal.SIGSEGV, -signal.SIGABRT)
 """Exit statuses of a process that exceeded a limit of its own: CPU time, stack, memory."""
 
 

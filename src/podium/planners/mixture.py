@@ -86,8 +86,8 @@ MIXTURE = BaselineSpec(
 )
 
 
-_MAX_WORKERS = 1000
-"""Answers of one worker; as many as self-consistency takes."""
+_MOST_ANSWERS = 1000
+"""The most answers of one worker; as many as self-consistency takes."""
 
 
 def _open_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
@@ -112,8 +112,8 @@ def _split(argument: str, pool: set[str]) -> tuple[str, str]:
 
 def _open_self_fusion(argument: str, context: BaselineContext) -> MixtureOfAgents:
     worker, samples, name = read_worker_count(argument, SELF_FUSION.syntax, ", as in self-fusion:A:3.")
-    if not 2 <= samples <= _MAX_WORKERS:
-        raise ConfigError(f"Self-fusion takes 2 to {_MAX_WORKERS} answers, not {samples}.")
+    if not 2 <= samples <= _MOST_ANSWERS:
+        raise ConfigError(f"Self-fusion takes 2 to {_MOST_ANSWERS} answers, not {samples}.")
     fused = read_worker(worker, context, name)
     return MixtureOfAgents(((fused,) * samples, (fused,)), label=name)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from podium.child_process import (
-    OWN_LIMITS,
+    RESOURCE_LIMIT_STATUSES,
     ChildEndedError,
     ChildPool,
     ChildProcess,
@@ -57,7 +57,7 @@ class MathVerifier:
         except ChildSilentError:
             raise GraderError("a process that compares mathematics hangs; ask again.") from None
         except ChildEndedError as error:
-            if error.status in OWN_LIMITS:
+            if error.status in RESOURCE_LIMIT_STATUSES:
                 return None
             raise GraderError(f"a process that compares mathematics {error}; ask again.") from None
         return verdict
