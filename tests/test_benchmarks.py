@@ -53,7 +53,7 @@ def runner(tmp_path: Path) -> dict[str, Any]:
     return found
 
 
-def test_the_table_says_what_was_reached_and_what_was_not_measured(
+def test_benchmark_table_shows_reached_goals_and_missing_measurements(
     runner: dict[str, Any], tmp_path: Path
 ) -> None:
     out = tmp_path / "results"

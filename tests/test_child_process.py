@@ -70,7 +70,7 @@ def test_a_silent_process_is_killed():
     child.close()
 
 
-def test_closing_kills_what_it_started_and_deletes_its_folder():
+def test_closing_a_child_process_kills_grandchildren_and_its_folder():
     folder = TemporaryDirectory()
     child = echo(folder)
     child.write_line(b"child")
@@ -84,7 +84,7 @@ def test_closing_kills_what_it_started_and_deletes_its_folder():
     assert not Path(folder.name).exists()
 
 
-def test_it_ends_when_its_parent_is_killed():
+def test_child_process_ends_when_its_parent_is_killed():
     parent = subprocess.run(
         [
             *(sys.executable, "-c"),

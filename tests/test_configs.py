@@ -70,7 +70,7 @@ def test_the_smallest_recipe_finds_its_files_from_any_folder(
     assert len(open_tasks(recipe.tasks, "train", size=1000)) == recipe.task_limit
 
 
-def test_files_of_a_training_are_looked_for_here_first_and_then_beside_it(
+def test_training_files_are_searched_in_the_current_folder_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -107,7 +107,7 @@ def test_the_paper_s_run_is_the_recipe() -> None:
 
 
 @pytest.mark.parametrize("path", LAUNCHES, ids=lambda path: path.stem)
-def test_accelerate_reads_every_file_for_it(path: Path) -> None:
+def test_accelerate_reads_every_launch_file(path: Path) -> None:
     config = load_config_from_file(str(path))
     gpus = int(path.stem[0]) * (8 if "nodes" in path.stem else 1)
     assert (config.num_processes, config.num_machines) == (gpus, 2 if "nodes" in path.stem else 1)

@@ -86,27 +86,27 @@ def podium(tmp_path: Path, environment: dict[str, str]) -> Run:
     return run
 
 
-def test_nothing_of_what_is_built_on_it_is_there(podium: Run) -> None:
+def test_core_alone_lacks_commands_and_sets_of_other_distributions(podium: Run) -> None:
     assert "search" not in podium("--help").stdout
     assert podium("tasks", "list", "--json").stdout.strip() == "[]"
     refused = podium("train", "--stage", "warmstart", "--run", "made")
     assert (refused.returncode, "Traceback" in refused.stderr) == (2, False)
 
 
-def test_an_endpoint_is_found_and_asked(podium: Run) -> None:
+def test_core_alone_finds_an_endpoint_with_podium_init(podium: Run) -> None:
     with ModelServer(LLAMA_CPP) as server:
         found = podium("init", "--url", f"{server.url}/v1")
     assert found.returncode == 0, found.stderr
 
 
-def test_a_team_answers(podium: Run, endpoint: FaultServer) -> None:
+def test_core_alone_answers_with_a_team(podium: Run, endpoint: FaultServer) -> None:
     planner = "mixture-of-agents:ada+bob>ada"
     asked = podium("ask", "What is 7 plus 1000?", "--pool", "pool.toml", "--planner", planner)
     assert (asked.returncode, "1007" in asked.stdout) == (0, True), asked.stderr
     assert endpoint.requests
 
 
-def test_a_team_is_served(tmp_path: Path, environment: dict[str, str], endpoint: FaultServer) -> None:
+def test_core_alone_serves_a_team(tmp_path: Path, environment: dict[str, str], endpoint: FaultServer) -> None:
     command = ("serve", "--pool", "pool.toml", "--planner", "single:ada", "--port", "0")
     with subprocess.Popen(
         [sys.executable, "-m", "podium", *command],
@@ -130,7 +130,7 @@ def test_a_team_is_served(tmp_path: Path, environment: dict[str, str], endpoint:
     assert "1008" in said
 
 
-def test_whether_a_team_pays_is_studied(tmp_path: Path, podium: Run, endpoint: FaultServer) -> None:
+def test_core_alone_runs_a_study(tmp_path: Path, podium: Run, endpoint: FaultServer) -> None:
     rows = (f"What is {number} plus 1000?,{number + 1000}\n" for number in range(12))
     (tmp_path / "mine.csv").write_text("question,answer\n" + "".join(rows))
     studied = podium("study", "--pool", "pool.toml", "--tasks", "mine.csv", "--run", "found", "--yes")

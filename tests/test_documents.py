@@ -44,7 +44,7 @@ def test_every_pool_file_that_is_shown_can_be_used(block: str) -> None:
     assert Pool([UnreadyWorker(worker, ConfigError("Only shown.")) for worker in spec.worker])
 
 
-def test_there_are_pool_files_to_show() -> None:
+def test_documents_show_at_least_twelve_pool_files() -> None:
     assert len(SHOWN) >= 12
 
 
@@ -110,7 +110,7 @@ PROSE = (
 )
 
 
-def test_every_name_of_the_code_that_a_text_has_is_there() -> None:
+def test_every_code_name_in_a_document_exists() -> None:
     code = tracked("src/*.py", "lab/src/*.py", "research/src/*.py", "testing/src/*.py")
     groups = {
         name for path in code for name in re.findall(r'"(podium\.\w+)"', path.read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ def test_each_file_is_read_once_and_each_team_validated_once(
     assert found["validations"] == validations
 
 
-def test_few_frames_lead_to_a_policy_and_to_a_worker(opened: dict[str, Any]) -> None:
+def test_call_stack_to_a_policy_or_worker_is_short(opened: dict[str, Any]) -> None:
     planned = opened["ask"]["frames"]
     assert len(planned["policy"]) <= 9, planned["policy"]
     answered = opened["one worker"]["frames"]

@@ -41,7 +41,7 @@ def test_a_name_loads_its_own_module_alone(monkeypatch: pytest.MonkeyPatch, tmp_
         ("BALL = 3", "is no str"),
     ],
 )
-def test_what_cannot_be_used_is_named_with_its_entry_point(
+def test_unusable_plugin_is_reported_with_its_entry_point(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str, problem: str
 ) -> None:
     install(monkeypatch, tmp_path, "toys_bad", "ball = toys_bad:BALL", code)

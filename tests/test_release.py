@@ -64,7 +64,7 @@ AUDITS = {
 
 
 @pytest.mark.parametrize(("printed", "status", "says"), AUDITS.values(), ids=AUDITS)
-def test_an_audit_fails_for_a_vulnerability_alone_and_says_what_it_missed(
+def test_audit_fails_only_for_vulnerabilities_and_lists_skipped_packages(
     printed: str, status: int, says: str, tmp_path: Path
 ) -> None:
     program = tmp_path / "pip-audit"

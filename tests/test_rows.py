@@ -78,7 +78,7 @@ def test_parquet_counts_its_rows_over_batches(tmp_path: Path) -> None:
     assert [row.place for row in read_rows(file)][2999] == "a.parquet, row 3000"
 
 
-def test_places_are_those_that_an_editor_shows(tmp_path: Path) -> None:
+def test_row_places_are_the_line_numbers_of_an_editor(tmp_path: Path) -> None:
     jsonl = read(tmp_path / "a.jsonl", b'{"q": 1}\n\n{"q": 2}\nbroken\n{"q": 3}\n')
     assert [row.place.removeprefix("a.jsonl, ") for row in jsonl] == ["line 1", "line 3", "line 4", "line 5"]
     quoted = b'q,a\n"two\nlines\n\nand more",1\n\nx,2\n'
@@ -129,7 +129,7 @@ def test_a_csv_goes_on_behind_a_row_that_is_too_short(tmp_path: Path) -> None:
     assert rows[-1] == Row("a.csv, line 4", {"q": "1", "a": "2"})
 
 
-def test_what_json_has_beyond_json_is_read(tmp_path: Path) -> None:
+def test_json_rows_accept_nan_infinity_and_lone_surrogates(tmp_path: Path) -> None:
     (row,) = read(tmp_path / "a.jsonl", b'{"a": NaN, "b": 1e999, "c": "\\ud83d", "d": ["\\ud83d\\ude00"]}')
     assert row.values["a"] != row.values["a"]
     assert row.values["b"] == float("inf")
@@ -190,7 +190,7 @@ def test_a_line_may_be_exactly_as_long_as_is_allowed(tmp_path: Path) -> None:
         ("a.gz", b"q", "a table is .parquet, .jsonl, .json or .csv; convert it to one of them"),
     ],
 )
-def test_a_file_whose_rows_cannot_be_told_apart_is_refused(
+def test_file_that_cannot_be_split_into_rows_is_refused(
     tmp_path: Path, name: str, content: bytes, part: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -224,15 +224,13 @@ def test_a_missing_file_and_a_folder_are_refused(tmp_path: Path) -> None:
         ("a.csv", b"question,answer\n"),
     ],
 )
-def test_a_column_that_no_row_has_is_answered_with_the_nearest_one(
-    tmp_path: Path, name: str, content: bytes
-) -> None:
+def test_unknown_column_is_refused_with_the_nearest_name(tmp_path: Path, name: str, content: bytes) -> None:
     with pytest.raises(UsageError) as refused:
         read(tmp_path / name, content, ["question", "anwser"])
     assert str(refused.value) == f"{tmp_path / name} has no column 'anwser'; did you mean 'answer'?"
 
 
-def test_a_column_that_some_rows_lack_is_complained_of_in_those(tmp_path: Path) -> None:
+def test_rows_without_a_needed_column_are_reported(tmp_path: Path) -> None:
     lines = b'{"q": 1}\n{"q": 2, "a": 3}\nbroken\n{"a": 4}\n'
     rows = read(tmp_path / "a.jsonl", lines, ["q", "a"])
     assert [row.error.partition(":")[0] for row in rows] == [
@@ -243,7 +241,7 @@ def test_a_column_that_some_rows_lack_is_complained_of_in_those(tmp_path: Path) 
     ]
 
 
-def test_where_gaps_are_allowed_they_are_null_but_no_column_is_missing(
+def test_allowed_missing_values_are_null_but_the_column_must_exist(
     tmp_path: Path,
 ) -> None:
     file = tmp_path / "a.jsonl"
@@ -292,7 +290,7 @@ def test_objects_come_back_from_jsonl_and_json_as_they_were(tmp_path_factory, ob
 
 
 @given(st.binary(max_size=300), st.sampled_from(["a.jsonl", "a.json", "a.csv", "a.parquet", "a.csv.gz"]))
-def test_whatever_bytes_a_file_holds_they_are_rows_or_one_refusal(tmp_path_factory, content, name) -> None:
+def test_any_file_content_gives_rows_or_one_refusal(tmp_path_factory, content, name) -> None:
     file = tmp_path_factory.mktemp("rows") / name
     file.write_bytes(content)
     rows, refusal = [], ""

@@ -32,7 +32,7 @@ def _imports(script: Path) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: f"{script.parent.name}/{script.name}")
-def test_what_a_script_imports_exists(script: Path) -> None:
+def test_every_import_of_a_script_exists(script: Path) -> None:
     assert [f"{module}.{name}" for module, name in _imports(script) if not _has(module, name)] == []
 
 

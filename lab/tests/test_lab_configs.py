@@ -48,7 +48,9 @@ def test_every_configuration_of_the_lab_loads(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
-def test_every_suite_of_the_lab_names_what_is_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_lab_suite_names_existing_planners_and_pools(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(ROOT)
     suite = load(path, SuiteSettings)
     planners = [entry.planner for entry in suite.planner if entry.planner != "conductor"]

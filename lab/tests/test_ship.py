@@ -51,7 +51,7 @@ def complete(run: Path) -> None:
         (run / name).write_text("{}\n")
 
 
-def test_a_folder_that_is_no_finished_run_is_refused_and_the_old_one_stays(repository: Path) -> None:
+def test_unfinished_run_is_refused_and_the_old_policy_stays(repository: Path) -> None:
     refused = ship(repository)
     assert refused.returncode == 2
     assert refused.stderr == (
@@ -67,7 +67,7 @@ def test_a_policy_that_cannot_be_read_leaves_the_old_one(repository: Path) -> No
     assert kept(repository) == ["conductor/old"]
 
 
-def test_a_whole_one_takes_its_place(repository: Path) -> None:
+def test_finished_run_replaces_the_shipped_policy(repository: Path) -> None:
     complete(repository / "runs" / "mine")
     shipping = ship(repository)
     assert (shipping.returncode, shipping.stderr) == (0, "")

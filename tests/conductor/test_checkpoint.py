@@ -64,7 +64,7 @@ def _refusal(source: str | Path) -> str:
     return message
 
 
-def test_a_path_that_is_no_folder(tmp_path: Path) -> None:
+def test_checkpoint_path_that_is_not_a_folder_is_refused(tmp_path: Path) -> None:
     refused = _refusal(tmp_path / "none")
     assert refused.startswith(f"{tmp_path / 'none'} is not a folder")
     assert "world-conductor, world-warmstart" in refused
@@ -79,7 +79,9 @@ def test_a_path_that_is_no_folder(tmp_path: Path) -> None:
         (["config.json", "model.safetensors"], "it has no config.json and no weights (model.safetensors)."),
     ],
 )
-def test_what_a_folder_lacks_is_named(make_checkpoint: Make, gone: list[str], said: str) -> None:
+def test_refusal_names_the_file_missing_from_a_checkpoint(
+    make_checkpoint: Make, gone: list[str], said: str
+) -> None:
     folder = make_checkpoint()
     for name in gone:
         (folder / name).unlink()
@@ -107,7 +109,9 @@ def test_what_a_folder_lacks_is_named(make_checkpoint: Make, gone: list[str], sa
         ("podium.json", "nonsense", "podium.json is not JSON; save the checkpoint again."),
     ],
 )
-def test_what_is_damaged_is_named(make_checkpoint: Make, name: str, content: str, said: str) -> None:
+def test_refusal_names_the_damaged_file_of_a_checkpoint(
+    make_checkpoint: Make, name: str, content: str, said: str
+) -> None:
     folder = make_checkpoint()
     (folder / name).write_text(content)
     assert _refusal(folder).endswith(said)
@@ -129,7 +133,7 @@ def test_an_unknown_key_of_podium_json_is_refused_with_the_nearest(make_checkpoi
         Checkpoint.read(make_checkpoint(podium={"prompt": {"stile": "brief"}}))
 
 
-def test_a_name_that_is_not_shipped_is_refused_with_those_that_are() -> None:
+def test_unknown_checkpoint_name_is_refused_with_the_shipped_names() -> None:
     with pytest.raises(CheckpointError, match=r"warmstat is not a folder.*world-conductor, world-warmstart"):
         Checkpoint.read("warmstat")
 
@@ -142,7 +146,7 @@ print(sorted(heavy & set(sys.modules)))
 """
 
 
-def test_what_a_trained_policy_conducts_is_said_by_its_tasks_and_its_pool() -> None:
+def test_training_scope_is_derived_from_the_tasks_and_the_pool() -> None:
     pool = open_team()
     named = TrainingScope.of("sums", pool, anonymous=False, random_pools=False)
     assert named == TrainingScope(questions="the questions of sums", simulated=True)
@@ -180,7 +184,7 @@ except UsageError as error:
 """
 
 
-def test_without_torch_small_llamas_run_and_others_say_what_to_install(make_checkpoint: Make) -> None:
+def test_small_llama_runs_without_torch_and_gpt2_asks_to_install_torch(make_checkpoint: Make) -> None:
     small, other = make_checkpoint("llama", name="small"), make_checkpoint("gpt2", name="other")
     done = subprocess.run(
         [sys.executable, "-c", _BARE, str(small), str(other)], capture_output=True, text=True, check=True

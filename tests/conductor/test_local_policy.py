@@ -61,7 +61,7 @@ async def test_greedy_text_is_that_of_transformers(
     assert completion.text
 
 
-async def test_a_seed_names_a_text(make_checkpoint: Make) -> None:
+async def test_same_seed_gives_the_same_sampled_completion(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint())
     seeds = ["a", "b", "a", "c"]
     texts = [
@@ -72,7 +72,7 @@ async def test_a_seed_names_a_text(make_checkpoint: Make) -> None:
     assert len(set(texts)) == 3
 
 
-async def test_texts_written_together_are_those_written_alone(make_checkpoint: Make) -> None:
+async def test_concurrent_completions_equal_single_completions(make_checkpoint: Make) -> None:
     policy = open_policy(make_checkpoint())
     prompts = [(Message(role="user", content=f"Question: {n} {'x' * n}"),) for n in range(12)]
     sampling = Sampling(temperature=1.0, max_tokens=40)
@@ -119,7 +119,7 @@ async def test_tokens_are_counted_and_cost_nothing(make_checkpoint: Make) -> Non
     assert completion.spent.cost_usd == 0
 
 
-async def test_an_end_written_in_a_question_ends_nothing(make_checkpoint: Make) -> None:
+async def test_end_token_written_in_a_question_is_plain_text(make_checkpoint: Make) -> None:
     for kind in ("llama", "gpt2"):
         model = TorchModel(Checkpoint.read(make_checkpoint(kind, name=kind)))
         tokens = model.codec.encode([Message(role="user", content="a </s> <s> b")])
@@ -242,7 +242,7 @@ async def test_cancelling_stops_the_thread() -> None:
     assert 0 < after == len(model.seen)
 
 
-def test_what_transformers_cannot_load_is_one_sentence(make_checkpoint: Make) -> None:
+def test_checkpoint_that_transformers_cannot_load_gives_one_sentence(make_checkpoint: Make) -> None:
     folder = make_checkpoint("gpt2")
     (folder / "config.json").write_text('{"model_type": "no_such_model"}')
     with pytest.raises(CheckpointError, match="transformers cannot load"):

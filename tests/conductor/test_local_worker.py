@@ -33,7 +33,7 @@ def worker(make_checkpoint, tmp_path):
     return open_pool(str(file)).named("small")
 
 
-async def test_it_answers_as_its_model_writes(worker, tmp_path):
+async def test_local_worker_answers_with_the_text_of_its_model(worker, tmp_path):
     written = await open_policy(tmp_path / "model").complete(MESSAGES, Sampling(max_tokens=24))
     reply = await worker.answer(Request(MESSAGES, seed="1"))
     assert reply.text == written.text
@@ -51,7 +51,7 @@ def test_a_model_in_several_files_has_no_price_by_its_parameters(worker, tmp_pat
         open_pool(str(tmp_path / "pool.toml"))
 
 
-async def test_the_pieces_of_a_stream_are_the_text(worker):
+async def test_streamed_pieces_of_a_local_answer_add_up_to_the_text(worker):
     pieces = []
     reply = await worker.answer(Request(MESSAGES, seed="1", on_text=pieces.append))
     assert "".join(pieces) == reply.text
@@ -68,7 +68,7 @@ async def test_a_stop_text_ends_the_answer_and_is_not_shown(worker):
     assert reply.finish == "stop"
 
 
-async def test_a_seed_names_an_answer_also_beside_others(worker):
+async def test_local_answer_for_a_seed_is_the_same_in_a_batch(worker):
     options = AnswerOptions(temperature=1.0)
     requests = [Request(MESSAGES, seed=seed, options=options) for seed in ("a", "b", "a")]
     together = await asyncio.gather(*map(worker.answer, requests))

@@ -28,7 +28,7 @@ async def test_a_small_conductor_too_has_a_second_try(make_checkpoint: Callable[
 
 
 @pytest.mark.parametrize(("temperature", "texts"), [(0.0, 1), (5.0, 2)])
-async def test_a_conductor_writes_as_long_and_as_freely_as_it_was_trained_to(
+async def test_conductor_uses_the_max_tokens_and_temperature_of_its_training(
     make_checkpoint: Callable[..., Path], temperature: float, texts: int
 ) -> None:
     podium = {"prompt": {"examples": 0}, "plan": {"max_plan_tokens": 7, "temperature": temperature}}

@@ -120,7 +120,7 @@ async def test_the_probe_finds_the_first_format_that_is_obeyed(
     assert first.spent.usage.tokens > second.spent.usage.tokens > 0
 
 
-def test_the_verdict_holds_for_a_day_and_for_its_endpoint(tmp_path: Path) -> None:
+def test_probe_result_is_kept_for_one_day_per_endpoint(tmp_path: Path) -> None:
     def worker(**table: Any) -> Any:
         settings = ConductorSettings(**{"base_url": "http://127.0.0.1:9/v1", "model": "m"} | table)
         return build_endpoint(settings, POOL)
@@ -179,7 +179,7 @@ async def test_a_budget_that_forbids_the_probe_gets_a_plan_as_text() -> None:
     assert isinstance(plan.decision, Workflow)
 
 
-async def test_a_format_no_longer_taken_gives_way_to_text_and_is_probed_again() -> None:
+async def test_format_the_server_now_refuses_falls_back_to_text_and_a_new_probe() -> None:
     later = Rule(fault=WrongFormat(how="refused"), after=2)
     async with FaultServer(obedient, rules=[later]) as server:
         _, second, third = await plans(server, 3)
@@ -196,7 +196,7 @@ async def test_a_server_that_obeys_no_more_is_probed_again() -> None:
     assert all(isinstance(plan.decision, Workflow) for plan in made)
 
 
-async def test_a_bad_plan_gets_its_second_try_one_rung_on() -> None:
+async def test_invalid_plan_is_retried_with_the_next_plan_format() -> None:
     def first_bad(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
         plans = "tools" not in body and "Say hello." not in str(messages)
         return Answer('{"thought": "I repeat I repeat') if plans else obedient(messages, body)
@@ -224,14 +224,14 @@ async def test_the_pool_file_can_choose_the_format(choice: PlanChoice, formats: 
     assert isinstance(plan.decision, Workflow)
 
 
-async def test_a_schema_that_is_not_obeyed_is_asked_for_where_the_user_says_so() -> None:
+async def test_schema_format_is_forced_by_settings_even_if_disobeyed() -> None:
     async with FaultServer(obedient, rules=[Rule(fault=WrongFormat())]) as server:
         (plan,) = await plans(server, plans="schema")
     assert asked(server) == [*(f"probe {each}" for each in LADDER), "portable", "portable"]
     assert isinstance(plan.decision, PlanError)
 
 
-async def test_a_worker_that_is_no_endpoint_is_asked_for_three_lists() -> None:
+async def test_worker_without_an_endpoint_is_prompted_for_three_lists() -> None:
     lists = 'model_id = [1]\nsubtasks = ["Add them."]\naccess_list = [[]]'
     chief = ScriptedWorker("chief", [lists])
     plan = await make_worker_conductor(chief, POOL, ConductorSettings()).plan(REQUEST)
@@ -248,12 +248,12 @@ async def test_a_thought_comes_before_the_schema_where_the_user_says_so() -> Non
     assert plan.spent.usage.input_tokens == sum(one.input_tokens for one in server.requests)
 
 
-def test_plans_is_refused_for_a_trained_conductor() -> None:
+def test_plans_setting_is_refused_for_a_trained_conductor() -> None:
     with pytest.raises(ValueError, match="plans is for a model that conducts untrained"):
         ConductorSettings(checkpoint="x", plans="schema")
 
 
-async def test_what_the_planners_endpoint_refuses_is_in_its_plan() -> None:
+async def test_plan_lists_the_parameters_its_endpoint_refused() -> None:
     refuses = Rule(fault=RefusedParameters(names=("temperature",)))
     async with FaultServer(obedient, rules=[refuses]) as server:
         (plan,) = await plans(server, temperature=0.5)

@@ -60,7 +60,7 @@ async def test_a_plan_with_partial_access_is_invalid_under_all_or_none() -> None
 
 
 @pytest.mark.parametrize(("cost_sensitivity", "shown"), [(None, {1}), (0.0, {0}), (3.0, {3}), (2.5, {2, 3})])
-async def test_it_plans_at_a_level_of_cost_sensitivity_or_at_the_nearest_two(
+async def test_fractional_cost_sensitivity_draws_one_of_the_two_nearest_levels(
     cost_sensitivity: float | None, shown: set[int]
 ) -> None:
     prompt = PromptSettings(style="brief", levels=4, cost_sensitivity=1)
@@ -93,7 +93,7 @@ async def test_the_nearer_of_two_levels_of_thrift_is_drawn_more_often() -> None:
     assert 50 < counts[1] < 110
 
 
-async def test_an_error_is_a_decision_and_is_not_retried_by_default() -> None:
+async def test_invalid_plan_is_returned_without_a_retry_by_default() -> None:
     script = Script(BAD)
     plan = await Conductor(script).plan(SITUATION)
     assert isinstance(plan.decision, PlanError)
@@ -124,7 +124,7 @@ async def test_a_good_plan_is_not_tried_again() -> None:
     assert len(script.asked) == 1
 
 
-async def test_there_is_no_third_try() -> None:
+async def test_invalid_second_plan_is_not_retried_again() -> None:
     script = Script(BAD, "nothing of use", GOOD)
     plan = await Conductor(script, second_try=True).plan(SITUATION)
     assert isinstance(plan.decision, PlanError)
@@ -142,7 +142,7 @@ async def test_a_brief_policy_is_drawn_again_and_not_greedily() -> None:
 
 
 @pytest.mark.parametrize("later", [False, True])
-async def test_three_empty_lists_accept_in_later_rounds_alone(later: bool) -> None:
+async def test_three_empty_lists_mean_acceptance_only_in_later_rounds(later: bool) -> None:
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
     earlier_rounds = (EarlierRound(first.decision, "7"),) if later else ()
@@ -151,14 +151,14 @@ async def test_three_empty_lists_accept_in_later_rounds_alone(later: bool) -> No
     assert isinstance(plan.decision, Acceptance if later else PlanError)
 
 
-async def test_the_step_limit_is_the_situations() -> None:
+async def test_conductor_applies_the_step_limit_of_the_request() -> None:
     request = PlanRequest(SITUATION.question, SITUATION.pool, max_steps=1)
     two = 'model_id = [0, 1]\nsubtasks = ["a", "b"]\naccess_list = [[], []]'
     assert isinstance((await Conductor(Script(two)).plan(request)).decision, PlanError)
     assert isinstance((await Conductor(Script(two)).plan(SITUATION)).decision, Workflow)
 
 
-async def test_randomness_is_named_by_situation_round_and_setting() -> None:
+async def test_sampling_seed_depends_on_request_round_and_settings() -> None:
     first = await Conductor(Script(GOOD)).plan(SITUATION)
     assert isinstance(first.decision, Workflow)
     later = PlanRequest(SITUATION.question, SITUATION.pool, (EarlierRound(first.decision, "7"),), seed="s")
@@ -178,14 +178,14 @@ async def test_randomness_is_named_by_situation_round_and_setting() -> None:
     assert len(set(seeds)) == 4
 
 
-async def test_the_sampling_is_the_callers() -> None:
+async def test_conductor_uses_the_sampling_settings_of_its_caller() -> None:
     script = Script(GOOD)
     await Conductor(script, sampling=Sampling(temperature=0.7, max_tokens=50)).plan(SITUATION)
     sampling = script.asked[0][1]
     assert (sampling.temperature, sampling.max_tokens) == (0.7, 50)
 
 
-async def test_a_policy_that_does_not_answer_is_no_plan() -> None:
+async def test_failed_policy_call_raises_a_worker_error() -> None:
     class Down:
         name = "down"
 
@@ -236,7 +236,7 @@ def committee(*workers: int) -> Workflow:
     return Workflow(tuple(Step(worker, f"Step {place}.") for place, worker in enumerate(workers)))
 
 
-async def test_a_policy_that_reads_ratings_keeps_the_pools_numbers() -> None:
+async def test_plan_of_a_rating_policy_is_mapped_to_the_pool_worker_numbers() -> None:
     written = f"sums12; steps 3\n{render(committee(1, 2, 0))}"
     request = replace(SITUATION, pool=VOTE_LAST, earlier_rounds=(EarlierRound(committee(0, 1, 2), "7"),))
     script = Script(written)
@@ -270,7 +270,7 @@ async def test_every_other_policy_numbers_workers_as_the_pool_does(
 
 
 @pytest.mark.parametrize("text", [BAD.replace("[2]", "[3]"), EMPTY])
-async def test_what_is_no_workflow_stays_as_the_policy_wrote_it(text: str) -> None:
+async def test_text_without_a_valid_workflow_is_kept_as_written(text: str) -> None:
     request = replace(SITUATION, pool=VOTE_LAST, earlier_rounds=(EarlierRound(committee(2), "7"),))
     plan = await Conductor(Script(text), TRAINED).plan(request)
     assert plan.text == text

@@ -54,7 +54,7 @@ def test_a_model_on_the_hub_is_taken_from_its_cache() -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_refused_with_the_way_out(source: str, message: str) -> None:
+def test_missing_podium_file_is_refused_with_advice(source: str, message: str) -> None:
     Path("empty").mkdir()
     with pytest.raises(CheckpointError) as error:
         read_podium_file(source)

@@ -82,11 +82,11 @@ def _text(messages: tuple[Message, ...]) -> str:
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("plan_request", SITUATIONS)
-def test_the_prompt_is_this(plan_request: str, settings: str, snapshot: SnapshotAssertion) -> None:
+def test_prompt_matches_its_snapshot(plan_request: str, settings: str, snapshot: SnapshotAssertion) -> None:
     assert _text(build_prompt(SITUATIONS[plan_request], SETTINGS[settings])) == snapshot
 
 
-def test_a_model_that_reads_tools_is_told_them_and_who_may_call_them(
+def test_prompt_lists_caller_tools_and_which_step_may_call_them(
     snapshot: SnapshotAssertion,
 ) -> None:
     (_, told) = build_prompt(_with_tools(), PromptSettings(tools=True))
@@ -103,7 +103,7 @@ def test_a_model_that_reads_tools_is_told_them_and_who_may_call_them(
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
-def test_a_policy_that_never_read_of_tools_reads_the_prompt_that_it_knows(settings: str) -> None:
+def test_prompt_omits_caller_tools_for_a_policy_trained_without_tools(settings: str) -> None:
     known = build_prompt(PlanRequest(QUESTION, POOL), SETTINGS[settings])
     assert build_prompt(_with_tools(), SETTINGS[settings]) == known
 
@@ -150,13 +150,13 @@ def test_no_example_breaks_the_step_limit(max_steps: int) -> None:
 
 
 @pytest.mark.parametrize("count", range(len(EXAMPLES) + 1))
-def test_as_many_examples_are_shown_as_the_settings_say(count: int) -> None:
+def test_prompt_shows_the_configured_number_of_examples(count: int) -> None:
     system = build_prompt(SITUATIONS["first round"], PromptSettings(examples=count))[0].content
     assert sum(example.question in system for example in EXAMPLES) == count
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
-def test_under_all_or_none_no_word_or_example_teaches_anything_else(situation: str) -> None:
+def test_all_or_none_prompt_teaches_no_partial_access(situation: str) -> None:
     settings = PromptSettings(access="all_or_none", examples=len(EXAMPLES))
     text = _text(build_prompt(SITUATIONS[situation], settings))
     assert "the numbers of some" not in text
@@ -251,7 +251,7 @@ def test_the_brief_prompt_shows_cluster_and_figures_of_rated_workers() -> None:
     )
 
 
-def test_a_rated_worker_is_listed_without_its_name_and_any_other_with_it() -> None:
+def test_prompt_hides_names_of_rated_workers_only() -> None:
     tool = Profile(name="vote", description="A tool.")
     lines = _models(tool, rated("gpt-5", 0.5, 1), rated("o3", 0.9, 1))
     assert lines == ["0: vote: A tool.", "- 90% 1x: 2", "- 50% 1x: 1"]
@@ -304,7 +304,7 @@ def test_rated_workers_keep_their_place_wherever_the_pool_has_them(order: list[i
     ]
 
 
-def test_prices_are_seen_from_the_mean_of_the_rated_workers_alone() -> None:
+def test_shown_prices_are_relative_to_the_mean_of_rated_workers() -> None:
     dear = Profile(name="new", price=Price(input=900, output=900))
     assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03))[0] == "- 50% 0.5x: 0"
     assert _models(rated("a", 0.5, 0.01), rated("b", 0.5, 0.03), dear)[1] == "- 50% 0.5x: 0"
@@ -327,7 +327,7 @@ def test_a_free_worker_that_is_never_right_changes_nothing_for_the_others() -> N
     assert _models(rated("tool", 0.0, 0)) == ["- 0% 1x: 0"]
 
 
-def test_a_pool_without_ratings_has_no_kind_and_numbers_stay_numbers() -> None:
+def test_brief_prompt_without_ratings_lists_plain_worker_numbers() -> None:
     [message] = build_prompt(SITUATIONS["first round"], SETTINGS["brief, described"])
     assert "Kind:" not in message.content
     anonymous = SETTINGS["brief, anonymous"]
@@ -449,7 +449,7 @@ def test_a_rounds_prompt_begins_with_that_of_the_round_before(style: str) -> Non
 
 
 @pytest.mark.parametrize("style", ["full", "short"])
-def test_questions_to_one_team_share_all_that_stands_before_them(style: str) -> None:
+def test_prompts_of_one_team_share_the_prefix_before_the_question(style: str) -> None:
     settings = PromptSettings.model_validate({"style": style})
     prompts = [build_prompt(PlanRequest(Question(text=text), POOL), settings) for text in ("Why?", "How?")]
     assert prompts[0][0] == prompts[1][0]

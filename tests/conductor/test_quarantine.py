@@ -60,7 +60,7 @@ async def serve(
     return called
 
 
-async def test_who_begins_to_fail_is_quarantined_within_50_questions_alone() -> None:
+async def test_only_the_failing_worker_is_quarantined_within_50_questions() -> None:
     for bad in ("ada", "cy"):
         planner = QuarantinePlanner(FirstAndAnother())
         assert isinstance(planner, Learner)
@@ -84,7 +84,7 @@ async def test_workers_that_stay_as_they_are_are_kept_good_or_poor() -> None:
     assert alarms <= 1, "one run in twenty of 300 questions may leave a good worker"
 
 
-async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -> None:
+async def test_quarantined_worker_is_tried_again_and_dropped_sooner_if_failing() -> None:
     planner = QuarantinePlanner(FirstAndAnother())
     await serve(planner, range(40))
     called = await serve(planner, range(40, 240), bad={"ada"})
@@ -98,7 +98,7 @@ async def test_who_was_left_is_tried_again_and_left_sooner_if_it_still_fails() -
     assert planner.quarantined == ()
 
 
-async def test_a_failed_call_says_who_is_to_blame() -> None:
+async def test_failed_calls_quarantine_the_worker_that_failed() -> None:
     broken = POOL.replaced({"bob": ScriptedWorker("bob", {"": WorkerError("It is down.", kind="status")})})
     planner = QuarantinePlanner(FirstAndAnother())
     await serve(planner, range(40))
@@ -123,7 +123,7 @@ def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:
     assert planner.quarantined == ("bob",)
 
 
-def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
+def test_worker_with_a_constant_failure_rate_is_not_quarantined() -> None:
     alarms = 0
     for stream in range(10):
         rng, planner = Random(f"flaky/{stream}"), QuarantinePlanner(FirstAndAnother())
@@ -136,7 +136,7 @@ def test_a_worker_whose_calls_fail_as_seldom_as_ever_is_kept() -> None:
     assert alarms <= 2
 
 
-async def test_plans_over_fewer_workers_have_the_pools_numbers() -> None:
+async def test_plan_over_a_reduced_pool_keeps_the_worker_numbers_of_the_pool() -> None:
     inner = FirstAndAnother()
     planner = QuarantinePlanner(inner)
     await serve(planner, range(40))
@@ -186,7 +186,7 @@ def without_ada(inner: Planner) -> QuarantinePlanner:
     return planner
 
 
-async def test_a_plan_that_calls_nobody_who_was_left_is_run_as_it_is() -> None:
+async def test_plan_without_quarantined_workers_is_run_unchanged() -> None:
     inner = Wants("dee")
     plan = await without_ada(inner).plan(REQUEST)
     assert inner.shown == [NAMES]
@@ -214,7 +214,7 @@ async def test_a_plan_that_calls_a_quarantined_worker_is_rejected_and_paid() -> 
         (PlanError("missing_list", "There is no list of workers."), 0.002),
     ],
 )
-async def test_a_worker_who_was_left_is_called_where_there_is_no_plan_without_it(
+async def test_quarantined_worker_is_called_if_replanning_without_worker_fails(
     alone: Exception | PlanError, cost_usd: float
 ) -> None:
     trace = await ask(without_ada(Wants("ada", alone=alone)), 1)

@@ -101,7 +101,7 @@ async def test_a_temperature_is_sent_only_where_configured_and_never_a_seed(serv
     assert "seed" not in warm
 
 
-async def test_it_may_reason_at_length_and_its_limits_say_how_long(serve: Serve) -> None:
+async def test_conducting_endpoint_gets_8192_max_tokens_unless_limited(serve: Serve) -> None:
     endpoint = Endpoint()
     await (await serve(endpoint)).complete(PROMPT, Sampling())
     await (await serve(endpoint, limits=Limits(max_tokens=9000))).complete(PROMPT, Sampling())
@@ -115,7 +115,7 @@ async def test_without_a_price_a_completion_is_unpriced(serve: Serve) -> None:
     assert (priced.spent.cost_usd, priced.spent.unpriced) == (pytest.approx(0.001), False)
 
 
-async def test_further_keys_are_sent_as_they_are(serve: Serve) -> None:
+async def test_extra_keys_are_sent_to_the_endpoint_unchanged(serve: Serve) -> None:
     endpoint = Endpoint()
     policy = await serve(endpoint, extra={"reasoning_effort": "low"})
     await policy.complete(PROMPT, Sampling())
@@ -152,7 +152,7 @@ async def test_no_retries_means_one_call(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("finish", ["stop", "length"])
-async def test_a_plan_in_a_thought_that_max_tokens_cut_off_is_no_plan(serve: Serve, finish: str) -> None:
+async def test_plan_inside_a_truncated_thought_is_ignored(serve: Serve, finish: str) -> None:
     policy = await serve(Endpoint(text=f"<think>Perhaps so:\n{PLAN}", finish=finish))
     plan = await Conductor(policy).plan(PlanRequest(Question(text="3 + 4?"), (Profile(name="a"),)))
     assert isinstance(plan.decision, PlanError if finish == "length" else Workflow)

@@ -79,7 +79,7 @@ def test_a_byte_order_mark_is_no_obstacle(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_a_sentence_with_file_line_key_and_way_out(
+def test_invalid_setting_is_reported_with_file_line_key_and_advice(
     tmp_path: Path, text: str, line: int | None, sentence: str
 ) -> None:
     path = _write(tmp_path, text)

@@ -120,7 +120,7 @@ _LINES = st.one_of(
 
 
 @given(st.lists(_LINES, max_size=12))
-def test_what_the_parser_reads_has_the_first_line_of_that_reading(
+def test_find_line_agrees_with_the_toml_parser(
     pieces: list[str],
 ) -> None:
     text = ""

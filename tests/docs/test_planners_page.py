@@ -9,7 +9,7 @@ from podium.planners.registry import own_baselines
 PAGE = Path(__file__).parents[2] / "docs" / "planners.md"
 
 
-def test_the_page_lists_each_planner_with_what_the_registry_says_of_it():
+def test_planners_page_lists_each_planner_as_in_the_registry():
     check_page(PAGE, own_baselines().values())
 
 

@@ -70,7 +70,7 @@ def _id(block: Block) -> str:
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=_id)
-def test_what_a_shell_block_shows_works(
+def test_commands_of_each_shell_block_run(
     block: Block, reader: Reader, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     if "postgresql://" in block.text:
@@ -85,7 +85,7 @@ def test_what_a_shell_block_shows_works(
 
 
 @pytest.mark.parametrize("shown", PYTHON, ids=lambda shown: str(shown[0].path.relative_to(ROOT)))
-def test_what_python_blocks_show_works(shown: list[Block], reader: Reader) -> None:
+def test_code_of_each_python_block_runs(shown: list[Block], reader: Reader) -> None:
     texts = [block.text for block in shown]
     tests = [text for text in texts if re.search(r"^(?:async )?def test_", text, re.MULTILINE)]
     plain = "\n".join(text for text in texts if text not in tests)
@@ -106,7 +106,7 @@ def test_what_python_blocks_show_works(shown: list[Block], reader: Reader) -> No
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=_id)
-def test_what_a_suite_cannot_run_is_there(block: Block) -> None:
+def test_unrunnable_shown_commands_exist_with_valid_options(block: Block) -> None:
     for command in block.commands:
         if (found := checked(command)) is not None:
             row, match = found
@@ -114,7 +114,7 @@ def test_what_a_suite_cannot_run_is_there(block: Block) -> None:
             assert fault(build_app(), command.text) is None, command
 
 
-def test_what_sentences_name_is_there() -> None:
+def test_commands_named_in_sentences_exist() -> None:
     app = build_app()
     wrong = []
     for command in NAMED:
@@ -153,7 +153,7 @@ def test_every_row_is_needed() -> None:
     assert not idle, f"these match no command any more: {idle}"
 
 
-def test_there_are_commands_to_follow() -> None:
+def test_documents_contain_shell_and_python_blocks() -> None:
     assert len(BLOCKS) >= 20
     assert len(PYTHON) >= 3
     assert sum(len(block.commands) for block in BLOCKS) >= 60

@@ -105,7 +105,7 @@ async def test_rewritten_subtasks_and_sight_of_work_go_beyond_the_recording(
         ((Step(1, ANSWER_WHOLE_QUESTION), Step(1, CHECK, SEES)), 1 / 2),
     ],
 )
-async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(
+async def test_beyond_recording_applies_a_team_subtask_to_its_inner_responses(
     recording: Recording, steps: tuple[Step, ...], share: float
 ) -> None:
     inner = pool_of(recording)
@@ -115,14 +115,14 @@ async def test_the_subtask_of_a_team_counts_for_the_responses_within_it(
     assert evaluation.beyond_recording == pytest.approx(share)
 
 
-async def test_the_question_itself_as_the_subtask_rewrites_nothing(recording: Recording) -> None:
+async def test_beyond_recording_ignores_a_subtask_that_repeats_the_question(recording: Recording) -> None:
     tasks = tasks_of(recording, "test")
     planner = Constant(Workflow((Step(0, spelled(13)),)), ("ada",))
     evaluation = await evaluate(Runner(planner, pool_of(recording)), tasks)
     assert evaluation.beyond_recording == pytest.approx(15 / 16)
 
 
-async def test_white_space_about_a_question_makes_its_repetition_no_other_one(tmp_path: Path) -> None:
+async def test_beyond_recording_ignores_outer_space_of_a_repeated_question(tmp_path: Path) -> None:
     question, responses = world()[0]
     spaced = type(question)("q", f"{question.text}\n", None, None, "test")
     recording = write_recording(tmp_path / "r.parquet", [(spaced, responses)])

@@ -83,7 +83,7 @@ def test_a_whisker_spans_its_interval():
     assert (line.attrib["x1"], line.attrib["x2"]) == ("25.0", "75.0")
 
 
-def test_nothing_to_draw_is_said():
+def test_chart_without_values_shows_a_note():
     assert curve([(0.0, math.nan)], show=str) == '<p class="none">No values.</p>'
 
 
@@ -95,5 +95,5 @@ def test_text_never_becomes_markup(text):
     assert len(element) == 0
 
 
-def test_markup_is_left_as_it_is():
+def test_safe_html_is_not_escaped():
     assert fragment(tag("b", "1 < 2"), " & ", [SafeHtml("<hr>")]) == "<b>1 &lt; 2</b> &amp; <hr>"

@@ -44,7 +44,7 @@ def cluster_of_each(texts: Sequence[str], clusters: ClusterWords) -> dict[str, s
     return {text: ratings.cluster_of(text) for text in texts}
 
 
-def test_texts_of_one_template_are_one_kind_and_each_kind_is_one_templates() -> None:
+def test_clusters_match_the_templates_of_the_questions() -> None:
     template_of = questions(12)
     clusters = find_clusters(list(template_of), len(TEMPLATES))
     pairs = {
@@ -54,7 +54,7 @@ def test_texts_of_one_template_are_one_kind_and_each_kind_is_one_templates() -> 
     assert {cluster for _, cluster in pairs} == set(clusters)
 
 
-def test_a_question_that_was_never_seen_is_of_its_templates_kind() -> None:
+def test_unseen_question_is_assigned_to_the_cluster_of_its_template() -> None:
     template_of = questions(12)
     clusters = find_clusters(list(template_of), len(TEMPLATES))
     cluster_of_template = {
@@ -66,7 +66,7 @@ def test_a_question_that_was_never_seen_is_of_its_templates_kind() -> None:
     assert cluster_of_each(["Whose umbrella is it?"], clusters) == {"Whose umbrella is it?": ""}
 
 
-def test_a_name_is_made_of_words_that_its_kind_has_and_others_lack() -> None:
+def test_cluster_name_uses_words_that_other_clusters_lack() -> None:
     template_of = questions(12)
     for text, cluster in cluster_of_each(
         list(template_of), find_clusters(list(template_of), len(TEMPLATES))
@@ -94,7 +94,7 @@ def test_more_kinds_than_templates_have_names_of_their_own(count: int) -> None:
         assert all(word in own.lower() for word in cluster.split("-")), (cluster, own)
 
 
-def test_one_seed_gives_one_set_of_kinds_and_another_seed_another() -> None:
+def test_clusters_depend_only_on_the_seed() -> None:
     texts = list(questions(12))
     first, again, other = (find_clusters(texts, 9, seed=seed) for seed in (0, 0, 1))
     assert first == again
@@ -102,7 +102,7 @@ def test_one_seed_gives_one_set_of_kinds_and_another_seed_another() -> None:
     assert first != other
 
 
-def test_a_word_that_every_kind_has_counts_less_than_one_of_its_own() -> None:
+def test_word_shared_by_all_clusters_weighs_less_than_a_distinct_word() -> None:
     texts = [
         f"Tell me quickly {number}: {word} today" for word in ("rivers", "fruits") for number in range(6)
     ]
@@ -113,7 +113,7 @@ def test_a_word_that_every_kind_has_counts_less_than_one_of_its_own() -> None:
         assert words[own] > words["quickly"] > 0
 
 
-def test_a_word_that_every_kind_has_names_none_however_often_it_is_said() -> None:
+def test_word_shared_by_all_clusters_names_no_cluster() -> None:
     texts = [
         f"{'kindly ' * 4}{words} {number}"
         for words in ("rivers mountains", "fruits trees")
@@ -123,7 +123,7 @@ def test_a_word_that_every_kind_has_names_none_however_often_it_is_said() -> Non
     assert names == {frozenset({"rivers", "mountains"}), frozenset({"fruits", "trees"})}
 
 
-def test_a_kind_is_known_by_a_few_words_and_those_that_count_most() -> None:
+def test_cluster_keeps_its_forty_heaviest_words() -> None:
     rare = [f"{first}{second}" for first in "abcdefgh" for second in "uvwxyz"]
     rivers = [f"river {' '.join(Random(str(number)).sample(rare, 9))}" for number in range(40)]
     fruits = [f"ripe fruit {number}" for number in range(40)]
@@ -132,7 +132,7 @@ def test_a_kind_is_known_by_a_few_words_and_those_that_count_most() -> None:
     assert "river" in words
 
 
-def test_one_kind_is_none_for_then_all_questions_are_alike() -> None:
+def test_clustering_into_one_cluster_yields_no_clusters() -> None:
     texts = list(questions(12))
     clusters = find_clusters(texts, 1)
     assert clusters == {}
@@ -201,7 +201,7 @@ def test_texts_with_few_words_have_as_many_clusters_as_are_distinct(
         pytest.param(["12 3", "3 12"], id="nothing tells them apart"),
     ],
 )
-def test_texts_without_words_have_no_kinds_and_are_of_none(texts: list[str], count: int) -> None:
+def test_texts_without_words_yield_no_clusters(texts: list[str], count: int) -> None:
     clusters = find_clusters(texts, count)
     assert clusters == {}
     assert set(cluster_of_each(texts, clusters).values()) <= {""}

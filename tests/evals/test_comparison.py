@@ -23,7 +23,7 @@ TOLD = {"tasks": "mine/validation", "max_steps": 6, "rounds": 1}
 
 @pytest.mark.parametrize("figure", ["latency_s", "cost_usd"])
 @pytest.mark.parametrize("value", [math.inf, math.nan])
-def test_figures_without_end_are_read_back_and_reported(tmp_path: Path, figure: str, value: float) -> None:
+def test_infinite_figures_are_saved_loaded_and_reported(tmp_path: Path, figure: str, value: float) -> None:
     """A pool file may say that a worker takes for ever."""
     endless = ComparisonRow.model_validate({**shown("endless", 0.5, 0.01).model_dump(), figure: value})
     made = comparison((endless, shown("ada", 0.6, 0.01), shown("bob", 0.5, 0.02)))
@@ -35,12 +35,12 @@ def test_figures_without_end_are_read_back_and_reported(tmp_path: Path, figure: 
     assert "| inf |" in comparison_markdown(read)
 
 
-def test_a_right_answer_costs_what_all_answers_cost_for_it() -> None:
+def test_cost_of_pass_divides_total_cost_by_right_answers() -> None:
     assert shown("ada", 0.5, 0.01).cost_of_pass == pytest.approx(0.02)
     assert shown("bob", 0.0, 0.01).cost_of_pass == math.inf
 
 
-def test_below_the_table_stands_what_was_measured() -> None:
+def test_comparison_notes_describe_the_measured_questions() -> None:
     made = comparison((shown("ada", 0.5, 0.01),)).model_copy(update=TOLD)
     assert next(notes(made)).startswith(
         "9 held-out questions of mine/validation, seed 0, at most 6 steps, 1 round. In brackets: "

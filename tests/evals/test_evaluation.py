@@ -29,7 +29,7 @@ def scripted(name: str, reply: str | WorkerError = "Answer: 1") -> ScriptedWorke
     return ScriptedWorker(name, {"": reply})
 
 
-async def test_it_repeats_exactly_whatever_the_concurrency(specialists, tasks):
+async def test_evaluation_is_identical_at_any_concurrency(specialists, tasks):
     def told(evaluation: Evaluation) -> object:
         return [(r.task, r.plan_text, r.trace.answer, r.trace.cost_usd) for r in evaluation.rollouts]
 
@@ -93,7 +93,7 @@ async def test_answers_the_grader_could_not_judge_are_neither_right_nor_wrong():
         _ = (await evaluate(Runner(Single("w"), pool), broken)).accuracy
 
 
-async def test_what_judging_cost_is_no_part_of_what_answers_cost():
+async def test_grading_cost_is_reported_apart_from_answer_cost():
     judged = [
         Task(id=f"j/{k}", question=Question(text="?"), gold="1", grader=judge("RIGHT")) for k in range(3)
     ]
@@ -151,7 +151,7 @@ async def test_a_wrong_name_of_a_baseline_is_one_plain_error():
         (TASKS, {"concurrency": 0}, "concurrency \\(0\\)"),
     ],
 )
-async def test_nothing_to_do_is_refused(tasks, settings, says):
+async def test_evaluation_without_tasks_or_repeats_is_refused(tasks, settings, says):
     with pytest.raises(UsageError, match=says):
         await evaluate(Runner(Single("w"), Pool([scripted("w")])), tasks, **settings)
 

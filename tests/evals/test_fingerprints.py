@@ -55,7 +55,7 @@ def test_a_shipped_checkpoint_is_known_by_its_weights() -> None:
     assert ("model.safetensors", len(weights), sha256(weights).hexdigest()) in files
 
 
-def test_a_file_read_by_tasks_planner_or_pool_is_told_by_its_content(
+def test_fingerprint_changes_with_the_content_of_referenced_files(
     tmp_path: Path,
 ) -> None:
     table, plan, ratings = (tmp_path / name for name in ("mine.csv", "plan.txt", "ratings.json"))

@@ -25,7 +25,7 @@ def test_each_configuration_is_one_look_at_its_split(tmp_path: Path) -> None:
     assert describe_looks(looks, "b") == "Look 2 at the validation split of mine.parquet."
 
 
-def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Path) -> None:
+def test_declaration_is_not_a_look_but_its_note_is_kept(tmp_path: Path) -> None:
     log = LookLog(tmp_path / "mine.looks.jsonl")
     log.declare(look("test", "a", "The one run on test."))
     assert log.looks("test") == ()
@@ -39,7 +39,7 @@ def test_a_declaration_is_no_look_and_its_note_stands_with_the_look(tmp_path: Pa
     )
 
 
-def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) -> None:
+def test_declaring_a_configuration_again_counts_another_look(tmp_path: Path) -> None:
     log = LookLog(tmp_path / "mine.looks.jsonl")
     for note in ("Before the change.", "After it."):
         assert note not in log.declarations("test", "a")
@@ -51,7 +51,7 @@ def test_the_same_configuration_declared_anew_is_a_further_look(tmp_path: Path) 
     assert describe_looks(looks, "a") == "Look 2 at the test split of mine.parquet, declared: After it."
 
 
-def test_the_ledger_stands_beside_the_file_of_the_questions_or_the_run(tmp_path: Path) -> None:
+def test_look_log_lies_next_to_the_question_file_or_the_run(tmp_path: Path) -> None:
     recording = tmp_path / "data" / "mine.parquet"
     recording.parent.mkdir()
     recording.touch()

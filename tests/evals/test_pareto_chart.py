@@ -35,7 +35,7 @@ def test_the_front_leaves_out_whatever_is_beaten_at_a_lower_price() -> None:
     assert [row.label for row in pareto_front(ROWS)] == ["cheap", "conducted", "dear"]
 
 
-def test_of_two_at_one_price_the_better_is_on_the_front() -> None:
+def test_pareto_front_keeps_the_better_of_two_methods_at_one_price() -> None:
     assert pareto_front([shown("worse", 0.5, 0.01), shown("better", 0.6, 0.01)])[0].label == "better"
 
 
@@ -54,5 +54,5 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
     assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
 
 
-def test_where_nothing_costs_anything_a_sentence_stands() -> None:
+def test_pareto_chart_of_free_methods_is_replaced_by_a_note() -> None:
     assert "Too few" in str(pareto_chart((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0))))

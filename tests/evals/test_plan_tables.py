@@ -7,7 +7,7 @@ from graded import column, graded
 from podium.evals.plan_tables import collapse_section
 
 
-def test_a_collapsed_policy_is_named_beside_the_one_before_training() -> None:
+def test_collapse_section_compares_a_policy_with_its_start() -> None:
     right = column(*[True] * 40)
     several = {task: (n % 3, (n + 1) % 3) for n, task in enumerate(right)}
     section = collapse_section(

@@ -66,7 +66,7 @@ def test_dollars_keep_five_figures_however_small_they_are() -> None:
     assert [tally.cost_usd for tally in tallies] == [2.4691e-7, 246.91]
 
 
-def test_without_kinds_all_questions_are_of_one_that_has_no_name() -> None:
+def test_rating_without_clusters_uses_one_unnamed_cluster() -> None:
     ratings = rate(answers_of(["Add.", "Spell."], [[1, 0], [1, 1]], [[1, 1], [1, 1]]), {})
     assert {worker: list(tallies) for worker, tallies in ratings.workers.items()} == {
         "ada": [""],
@@ -75,7 +75,7 @@ def test_without_kinds_all_questions_are_of_one_that_has_no_name() -> None:
     assert ratings.workers["ada"][""] == Tally(right=2, questions=2, cost_usd=2)
 
 
-def test_who_was_right_on_a_kind_is_rated_above_who_was_not() -> None:
+def test_worker_right_on_a_cluster_is_rated_higher_there() -> None:
     texts = [f"Add {number}." for number in range(9)] + [f"Spell {number}." for number in range(9)]
     scores = [[1.0, 0.0]] * 9 + [[0.0, 1.0]] * 9
     ratings = rate(answers_of(texts, scores, [[0.1, 0.2]] * 18), KINDS)
@@ -102,7 +102,7 @@ def asked(draw: st.DrawFn) -> tuple[list[str], list[list[float]], list[list[floa
 
 
 @given(asked())
-def test_nothing_is_lost_and_nothing_is_counted_twice(
+def test_rating_tallies_add_up_to_all_answers(
     given_answers: tuple[list[str], list[list[float]], list[list[float]]],
 ) -> None:
     answers = answers_of(*given_answers)

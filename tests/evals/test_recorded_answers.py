@@ -63,7 +63,9 @@ def numbered(answers: AnswerMatrix, names: tuple[str, ...]) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("early_stop", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_cost_in_numbers_is_what_is_really_paid(tmp_path: Path, seed: int, early_stop: bool) -> None:
+async def test_computed_committee_cost_equals_the_cost_of_a_real_run(
+    tmp_path: Path, seed: int, early_stop: bool
+) -> None:
     """Prices differ by worker, and answers of a worker are equally long, so who is asked first is known."""
     prices = {"ada": 4.0, "bob": 1.0, "cy": 2.0, "dan": 8.0}
     random = Random(f"costs/{seed}")
@@ -105,7 +107,7 @@ async def test_the_cheapest_worker_of_a_cluster_is_called_first(tmp_path: Path) 
     assert committee_cost(answers, (0, 1, 2), early_stop=True).tolist() == [3.0, 6.0]
 
 
-async def test_a_fixed_plan_within_a_cost_may_name_whom_it_rarely_asks(tmp_path: Path) -> None:
+async def test_best_fixed_plan_may_include_a_dear_worker_it_rarely_calls(tmp_path: Path) -> None:
     """ada and bob are both right on six questions of ten and cy, who costs nine times as much, on all of them."""
     rows = []
     for number in range(20):
@@ -138,9 +140,7 @@ async def test_a_fixed_plan_within_a_cost_may_name_whom_it_rarely_asks(tmp_path:
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(2))
-async def test_a_vote_in_numbers_is_the_vote_that_is_really_taken(
-    tmp_path: Path, seed: int, weighted: bool
-) -> None:
+async def test_computed_vote_equals_the_vote_of_a_real_run(tmp_path: Path, seed: int, weighted: bool) -> None:
     recording = random_recording(tmp_path, f"votes/{seed}")
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
     random = Random(f"committees/{seed}/{weighted}")
@@ -151,7 +151,7 @@ async def test_a_vote_in_numbers_is_the_vote_that_is_really_taken(
         assert answers.voted(members, weights).tolist() == really, (members, weights)
 
 
-async def test_a_calculator_beside_recorded_workers_votes_in_numbers(
+async def test_computed_vote_includes_a_calculator_beside_recorded_workers(
     tmp_path: Path,
 ) -> None:
     rows = []
@@ -181,7 +181,7 @@ def test_without_gold_answers_only_recorded_workers_are_measured(tmp_path: Path)
     assert [worker.profile.name for worker in measurable(pool, tasks)] == ["ada", "bob"]
 
 
-async def test_weights_of_many_digits_weigh_in_numbers_as_they_do_in_the_vote(tmp_path: Path) -> None:
+async def test_computed_vote_uses_weights_with_all_their_digits(tmp_path: Path) -> None:
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
     responses = [
         RecordedResponse("ada", 0, "Answer: a", score=0.0),
@@ -196,7 +196,7 @@ async def test_weights_of_many_digits_weigh_in_numbers_as_they_do_in_the_vote(tm
     assert answers.voted((0, 1, 2), weights).tolist() == really
 
 
-async def test_a_vote_is_judged_by_most_verdicts_where_those_differ(
+async def test_vote_gets_the_majority_verdict_if_verdicts_differ(
     tmp_path: Path,
 ) -> None:
     question = RecordedQuestion("q", "Who is right?", None, None, "train")
@@ -229,7 +229,7 @@ async def test_a_vote_is_judged_by_most_verdicts_where_those_differ(
     ],
     ids=["a response in the words that were once graded", "underscores in tags", "underscores in a line"],
 )
-async def test_a_vote_in_numbers_is_judged_by_the_words_of_the_tool(
+async def test_computed_vote_is_graded_by_the_response_text_of_the_vote_tool(
     tmp_path: Path, answers_given: dict[str, tuple[str, float]], gold: str | None
 ) -> None:
     question = RecordedQuestion("q", "Which name?", gold, None, "train")
@@ -242,7 +242,7 @@ async def test_a_vote_in_numbers_is_judged_by_the_words_of_the_tool(
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_all_members_agree_in_numbers_where_a_cascade_stops(tmp_path: Path, seed: int) -> None:
+async def test_computed_unanimity_matches_the_stops_of_a_real_cascade(tmp_path: Path, seed: int) -> None:
     recording = random_recording(tmp_path, f"unanimous/{seed}", questions=16)
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
     seen = []
@@ -266,7 +266,7 @@ async def test_an_empty_committee_is_not_unanimous_and_is_wrong(tmp_path: Path) 
 # --- what is read ------------------------------------------------------------------------------------------
 
 
-async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
+async def test_answers_read_from_a_recording_match_its_content(tmp_path: Path) -> None:
     recording = write_recording(tmp_path / "r.parquet", world())
     tasks = tasks_of(recording, "train")
     answers = await answers_of(recording)
@@ -288,9 +288,7 @@ async def test_what_is_read_is_what_the_recording_holds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_the_vote_of_the_best_is_the_best_prefix_of_the_workers_in_order(
-    tmp_path: Path, seed: int
-) -> None:
+async def test_best_vote_is_the_best_prefix_of_workers_by_accuracy(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(random_recording(tmp_path, f"most/{seed}", questions=20))
     chosen = best_vote(answers, weighted=False)
     order = np.argsort(-answers.accuracy, kind="stable").tolist()
@@ -315,7 +313,7 @@ def wrong_answers(answers: AnswerMatrix) -> float:
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_weights_of_the_best_are_log_odds_and_never_nothing(tmp_path: Path, seed: int) -> None:
+async def test_best_weighted_vote_uses_log_odds_and_always_has_members(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(random_recording(tmp_path, f"weights/{seed}", questions=20))
     chosen = best_vote(answers, weighted=True)
     members = numbered(answers, chosen.workers)

@@ -98,7 +98,7 @@ def test_the_title_of_a_training_is_its_folders_name(tmp_path):
         ({"suite.json": "{}"}, "does not hold the manifest of a suite"),
     ],
 )
-def test_what_is_no_run_is_refused_and_nothing_written(tmp_path, content, says):
+def test_folder_without_a_run_is_refused_and_no_report_written(tmp_path, content, says):
     run = tmp_path / "run"
     if content is not None:
         run.mkdir()

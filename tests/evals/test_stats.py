@@ -14,7 +14,7 @@ SHARES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]), min_size=1, max_
 
 
 @given(SHARES)
-def test_an_accuracy_lies_within_its_interval_and_that_within_the_possible(scores):
+def test_accuracy_interval_contains_its_mean_and_stays_in_0_to_1(scores):
     found = accuracy_interval(scores, rollouts=4 * len(scores))
     assert 0 <= found.low <= found.mean + 1e-12
     assert found.mean <= found.high + 1e-12
@@ -58,7 +58,7 @@ def test_nineteen_of_twenty_intervals_hold_the_truth():
     assert 178 <= held_mean <= 198
 
 
-def test_a_paired_difference_cancels_what_both_share():
+def test_paired_difference_cancels_shared_variation():
     rng = np.random.default_rng(3)
     shared = rng.normal(0, 10, size=200)
     found = paired_difference((shared + 0.5).tolist(), (shared + rng.normal(0, 0.1, 200)).tolist())
@@ -100,7 +100,7 @@ def test_for_one_answer_a_question_the_permutation_test_is_mcnemars():
 @given(
     st.lists(st.tuples(st.sampled_from([0, 1, 2, 3]), st.sampled_from([0, 1, 2, 3])), min_size=1, max_size=9)
 )
-def test_repeats_of_a_question_change_places_together(pairs):
+def test_permutation_test_swaps_all_repeats_of_a_question_together(pairs):
     first, second = ([pair[side] / 3 for pair in pairs] for side in (0, 1))
     differences = [a - b for a, b in pairs]
     observed = abs(sum(differences))

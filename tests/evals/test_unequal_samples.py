@@ -45,7 +45,7 @@ def random_given(random: Random, most: int = 4) -> Given:
     ]
 
 
-async def test_a_worker_with_two_samples_gives_both_where_others_have_three(tmp_path: Path) -> None:
+async def test_worker_with_two_samples_uses_both_beside_workers_with_three(tmp_path: Path) -> None:
     answers = await answers_of(tmp_path, [{"ada": "Abc", "bob": "Ab"}])
     bob = answers.workers.index("bob")
     for turn in answers.rotations:
@@ -57,14 +57,14 @@ async def test_a_worker_with_two_samples_gives_both_where_others_have_three(tmp_
 
 
 @pytest.mark.parametrize("seed", range(5))
-async def test_over_all_turns_a_worker_alone_is_as_right_as_its_samples(tmp_path: Path, seed: int) -> None:
+async def test_mean_accuracy_over_rotations_equals_the_sample_accuracy(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(tmp_path, random_given(Random(f"alone/{seed}")))
     for worker in range(3):
         assert committee_accuracy(answers, (worker,)).tolist() == answers.score_QW[:, worker].tolist()
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_a_turn_is_what_is_read_of_a_recording_that_begins_there(tmp_path: Path, seed: int) -> None:
+async def test_rotation_equals_reading_a_recording_with_rotated_samples(tmp_path: Path, seed: int) -> None:
     given = random_given(Random(f"turned/{seed}"))
     answers = await answers_of(tmp_path, given)
     for first in range(1, 7):
@@ -79,7 +79,7 @@ async def test_a_turn_is_what_is_read_of_a_recording_that_begins_there(tmp_path:
             assert turned.agreeing(members).tolist() == read.agreeing(members).tolist()
 
 
-async def test_a_cost_is_the_mean_over_all_turns(tmp_path: Path) -> None:
+async def test_committee_cost_is_the_mean_over_rotations(tmp_path: Path) -> None:
     """bob says one thing twice, or never: with two samples that differ, a third answer is always needed."""
     answers = await answers_of(tmp_path, [{"ada": "Abc", "bob": "Ab"}, {"ada": "Abc", "bob": "AA"}])
     bob = answers.workers.index("bob")
@@ -89,7 +89,7 @@ async def test_a_cost_is_the_mean_over_all_turns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_what_a_committee_answered_goes_with_the_turn(tmp_path: Path, seed: int) -> None:
+async def test_committee_answers_rotate_with_the_samples(tmp_path: Path, seed: int) -> None:
     answers = await answers_of(tmp_path, random_given(Random(f"after/{seed}")))
     after = answers.after((0, 1))
     assert len([*after.rotations]) == len([*answers.rotations]) == 12
@@ -99,7 +99,7 @@ async def test_what_a_committee_answered_goes_with_the_turn(tmp_path: Path, seed
     assert committee_accuracy(after, (3,)).tolist() == committee_accuracy(answers, (0, 1)).tolist()
 
 
-async def test_with_very_many_different_numbers_turns_are_as_good_as_equal(tmp_path: Path) -> None:
+async def test_rotations_are_capped_and_nearly_uniform_for_many_sample_counts(tmp_path: Path) -> None:
     answers = await answers_of(tmp_path, [{"ada": "A" * 3 + "b" * 4, "bob": "Abbbbbbb", "cy": "AAbbbbbbb"}])
     assert len([*answers.rotations]) == 18
     for worker in range(3):
@@ -109,7 +109,7 @@ async def test_with_very_many_different_numbers_turns_are_as_good_as_equal(tmp_p
 
 
 @pytest.mark.parametrize("samples", [1, 2, 3, 7])
-async def test_equal_numbers_turn_as_the_samples_are_counted(tmp_path: Path, samples: int) -> None:
+async def test_equal_sample_counts_rotate_in_sample_order(tmp_path: Path, samples: int) -> None:
     rows = random_rows(Random("equal"), dict.fromkeys(("ada", "bob"), samples), questions=8)
     recording = write_recording(tmp_path / "r.parquet", rows)
     answers = await read_answers(tasks_of(recording, "train"), replayed(recording))
@@ -124,7 +124,7 @@ async def test_equal_numbers_turn_as_the_samples_are_counted(tmp_path: Path, sam
             assert (turned.voted_QWR == answers.voted_QWR[:, :, order]).all()
 
 
-async def test_who_stands_again_agrees_only_if_its_next_sample_says_the_same(tmp_path: Path) -> None:
+async def test_repeated_committee_member_agrees_only_if_its_next_sample_does(tmp_path: Path) -> None:
     given = [{"ada": "Abc", "bob": "bbA"}, {"ada": "AAb", "bob": "ccc"}]
     answers = await answers_of(tmp_path, given)
     agreed = [
@@ -136,7 +136,9 @@ async def test_who_stands_again_agrees_only_if_its_next_sample_says_the_same(tmp
     assert answers.unanimous((0, 0)).tolist() == [text == "Question 1?" for text in answers.texts]
 
 
-async def test_turns_that_are_not_kept_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_uncached_rotations_give_the_same_accuracy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     answers = await answers_of(tmp_path, random_given(Random("kept")))
     kept = [committee_accuracy(answers, plan).tolist() for plan in ((0,), (0, 1), (1, 1, 2))]
     monkeypatch.setattr("podium.planners.answers._KEPT", 0)

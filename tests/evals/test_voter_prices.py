@@ -42,7 +42,7 @@ def test_a_vote_compares_its_voters_as_measured_or_all_as_listed() -> None:
 
 
 @pytest.mark.parametrize("members", [(0, 1, 2), (2, 0, 1), (0, 1, 3), (0, 3, 2), (0, 0, 2), (0, 1, 2, 3)])
-async def test_a_cost_in_numbers_is_what_is_paid_beside_one_who_was_not_measured(
+async def test_computed_cost_equals_the_paid_cost_beside_an_unmeasured_worker(
     tmp_path: Path, members: tuple[int, ...]
 ) -> None:
     random = Random("prices")

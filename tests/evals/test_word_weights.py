@@ -56,14 +56,14 @@ def test_predictions_are_those_of_ridge_regression_on_tfidf_vectors() -> None:
     np.testing.assert_allclose(found, expected, atol=2e-3)
 
 
-def test_few_questions_teach_who_knows_which_subject() -> None:
+def test_word_weights_learn_worker_subjects_from_60_questions() -> None:
     answers, others = asked(2, 60), asked(3, 200)
     ratings = rate(answers, {}).model_copy(update={"words": fit_words(answers)})
     chosen = [predicted(ratings, "bob", text) > predicted(ratings, "ada", text) for text in others.texts]
     assert others.score_QW[np.arange(200), np.array(chosen, dtype=int)].mean() > 0.9
 
 
-def test_a_file_keeps_the_words_and_other_ratings_have_none(tmp_path: Path) -> None:
+def test_ratings_file_keeps_word_weights_and_joined_ratings_drop_them(tmp_path: Path) -> None:
     answers = asked(4, 40)
     plain = rate(answers, {})
     with_words = plain.model_copy(update={"words": fit_words(answers)})

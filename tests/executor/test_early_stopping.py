@@ -59,7 +59,7 @@ def said(span: Span) -> str | None:
     answers=st.lists(st.sampled_from(["a", "b", "c", "A.", None]), min_size=1, max_size=6),
     data=st.data(),
 )
-async def test_a_vote_that_stops_says_what_it_says_of_all(make_context, answers, data) -> None:
+async def test_early_stopped_vote_equals_the_full_vote(make_context, answers, data) -> None:
     count = len(answers)
     prices = data.draw(st.lists(st.integers(0, 3), min_size=count, max_size=count))
     weights = data.draw(
@@ -96,7 +96,9 @@ def plans_with_votes(draw: st.DrawFn) -> Workflow:
 @given(
     plan=plans_with_votes(), answers=st.lists(st.sampled_from("abc"), min_size=4, max_size=4), data=st.data()
 )
-async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, answers, data) -> None:
+async def test_early_stopping_does_not_change_the_result_of_any_plan(
+    make_context, plan, answers, data
+) -> None:
     prices = data.draw(st.lists(st.integers(0, 3), min_size=4, max_size=4))
     spans = []
     for how in (ASKING_ALL, STOPPING):
@@ -124,7 +126,7 @@ async def test_any_plan_ends_as_it_ends_without_stopping(make_context, plan, ans
     data=st.data(),
 )
 @example(responses=["Answer: a", None], data=None)
-async def test_certain_is_what_no_further_answer_changes(responses, data) -> None:
+async def test_vote_is_certain_exactly_if_no_further_answer_can_change_it(responses, data) -> None:
     """Every way to fill in what is to come is tried."""
     weights = [1.0] * len(responses)
     if data is not None:
@@ -165,7 +167,7 @@ def _winner(responses: list[str], weights: list[float]) -> str | None:
         ("a", [1], [0]),
     ],
 )
-async def test_the_cheapest_are_called_first_and_only_as_many_as_it_takes(
+async def test_vote_calls_cheapest_workers_first_and_stops_once_certain(
     make_context, answers: str, prices: list[int], expected: list[int]
 ) -> None:
     workers = [*voters(list(answers), prices), VoteWorker("v")]
@@ -200,7 +202,7 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
     assert asked(execution) == [0, 1]
 
 
-async def test_one_who_fails_is_made_up_for_by_the_next(make_context) -> None:
+async def test_failed_voter_is_replaced_by_the_next_voter(make_context) -> None:
     """With one vote of the cheaper two, the first could still tie with it, and would win."""
     workers = [*voters(["a", None, "b"], [3, 1, 2]), VoteWorker("v")]
     execution = Execution(make_context(workers, settings=STOPPING), ballot(3))
@@ -209,7 +211,7 @@ async def test_one_who_fails_is_made_up_for_by_the_next(make_context) -> None:
     assert said(execution.spans[-1]) == "a"
 
 
-async def test_what_others_read_too_is_not_deferred(make_context) -> None:
+async def test_vote_does_not_defer_a_step_that_another_step_reads(make_context) -> None:
     """Step 0 is the dearest, and read by step 1 as well as by the vote: it is heard before the cheaper ones."""
     plan = Workflow(
         (
@@ -228,7 +230,7 @@ async def test_what_others_read_too_is_not_deferred(make_context) -> None:
     assert said(execution.spans[-1]) == "b"
 
 
-async def test_what_only_a_skipped_step_needs_is_skipped_too(make_context) -> None:
+async def test_step_needed_only_by_a_skipped_step_is_skipped(make_context) -> None:
     """Step 2 prepares step 3, which costs more than the others, and waits for its turn."""
     plan = Workflow(
         (
@@ -246,7 +248,7 @@ async def test_what_only_a_skipped_step_needs_is_skipped_too(make_context) -> No
         assert [span.status for span in execution.spans] == ["done", "done", status, status, "done"]
 
 
-async def test_a_vote_of_votes_stops_as_a_whole(make_context) -> None:
+async def test_vote_over_votes_skips_a_whole_inner_vote(make_context) -> None:
     """Two votes of three and one more worker: if the cheaper two agree, the other vote's are never asked."""
     plan = Workflow(
         (
@@ -265,7 +267,7 @@ async def test_a_vote_of_votes_stops_as_a_whole(make_context) -> None:
     assert said(execution.spans[-1]) == "b"
 
 
-async def test_the_answer_of_the_round_before_is_a_vote_that_is_there(make_context) -> None:
+async def test_vote_counts_the_answer_of_the_previous_round(make_context) -> None:
     plan = Workflow((Step(0, "Answer."), Step(1, "Answer."), Step(2, "Vote.", Access(all=True))))
     workers = [*voters(["a", "b"], [1, 2]), VoteWorker("v")]
     asked_twice = make_context(workers, settings=STOPPING, budget=Budget(rounds=2))
@@ -295,7 +297,7 @@ async def test_a_vote_that_a_worker_reads_calls_all_workers(make_context) -> Non
     assert {span.status for span in execution.spans} == {"done"}
 
 
-async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(make_context) -> None:
+async def test_early_stopping_is_fast_on_sixty_fully_connected_steps(make_context) -> None:
     """Each of 60 steps reads all before it, and the last vote leaves out what it can."""
     steps = [Step(position % 3, "Do it.", Access(all=True)) for position in range(60)]
     workers = [
@@ -311,7 +313,7 @@ async def test_a_plan_of_many_steps_that_all_read_one_another_is_no_work(make_co
     assert execution.spans[-1].response == "59 of 59 responses agree.\nAnswer: a"
 
 
-async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context) -> None:
+async def test_skipped_step_stays_skipped_after_a_timeout(make_context) -> None:
     """Step 4 is certain after two of three; step 0, whom the last vote hears beside it, hangs until the time is up."""
 
     class Endless(ScriptedWorker):
@@ -334,7 +336,7 @@ async def test_who_is_left_out_stays_so_whatever_ends_the_question(make_context)
     assert statuses == ["cancelled", "done", "done", "skipped", "done", "refused", "refused"]
 
 
-async def test_older_exchanges_of_a_chat_count_as_votes_so_all_are_called(make_context) -> None:
+async def test_vote_calls_all_workers_if_chat_history_counts_as_votes(make_context) -> None:
     past = (Message(role="user", content="And 1 + 1?"), Message(role="assistant", content="Answer: b"))
     question = Question(text="What is 2 + 2?", history=past)
     workers = [*voters(["a", "a", "b"], [1, 1, 1]), VoteWorker("v")]
@@ -351,7 +353,7 @@ async def test_a_step_that_waits_when_the_money_ends_is_refused_and_not_skipped(
     assert [span.status for span in execution.spans[:3]] == ["done", "done", "refused"]
 
 
-async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(make_context) -> None:
+async def test_cancelling_the_caller_cancels_deferred_steps(make_context) -> None:
     both = asyncio.Barrier(3)
 
     class Endless(ScriptedWorker):
@@ -370,7 +372,7 @@ async def test_when_the_caller_goes_away_those_who_wait_are_cancelled(make_conte
     assert [span.status for span in execution.spans] == ["cancelled"] * 4
 
 
-def test_who_is_cheapest_is_what_was_measured_and_else_the_price() -> None:
+def test_cheapest_first_uses_measured_costs_or_else_listed_prices() -> None:
     def profile(price: float, cost: float | None) -> Profile:
         rating = None if cost is None else Rating(kind="k", accuracy=0.5, cost_usd=cost, questions=9)
         return Profile(name="x", price=Price(input=price, output=price), rating=rating)
@@ -384,7 +386,7 @@ def test_no_worker_is_called_once_the_vote_is_certain() -> None:
     assert responses_to_get_next(is_certain, "Vote.", ["Answer: a", None, None], [2, 1]) == (2,)
 
 
-async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_context) -> None:
+async def test_latency_of_a_deferred_step_includes_the_steps_it_waited_for(make_context) -> None:
     took = {}
     for how in (ASKING_ALL, STOPPING):
         workers = [*voters(["a", "b", "c"], [3, 2, 1]), VoteWorker("v")]
@@ -401,7 +403,7 @@ async def test_a_step_that_a_vote_deferred_counts_those_that_it_waited_for(make_
     assert took == {ASKING_ALL: 3.0, STOPPING: 5.0}
 
 
-async def test_what_only_a_deferred_step_reads_waits_with_it(make_context) -> None:
+async def test_step_read_only_by_a_deferred_step_is_deferred_too(make_context) -> None:
     workers = [*voters(["a", "b", "c"], [1, 1, 5]), ScriptedWorker("first", ["A hint."]), VoteWorker("v")]
     steps = (
         Step(3, "Give a hint."),

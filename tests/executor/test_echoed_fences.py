@@ -47,7 +47,7 @@ pieces = st.lists(
 @given(pieces)
 @example(["<", "<", "<", "\n", MARK, "<"])
 @example(["<<<end", "\n", MARK, ">>", ">>"])
-def test_a_streamed_text_is_the_beginning_of_the_whole_one(written: list[str]) -> None:
+def test_streamed_text_is_a_prefix_of_the_filtered_answer(written: list[str]) -> None:
     fences, whole = FenceFilter(MARK), remove_fences("".join(written), MARK)
     sent = "".join(fences.add(piece) for piece in written)
     assert whole.startswith(sent)

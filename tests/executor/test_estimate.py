@@ -17,7 +17,7 @@ def worker(name: str, *, latency_s: float | None = 2.0) -> ScriptedWorker:
     return ScriptedWorker(name, [], profile=profile, limits=Limits(max_tokens=1000))
 
 
-def test_a_plan_costs_its_steps_and_a_step_reads_responses_before_it() -> None:
+def test_plan_estimate_adds_step_costs_including_responses_read() -> None:
     pool = Pool([worker("ada"), worker("bram")])
     alone = estimate_plan(Workflow((Step(0, "Answer."),)), pool, QUESTION, response_tokens=200)
     both = Workflow((Step(0, "Answer."), Step(1, "Check.", Access(all=True))))
@@ -30,7 +30,7 @@ def test_a_plan_costs_its_steps_and_a_step_reads_responses_before_it() -> None:
     assert first.cost_usd.likely == pytest.approx((first.input_tokens.likely + 2 * 200) / 1e6)
 
 
-def test_the_most_is_what_responses_as_long_as_they_may_be_cost() -> None:
+def test_maximum_estimate_assumes_the_longest_responses() -> None:
     expected = estimate_plan(
         Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200
     )
@@ -38,7 +38,7 @@ def test_the_most_is_what_responses_as_long_as_they_may_be_cost() -> None:
 
 
 @pytest.mark.parametrize("max_usd", [None, 0.5])
-async def test_the_most_is_what_a_budget_keeps_aside(make_context, max_usd: float | None) -> None:
+async def test_maximum_estimate_equals_the_budget_reservation(make_context, max_usd: float | None) -> None:
     price = Price(input=3.0, output=15.0, cached_input=0.3, cache_write=3.75)
     limits = Limits(max_tokens=100, max_usd=max_usd)
     pool = Pool([ScriptedWorker("ada", ["42"], profile=Profile(name="ada", price=price), limits=limits)])
@@ -64,7 +64,7 @@ def test_steps_nothing_needs_are_not_counted_and_siblings_take_no_longer() -> No
     assert expected.seconds == Range(4.0, 4.0, 4.0)
 
 
-def test_without_a_workers_latency_there_is_none_for_the_plan() -> None:
+def test_plan_estimate_has_no_seconds_without_worker_latency() -> None:
     plan = Workflow((Step(0, "One."),))
     pool = Pool([worker("ada", latency_s=None)])
     assert estimate_plan(plan, pool, QUESTION, response_tokens=10).seconds is None

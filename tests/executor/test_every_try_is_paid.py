@@ -190,7 +190,7 @@ Way = Callable[..., Awaitable[tuple[float, int]]]
         pytest.param(_check, lambda: [Paid((REFUSED,))], 1, id="a check of the pool"),
     ],
 )
-async def test_what_each_try_took_is_booked_everywhere(
+async def test_cost_of_each_try_is_booked_in_ledger_and_spend_limit(
     make_context: Any, way: Way, workers: Callable[[], list[Any]], tries: int
 ) -> None:
     spend_limit = SharedSpendLimit(None, "day", 10.0)
@@ -275,7 +275,7 @@ def sized(text: str, **more: Any) -> Any:
         ("река" * 400, 900),
     ],
 )
-def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str, tokens: int) -> None:
+def test_token_count_lowers_the_bound_for_the_same_kind_of_text_only(text: str, tokens: int) -> None:
     bound = InputTokenBound(Paid())
     size, other = sized(text), sized("ไทย" * 500)
     first, first_of_other = bound.upper(size), bound.upper(other)
@@ -293,7 +293,7 @@ def test_counts_lower_the_bound_of_the_text_that_was_seen_and_no_other(text: str
         ("😀😁" * 1_000, 5_000, (1.6, 1.6, 1.6)),
     ],
 )
-def test_how_much_more_is_reserved_than_is_counted(
+def test_token_bounds_exceed_the_counted_tokens_by_known_factors(
     text: str, tokens: int, factors: tuple[float, float, float]
 ) -> None:
     bound, size = InputTokenBound(Paid()), sized(text)
@@ -303,7 +303,7 @@ def test_how_much_more_is_reserved_than_is_counted(
     assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
 
 
-def test_a_count_above_the_bound_raises_it() -> None:
+def test_token_count_above_the_bound_raises_the_bound() -> None:
     bound = InputTokenBound(Paid())
     for text, tokens in (("2 + 2?", 3_000), ("a" * 1_000, 4_500)):
         bound.learn(sized(text), tokens)
@@ -311,7 +311,7 @@ def test_a_count_above_the_bound_raises_it() -> None:
         assert bound.upper(sized(text * 2)) >= tokens
 
 
-async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
+async def test_first_question_within_budget_is_answered_without_known_counts(
     make_context: Any,
 ) -> None:
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
@@ -320,7 +320,7 @@ async def test_a_question_the_budget_pays_is_answered_before_anything_is_known(
     assert isinstance(await call_with_fallbacks(tight, worker, prose, AttemptLog()), WorkerAnswer)
 
 
-async def test_only_one_call_at_a_time_goes_beyond_its_bound(make_context: Any) -> None:
+async def test_concurrent_calls_above_their_token_bound_stay_within_budget(make_context: Any) -> None:
     prose = Request((Message(role="user", content="Where does the river end? " * 2_000),), seed="0")
     lost = Usage(input_tokens=50_000)
     worker = Paid((REFUSED,), delay=0.01, lost=lost)

@@ -67,7 +67,7 @@ def witnesses(turns: list[int], log: list[tuple[str, str]], price: Price = Price
 
 @given(workflows(), st.lists(st.integers(0, 6), min_size=7, max_size=7), st.booleans())
 @settings(deadline=None)
-def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, run_all):
+def test_step_starts_only_after_all_steps_it_reads(make_context, plan, turns, run_all):
     log: list[tuple[str, str]] = []
 
     async def run() -> Execution:
@@ -88,7 +88,7 @@ def test_nothing_starts_before_what_it_reads_is_done(make_context, plan, turns, 
             assert log.index(("end", str(read))) < log.index(("start", str(position)))
 
 
-async def test_a_step_does_not_wait_for_its_level(make_context):
+async def test_step_does_not_wait_for_unread_steps_of_an_earlier_level(make_context):
     # 0 -> 2 -> 4 and 1 -> 3 -> 4: step 2 must run while the slow step 1, of the level before, still does.
     log: list[tuple[str, str]] = []
     plan = workflow((), (), (0,), (1,), (2, 3))
@@ -96,7 +96,7 @@ async def test_a_step_does_not_wait_for_its_level(make_context):
     assert log.index(("end", "2")) < log.index(("end", "1"))
 
 
-async def test_no_step_waits_for_a_whole_level(make_context):
+async def test_steps_of_adjacent_levels_overlap(make_context):
     log: list[tuple[str, str]] = []
     plan = workflow((), (), (0,), (1,), (2, 3))
     await Execution(make_context(witnesses([20, 50, 60, 30, 20], log)), plan).run()
@@ -213,7 +213,7 @@ async def test_a_prompt_says_how_many_responses_are_missing(make_context):
 @pytest.mark.parametrize(
     ("budget", "status"), [(Budget(), "failed"), (Budget(usd=0.0), "refused")], ids=["failed", "refused"]
 )
-async def test_a_vote_without_responses_ends_as_the_steps_that_it_was_to_see(make_context, budget, status):
+async def test_vote_without_responses_gets_the_status_of_its_steps(make_context, budget, status):
     dear = Profile(name="0", price=Price(output=1.0))
     workers = [ScriptedWorker("0", [BROKEN], profile=dear), VoteWorker("1")]
     execution = Execution(make_context(workers, budget=budget), workflow((), (0,)))

@@ -20,7 +20,7 @@ class Limiting(Planner):
         return Plan(render(CHAIN), CHAIN, max_tokens=(500, None, 900))
 
 
-async def test_each_step_has_the_plans_limit_and_the_last_the_callers_if_lower():
+async def test_steps_use_max_tokens_of_the_plan_or_a_lower_limit_of_the_caller():
     for caller, last in ((None, 900), (700, 700), (2000, 900)):
         worker = ScriptedWorker("ada", ["one", "two", "three"])
         question = Question(text="How many?", options=AnswerOptions(max_tokens=caller, temperature=0.5))

@@ -50,7 +50,7 @@ BUSY = WorkerError("Status 503.", kind="status", retryable=True)
 WRONG_KEY = WorkerError("Status 401.", kind="status")
 
 
-async def test_retries_are_no_further_calls_and_are_limited(make_context):
+async def test_retries_are_limited_and_do_not_count_as_calls(make_context):
     worker = ScriptedWorker("a", [BUSY] * 9, limits=Limits(retries=2))
     question_context, attempts = make_context([worker], budget=Budget(calls=1)), AttemptLog()
     assert await call_with_fallbacks(question_context, worker, REQUEST, attempts) == FailedCall(
@@ -62,7 +62,7 @@ async def test_retries_are_no_further_calls_and_are_limited(make_context):
     assert len(worker.requests) == 3
 
 
-async def test_what_a_failed_call_cost_is_booked(make_context):
+async def test_cost_of_a_failed_call_is_booked(make_context):
     worker = ScriptedWorker("a", [WorkerError("No.", kind="status")], failures_spend=Spent(cost_usd=0.5))
     question_context, attempts = make_context([worker]), AttemptLog()
     await call_with_fallbacks(question_context, worker, REQUEST, attempts)
@@ -111,7 +111,7 @@ async def test_a_chain_of_fallbacks_is_followed_to_its_end(make_context):
     assert [len(worker.requests) for worker in (a, b, c)] == [1, 1, 1]
 
 
-async def test_a_fallback_answers_at_its_own_price_and_within_the_one_call(make_context):
+async def test_fallback_costs_its_own_price_and_counts_as_the_same_call(make_context):
     dear = Profile(name="b", price=Price(input=10.0, output=20.0))
     a = ScriptedWorker("a", [WRONG_KEY], fallback="b")
     b = ScriptedWorker("b", ["four"], profile=dear)
@@ -156,7 +156,7 @@ async def test_a_fallback_that_could_break_the_budget_is_not_called(make_context
         ((), AnswerOptions(response_format={"type": "json_schema", "json_schema": {"a": " " * 4000}})),
     ],
 )
-async def test_the_budget_keeps_aside_what_images_tools_and_schemas_cost(make_context, images, options):
+async def test_budget_reservation_includes_images_tools_and_schemas(make_context, images, options):
     worker = ScriptedWorker("a", ["4"], limits=Limits(max_tokens=10))
     request = Request((Message(role="user", content="2 + 2?", images=images),), seed="0", options=options)
     refused = await call_with_fallbacks(
@@ -261,7 +261,7 @@ async def test_a_second_request_that_the_budget_does_not_allow_is_not_made(make_
     assert [attempt.hedge for attempt in attempts] == [False]
 
 
-async def test_when_both_requests_are_answered_at_once_both_are_paid_for(make_context):
+async def test_call_pays_both_hedged_requests_if_both_are_answered(make_context):
     worker = Uneven(Limits(hedge_quantile=0.9))
     worker.profile = Profile(name="a", price=Price(output=1e6))
     question_context = make_context([worker])
@@ -319,7 +319,7 @@ async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for
     assert question_context.ledger.usd == 1.0
 
 
-async def test_from_a_cache_a_cut_answer_and_its_replacement_cost_as_before(make_context, tmp_path):
+async def test_cached_truncated_answer_and_its_fallback_report_equal_costs(make_context, tmp_path):
     with ResponseCache(tmp_path / "responses.sqlite") as cache:
         dispatcher = Dispatcher(cache=cache)
         saved, calls = [], []
@@ -348,7 +348,7 @@ async def test_after_a_cut_answer_from_the_cache_the_fallback_counts_as_a_call(m
             assert (answered.worker, question_context.ledger.calls) == ("b", calls)
 
 
-async def test_a_cut_answer_is_kept_if_no_fallback_has_a_whole_one(make_context):
+async def test_truncated_answer_is_kept_if_no_fallback_gives_a_complete_answer(make_context):
     broken = ScriptedWorker("b", [WRONG_KEY] * 9)
     for other, spent in ((Cut("b", Price(output=1e4)), 2.0), (broken, 1.0)):
         cut = Cut("a", Price(output=1e4), fallback="b")

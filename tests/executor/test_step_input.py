@@ -49,7 +49,7 @@ def test_a_step_that_sees_no_other_work_reads_nothing_of_such_work():
     assert "fence" not in alone
 
 
-def test_what_a_step_reads_begins_the_message_of_those_that_see_it():
+def test_message_of_a_step_extends_the_shared_prefix_of_earlier_steps():
     first, second = packed("Count in March."), packed("Add.", EarlierStep(0, "Count in March.", "31"))
     shared = first.rpartition("\n\n")[0]
     assert second.startswith(shared)
@@ -57,7 +57,7 @@ def test_what_a_step_reads_begins_the_message_of_those_that_see_it():
 
 
 @given(st.text())
-def test_the_next_turn_begins_with_what_this_one_sent(text):
+def test_messages_of_the_next_turn_extend_those_of_the_previous_turn(text):
     question = Question(text=text, history=PAST)
     answered = (*PAST, Message(role="user", content=text), Message(role="assistant", content="31"))
     later = build_messages(
@@ -110,7 +110,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(
     earlier=st.dictionaries(st.integers(0, 9), st.tuples(texts, texts), max_size=4),
     previous=st.none() | texts,
 )
-def test_workers_read_back_what_was_packed(question, subtask, earlier, previous):
+def test_packed_messages_are_parsed_back_to_their_parts(question, subtask, earlier, previous):
     steps = tuple(EarlierStep(j, *earlier[j]) for j in sorted(earlier))
     step_input = StepInput(Question(text=question), subtask, steps, previous)
     view = read_view(build_messages(step_input, "packed", make_fence_mark("seed", step_input.question)))
@@ -121,7 +121,7 @@ def test_workers_read_back_what_was_packed(question, subtask, earlier, previous)
     assert step_input.view("packed") == view
 
 
-def test_a_token_is_the_same_for_a_seed_and_another_for_another():
+def test_fence_mark_depends_only_on_seed_and_question():
     question = Question(text="Why?")
     assert make_fence_mark("1", question) == make_fence_mark("1", question)
     assert len(make_fence_mark("1", question)) == 16
@@ -129,14 +129,14 @@ def test_a_token_is_the_same_for_a_seed_and_another_for_another():
     assert len(others | {make_fence_mark("1", question)}) == 3
 
 
-def test_plain_is_what_the_caller_wrote_and_nothing_else():
+def test_plain_layout_sends_only_the_messages_of_the_caller():
     past = (Message(role="system", content="Be brief."), Message(role="user", content="Hello."))
     question = Question(text="What is 6 x 7?", history=past)
     asked = Message(role="user", content="What is 6 x 7?")
     assert build_messages(StepInput(question, "Answer."), "plain", "feed") == (*past, asked)
 
 
-def test_plain_passes_a_whole_conversation_on_as_it_is():
+def test_plain_layout_sends_a_tool_conversation_unchanged():
     past = (
         Message(role="user", content="Weather?"),
         Message(role="assistant", content="", tool_calls=(ToolCall(id="c", name="weather", arguments="{}"),)),

@@ -30,7 +30,9 @@ def test_each_live_step_starts_once_all_that_it_reads_has_ended(workflow: Workfl
 
 
 @given(first=workflows(), second=workflows(), done=st.integers(0, 5))
-def test_what_both_workflows_begin_with_is_kept(first: Workflow, second: Workflow, done: int) -> None:
+def test_schedule_keeps_the_common_prefix_of_two_workflows(
+    first: Workflow, second: Workflow, done: int
+) -> None:
     schedule = Schedule()
     schedule.set_workflow(first, range(len(first.steps)))
     schedule.start_ready()

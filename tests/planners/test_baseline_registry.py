@@ -40,7 +40,7 @@ def plan_for(question, pool):
         ("random", RandomPlans(seed="7")),
     ],
 )
-def test_each_form_opens(name, planner):
+def test_every_form_of_a_baseline_name_opens_its_planner(name, planner):
     assert open_baseline(name, POOL, seed="7") == planner
 
 

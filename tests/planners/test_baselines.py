@@ -42,7 +42,7 @@ PLANNERS = [
 
 
 @pytest.mark.parametrize("planner", PLANNERS, ids=lambda planner: planner.name)
-async def test_the_plans_text_says_what_is_decided(planner):
+async def test_text_of_a_baseline_plan_parses_to_its_decision(planner):
     plan: Plan = await planner.plan(request("a", "b", "vote"))
     assert isinstance(plan.decision, Workflow)
     assert parse(plan.text, workers=3, max_steps=9) == plan.decision
@@ -56,7 +56,7 @@ async def test_it_accepts_in_a_later_round(planner):
     assert parse(plan.text, workers=3, later_round=True) == Acceptance()
 
 
-async def test_one_worker_gets_the_whole_question_wherever_it_stands():
+async def test_single_baseline_gives_its_worker_the_whole_question():
     for names in (("a", "b"), ("b", "a")):
         plan = await Single("b").plan(request(*names))
         assert plan.decision == Workflow((Step(names.index("b"), "Answer the whole question."),))
@@ -109,7 +109,7 @@ def test_a_constant_plan_may_have_more_steps_than_a_conductor_writes(tmp_path):
     ("text", "says"),
     [("nonsense", "The plan of c cannot be read: "), (render(CHAIN).replace("1]", "7]"), "cannot be read")],
 )
-def test_a_constant_plan_that_is_none_is_refused(text, says):
+def test_constant_plan_file_without_a_valid_plan_is_refused(text, says):
     with pytest.raises(ConfigError, match=says):
         read_constant(text, ["a", "b"], name="c")
 

@@ -26,7 +26,7 @@ from podium.workers.view import requests_whole_question
         ("", "What is 2 + 3?", False),
     ],
 )
-def test_a_number_and_space_do_not_change_what_a_subtask_requests(
+def test_leading_number_and_space_do_not_change_the_request_of_a_subtask(
     subtask: str, question: str, whole: bool
 ) -> None:
     assert requests_whole_question(subtask, question) is whole

@@ -92,7 +92,7 @@ async def test_a_cascade_calls_the_expensive_worker_unless_all_agree(
     assert parse(plan.text, workers=4, later_round=True) == decision
 
 
-async def test_a_cascade_accepts_what_the_dear_one_said() -> None:
+async def test_cascade_accepts_the_answer_of_its_expensive_worker() -> None:
     earlier_round = EarlierRound(
         Workflow((Step(0, ANSWER_WHOLE_QUESTION),)), "1 of 2 responses agree.\nAnswer: 4"
     )
@@ -122,7 +122,7 @@ async def test_it_accepts_in_a_later_round(planner: Planner) -> None:
         (Cascade(("a", "b"), "c"), "cascade:a+b>c"),
     ],
 )
-def test_a_name_says_who_takes_part(planner: Planner, name: str) -> None:
+def test_name_of_a_committee_or_cascade_lists_its_members(planner: Planner, name: str) -> None:
     assert planner.name == name
 
 
@@ -158,7 +158,7 @@ async def test_a_cascade_without_its_expensive_worker_is_refused_when_it_plans()
     [Committee(("ada", "bob")), Committee(("ada", "ada"), (1, 2)), Cascade(("ada", "bob"), "ada")],
     ids=lambda planner: planner.name,
 )
-async def test_a_vote_that_the_pool_lacks_is_named_with_what_to_add(planner: Planner) -> None:
+async def test_committee_without_a_vote_tool_names_the_worker_to_add(planner: Planner) -> None:
     with pytest.raises(ConfigError, match='add a \\[\\[worker\\]\\] with name = "vote" and kind = "vote"'):
         await planner.plan(request("ada", "bob"))
 
@@ -213,7 +213,7 @@ async def cascaded(make_recording: MakeRecording, text: str, rounds: int) -> Tra
 
 
 @pytest.mark.parametrize("rounds", [2, 3])
-async def test_a_cascade_stands_by_its_first_workers_where_they_agree(
+async def test_cascade_keeps_the_answer_of_agreeing_first_workers(
     make_recording: MakeRecording, rounds: int
 ) -> None:
     trace = await cascaded(make_recording, AGREED, rounds)
@@ -224,7 +224,7 @@ async def test_a_cascade_stands_by_its_first_workers_where_they_agree(
 
 @pytest.mark.parametrize("rounds", [2, 3])
 @pytest.mark.parametrize("text", [SPLIT, SILENT])
-async def test_a_cascade_gives_the_dear_ones_answer_where_they_do_not(
+async def test_cascade_answers_with_its_expensive_worker_if_others_disagree(
     make_recording: MakeRecording, text: str, rounds: int
 ) -> None:
     trace = await cascaded(make_recording, text, rounds)

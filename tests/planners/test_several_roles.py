@@ -91,7 +91,7 @@ def test_names_with_colons_may_be_fused(name, panel, judge):
         "self-fusion:adda:3",
     ],
 )
-def test_what_cannot_be_fused_is_refused(name):
+def test_malformed_fusion_names_are_refused(name):
     pool = team(ada=[], bo=[])
     with pytest.raises(ConfigError):
         open_baseline(name, pool.profiles)

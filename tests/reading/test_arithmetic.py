@@ -131,7 +131,7 @@ def test_values_are_exact(expression: str, value: str) -> None:
         ("9" * 1001, "it cannot be read as arithmetic"),
     ],
 )
-def test_what_has_no_value_says_why(expression: str, why: str) -> None:
+def test_expression_without_a_value_raises_the_reason(expression: str, why: str) -> None:
     with pytest.raises(ValueError, match=r".") as fault:
         compute(expression)
     assert str(fault.value) == why
@@ -159,7 +159,7 @@ def test_what_has_no_value_says_why(expression: str, why: str) -> None:
     ],
     ids=lambda text: text[:12],
 )
-def test_no_text_takes_time(text: str) -> None:
+def test_huge_expressions_are_computed_or_refused_quickly(text: str) -> None:
     began = time.process_time()
     for expression in find_expressions(text):
         with contextlib.suppress(ValueError):
@@ -168,12 +168,12 @@ def test_no_text_takes_time(text: str) -> None:
 
 
 @given(st.fractions(max_denominator=10**6))
-def test_a_value_that_is_shown_is_the_value(value: Fraction) -> None:
+def test_formatted_number_reads_back_as_the_same_value(value: Fraction) -> None:
     assert Fraction(format_number(value)) == value
 
 
 @given(st.fractions(max_denominator=50), st.fractions(max_denominator=50), st.sampled_from("+-*/"))
-def test_operations_are_those_of_fractions(left: Fraction, right: Fraction, sign: str) -> None:
+def test_arithmetic_operations_equal_fraction_arithmetic(left: Fraction, right: Fraction, sign: str) -> None:
     if sign == "/" and not right:
         return
     wanted = {"+": left + right, "-": left - right, "*": left * right}.get(sign)

@@ -156,7 +156,7 @@ def test_a_fraction_is_read_as_it_is_written(value: Fraction) -> None:
 
 
 @given(value=st.decimals(-(10**12), 10**12, places=3))
-def test_what_the_vote_takes_for_one_number_the_grader_does(value: object) -> None:
+def test_vote_and_numeric_grader_agree_on_equal_numbers(value: object) -> None:
     for form in (f"{value:,}", f"{value:,}".replace(",", " "), f"${value}", f"{value} km", f"x = {value}"):
         assert answer_key(form) == answer_key(str(value)), form
         assert Numeric().judge(f"Answer: {form}", str(value)).correct, form

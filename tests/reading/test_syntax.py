@@ -48,7 +48,7 @@ def test_programs_are_read_whatever_other_threads_read() -> None:
         assert set(threads.map(read, range(THREADS * TIMES))) == {30}
 
 
-def test_an_expression_is_read_as_one() -> None:
+def test_parse_expression_refuses_an_assignment() -> None:
     assert parse_expression("1 + 2").end_col_offset == 5
     with pytest.raises(SyntaxError):
         parse_expression("x = 1")

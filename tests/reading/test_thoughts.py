@@ -95,7 +95,7 @@ def test_thoughts_are_divided_from_the_answer(text: str, thoughts: str, answer: 
 
 
 @pytest.mark.parametrize("text", UNMARKED)
-def test_an_answer_that_only_mentions_marks_stays_as_it_is(text: str) -> None:
+def test_answer_that_only_mentions_thought_tags_is_unchanged(text: str) -> None:
     assert split_thoughts(text) == ("", text)
 
 

@@ -115,7 +115,7 @@ async def test_a_crash_ends_the_process_alone_and_the_next_call_starts_another()
     await worker.close()
 
 
-async def test_closed_while_it_loads_the_process_ends_at_once():
+async def test_closing_a_worker_while_its_model_loads_ends_the_process():
     (worker,) = workers(BuildContext(), "only")
     answering = asyncio.create_task(worker.answer(ASKED))
     while not children(os.getpid()):  # noqa: ASYNC110 - a thread starts it
@@ -125,7 +125,7 @@ async def test_closed_while_it_loads_the_process_ends_at_once():
     assert not children(os.getpid())
 
 
-async def test_as_many_files_are_loaded_as_the_memory_of_their_machine_holds(tmp_path: Path):
+async def test_gguf_file_is_unloaded_if_another_needs_the_memory_of_its_host(tmp_path: Path):
     files = [tmp_path / f"{name}.gguf" for name in "ab"]
     for file in files:
         await asyncio.to_thread(shutil.copyfile, SMOL, file)
@@ -142,7 +142,7 @@ async def test_as_many_files_are_loaded_as_the_memory_of_their_machine_holds(tmp
 
 
 @pytest.mark.parametrize("moment", ["it loads", "it answers"])
-def test_it_ends_when_podium_is_killed_while(moment: str, tmp_path: Path):
+def test_model_process_ends_when_podium_is_killed(moment: str, tmp_path: Path):
     team = tmp_path / "team.toml"
     keys = "context_tokens = 1024\nthreads = 1\nlimits = { max_tokens = 900, timeout = 500 }\n"
     team.write_text(f'[[worker]]\nname = "one"\nkind = "gguf"\nfile = "{SMOL}"\n{keys}')
@@ -161,7 +161,7 @@ def test_it_ends_when_podium_is_killed_while(moment: str, tmp_path: Path):
         time.sleep(0.01)
 
 
-async def test_a_file_that_is_no_model_is_told(tmp_path: Path):
+async def test_gguf_worker_reports_a_broken_model_file(tmp_path: Path):
     (tmp_path / "broken.gguf").write_bytes(b"GGUF" + bytes(64))
     spec = GgufSpec.model_validate({"kind": "gguf", "name": "broken", "file": "broken.gguf"})
     worker = build_worker(spec, BuildContext(folder=tmp_path))
@@ -181,7 +181,7 @@ def test_a_wrong_file_is_refused_before_anything_is_loaded(keys: dict[str, str],
     assert refused.value.where == (where,)
 
 
-def test_the_right_sum_is_taken_and_names_the_file_in_the_cache():
+def test_matching_sha256_is_accepted_and_becomes_the_cache_identity():
     with SMOL.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     spec = GgufSpec.model_validate({"kind": "gguf", "name": "right", "file": str(SMOL), "sha256": found})

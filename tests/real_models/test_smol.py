@@ -89,7 +89,7 @@ async def test_thoughts_that_a_server_leaves_in_the_text_are_no_answer(pool) -> 
     assert trace.spans[0].reply.reasoning.strip().startswith("I ")
 
 
-async def test_an_answer_that_is_cut_says_so_and_counts(pool) -> None:
+async def test_truncated_real_answer_is_marked_and_counted(pool) -> None:
     async with Team.open(pool(most=5), planner="single:writer", budget=Budget(calls=1)) as team:
         trace = await team.ask("Tell a long story.", seed="0")
     assert trace.answer

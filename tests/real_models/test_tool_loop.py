@@ -101,7 +101,7 @@ def serve() -> Iterator[Serve]:
 
 @pytest.mark.parametrize("loop", [chat, responses, messages])
 @pytest.mark.parametrize("name", [name for name in ASKED if (MODELS / f"{name}.gguf").exists()])
-def test_a_model_calls_a_tool_and_answers_with_what_it_said(
+def test_real_model_calls_a_tool_and_answers_with_its_result(
     endpoint: Callable[[str], str], serve: Serve, tmp_path: Path, name: str, loop: Callable[[Post, str], str]
 ) -> None:
     pool = tmp_path / "pool.toml"

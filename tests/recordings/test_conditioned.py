@@ -44,7 +44,7 @@ def request(subtask: str, *shown: tuple[str, str], duplicate: int = 0) -> Reques
     return Request(messages, seed="0", earlier_calls=5, earlier_duplicates=duplicate)
 
 
-async def test_what_the_step_shows_finds_the_response(tmp_path: Path) -> None:
+async def test_replay_finds_a_response_by_the_work_shown_to_the_step(tmp_path: Path) -> None:
     recording = made(tmp_path)
     critics = [
         await replay(recording, "judge").answer(
@@ -79,7 +79,7 @@ async def test_what_the_step_shows_finds_the_response(tmp_path: Path) -> None:
         ("ada", "Mend it.", [("Find a fault.", "It is 4."), (ANSWER_WHOLE_QUESTION, "Answer: 5")]),
     ],
 )
-async def test_a_step_that_shows_anything_else_fails(
+async def test_replay_fails_for_a_step_that_shows_other_work(
     tmp_path: Path, worker: str, subtask: str, shown: list[tuple[str, str]]
 ) -> None:
     with pytest.raises(WorkerError, match=f"r holds no response of {worker} to the question") as caught:
@@ -87,7 +87,7 @@ async def test_a_step_that_shows_anything_else_fails(
     assert caught.value.kind == "unrecorded"
 
 
-async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) -> None:
+async def test_replay_inside_a_team_counts_the_work_shown_to_the_team(tmp_path: Path) -> None:
     recording = made(tmp_path)
     (outer,) = request("Find a fault.", (ANSWER_WHOLE_QUESTION, "Answer: 5")).messages
     inner = build_messages(StepInput(Question(text=outer.content), ANSWER_WHOLE_QUESTION), "packed", "beef")
@@ -99,7 +99,7 @@ async def test_within_a_team_what_the_team_was_shown_counts_too(tmp_path: Path) 
     assert (await replay(recording, "ada").answer(direct)).text == "Answer: 5"
 
 
-def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) -> None:
+def test_recording_stores_seen_work_and_counts_conditioned_responses(tmp_path: Path) -> None:
     recording = made(tmp_path)
     assert recording.header.conditioned == {"ada": 1, "judge": 2}
     rows = pq.read_table(recording.path).to_pylist()
@@ -119,7 +119,7 @@ def test_the_file_says_what_was_seen_and_the_header_counts_it(tmp_path: Path) ->
     assert [replay(recording, worker).knows(FOUR) for worker in ("ada", "judge")] == [True, True]
 
 
-def test_a_recording_without_any_has_the_same_columns(tmp_path: Path) -> None:
+def test_recording_without_conditioned_responses_has_the_same_columns(tmp_path: Path) -> None:
     recording = made(tmp_path, conditioned=False)
     read = pq.read_table(recording.path)
     assert tuple(read.column_names) == COLUMNS

@@ -57,7 +57,7 @@ def test_responses_stand_by_worker_and_in_the_order_of_samples(small: Recording)
     assert small.responses("What is 3 + 3?") == {"ada": tuple(GIVEN["What is 3 + 3?"])}
 
 
-def test_samples_are_as_many_as_a_question_has_whatever_their_numbers(small: Recording) -> None:
+def test_sample_count_of_a_question_ignores_sample_numbers(small: Recording) -> None:
     # As importers once wrote them: numbers from 1, and seeds.
     table = pq.read_table(small.path)
     seeds = pa.array([41, 170_000_000, 1, 2], pa.int32())
@@ -78,7 +78,7 @@ def test_a_split_holds_its_own_questions(small: Recording) -> None:
 
 
 @pytest.mark.parametrize("missing", ["small.parquet", "small.json"])
-def test_a_missing_file_is_named_with_what_belongs_together(small: Recording, missing: str) -> None:
+def test_error_of_a_missing_recording_file_names_both_needed_files(small: Recording, missing: str) -> None:
     gone = small.path.with_name(missing)
     gone.unlink()
     with pytest.raises(ConfigError) as caught:
@@ -87,7 +87,7 @@ def test_a_missing_file_is_named_with_what_belongs_together(small: Recording, mi
 
 
 @pytest.mark.parametrize("text", ["", "not JSON", "[]", "{}", '{"name": 2}', '"\\ud800"'])
-def test_a_header_that_is_not_one_is_refused(small: Recording, text: str) -> None:
+def test_invalid_recording_header_is_refused(small: Recording, text: str) -> None:
     header_path(small.path).write_text(text)
     with pytest.raises(
         ConfigError, match=r"small\.json is not the header of a recording; import the source again"
@@ -184,7 +184,7 @@ def test_opening_and_counting_leave_no_threads_of_arrows(small: Recording) -> No
     assert done.stdout == "0\n"
 
 
-def test_rows_of_another_writing_than_the_headers_are_refused(
+def test_rows_whose_hash_differs_from_the_header_are_refused(
     small: Recording, make_recording: MakeRecording
 ) -> None:
     # As a kill between the two replacements at the end of a writing leaves them.
@@ -200,7 +200,7 @@ def test_rows_of_another_writing_than_the_headers_are_refused(
         Recording.open(small.path)
 
 
-def test_a_shelf_opens_each_file_once_and_sees_paths_from_its_folder(
+def test_recording_loader_opens_each_file_once_relative_to_its_folder(
     small: Recording, tmp_path: Path
 ) -> None:
     loader = RecordingLoader(tmp_path)

@@ -84,7 +84,7 @@ def gather(writer: RecordingWriter, *ids: str, text: str = "Answer: 4") -> None:
 
 
 @given(QUESTIONS, st.data())
-def test_what_was_written_is_read_back(asked: list[RecordedQuestion], data: st.DataObject) -> None:
+def test_written_recording_is_read_back_unchanged(asked: list[RecordedQuestion], data: st.DataObject) -> None:
     kept = {each.id: data.draw(RESPONSES) for each in asked}
     with TemporaryDirectory() as folder, RecordingWriter() as writer:
         for each in asked:
@@ -160,7 +160,7 @@ def test_repeated_wordings_and_unanswered_questions_are_left_out_counted(tmp_pat
     assert [each.id for each in Recording.open(tmp_path / "r.parquet").questions] == ["a", "b"]
 
 
-def test_of_two_of_one_wording_the_one_that_was_answered_stays(tmp_path: Path) -> None:
+def test_writer_keeps_the_answered_question_of_two_equal_questions(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
         gather(writer, "b")
         writer.add_question(question("a", "What is b?"))
@@ -169,7 +169,7 @@ def test_of_two_of_one_wording_the_one_that_was_answered_stays(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("asked", [[], ["a"]])
-def test_nothing_gathered_is_refused_and_nothing_is_written(tmp_path: Path, asked: list[str]) -> None:
+def test_writer_without_responses_is_refused_and_writes_no_file(tmp_path: Path, asked: list[str]) -> None:
     with RecordingWriter() as writer:
         for id_ in asked:
             writer.add_question(question(id_))
@@ -189,7 +189,7 @@ def test_if_no_answer_is_left_the_reasons_are_reported(tmp_path: Path) -> None:
     )
 
 
-def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path) -> None:
+def test_written_header_has_the_file_hash_and_known_worker_facts(tmp_path: Path) -> None:
     known = {
         "ada": RecordedWorker(
             name="ada", description="Sums.", price=Price(input=1.0), published=0.5, responses=9
@@ -208,7 +208,7 @@ def test_the_header_knows_its_file_and_what_was_known_of_workers(tmp_path: Path)
     assert sorted(file.name for file in tmp_path.iterdir()) == ["r.json", "r.parquet"]
 
 
-def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_previous_recording(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     with RecordingWriter() as writer:
         gather(writer, "a")
@@ -223,7 +223,7 @@ def test_a_write_that_breaks_off_leaves_the_recording_before_it(tmp_path: Path) 
         assert Recording.open(path).header == header
 
 
-def test_a_header_that_cannot_be_written_leaves_no_rows_without_one(tmp_path: Path) -> None:
+def test_failed_header_write_leaves_no_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     (tmp_path / f".r.json.{os.getpid()}.part").mkdir()
     with RecordingWriter() as writer:

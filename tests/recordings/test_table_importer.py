@@ -169,7 +169,7 @@ def test_samples_are_counted_from_0_in_the_order_of_the_numbers_given(
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet", "csv"])
-def test_where_keeps_responses_of_these_values_whatever_the_kind_of_file(tmp_path: Path, kind: str) -> None:
+def test_where_filters_responses_by_value_in_every_file_format(tmp_path: Path, kind: str) -> None:
     mapping = write_tables(tmp_path, kind, "body")
     mapping.write_text(mapping.read_text() + "where = { n = 1 }\n")
     recording, import_report, _ = imported(gather_mapped, mapping)
@@ -246,7 +246,7 @@ def test_answers_to_another_wording_of_an_id_are_left_out_and_counted(tmp_path: 
     assert import_report.sentences == ("answers to another wording of a question (1)",)
 
 
-def test_if_no_row_says_which_wording_was_answered_no_wording_is_kept(tmp_path: Path) -> None:
+def test_question_is_left_out_if_its_answered_wording_is_unknown(tmp_path: Path) -> None:
     rows = [
         answered("1", "What is 1 + 1?", None),
         answered("1", "What is 5 + 5?", None),
@@ -327,7 +327,7 @@ def test_a_table_of_an_unknown_kind_and_a_missing_mapping_are_refused(tmp_path: 
         read_mapping(mapping)
 
 
-def test_half_a_letter_that_was_cut_off_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_importer_replaces_a_lone_surrogate(tmp_path: Path) -> None:
     # json.dumps writes an emoji as two halves; a text cut between them leaves the first alone.
     mapping = write_tables(tmp_path, "jsonl")
     write_table(tmp_path / "answers.jsonl", [ANSWERS[0] | {"said": "It is B. \ud83d"}])

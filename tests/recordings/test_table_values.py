@@ -96,7 +96,7 @@ def nothing_left(path: Path) -> str:
         (None, None),
     ],
 )
-def test_a_right_answer_is_kept_as_people_and_programs_write_it(
+def test_imported_gold_answers_are_written_in_plain_form(
     tmp_path: Path, kind: str, value: object, text: str | None
 ) -> None:
     (question,) = of_rows(tmp_path, ROW | {"gold": value}, kind=kind).questions
@@ -112,7 +112,7 @@ def test_a_column_of_whole_numbers_with_a_gap_gives_whole_numbers(tmp_path: Path
     assert answers == ["66", None]
 
 
-def test_ids_meet_whatever_numbers_they_are(tmp_path: Path) -> None:
+def test_integer_and_float_ids_match_each_other(tmp_path: Path) -> None:
     pq.write_table(pa.Table.from_pylist([ROW | {"id": float(n), "text": f"{n}?"} for n in range(3)]),
                    tmp_path / "asked.parquet")  # fmt: skip
     path = mapped(tmp_path, *[ROW | {"id": n, "who": 7.0} for n in range(3)])
@@ -208,7 +208,7 @@ def test_whole_numbers_may_be_written_as_floats_and_as_text(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("column", ["gold", "kind", "fold", "n", "found", "ok", "tin", "tout", "secs"])
-def test_a_line_may_lack_what_another_has_and_holds_nothing_there(tmp_path: Path, column: str) -> None:
+def test_missing_key_of_a_jsonl_line_is_read_as_null(tmp_path: Path, column: str) -> None:
     lacking = {key: value for key, value in (ROW | {"id": "q2", "text": "Why?"}).items() if key != column}
     short = of_rows(tmp_path, lacking, ROW)
     whole = of_rows(tmp_path, lacking | {column: None}, ROW)

@@ -65,7 +65,7 @@ def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tu
     return Recording.open(folder / "traced.parquet"), import_report
 
 
-async def test_traces_give_the_answers_to_bare_questions_and_no_others(tmp_path: Path) -> None:
+async def test_trace_import_keeps_only_answers_to_bare_questions(tmp_path: Path) -> None:
     four, five = Question(text="What is 2 + 2?"), Question(text="What is 2 + 3?")
     pool = Pool(
         [
@@ -200,7 +200,7 @@ async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> Non
     assert import_report.sentences == ("responses to a part of the question, or to others' work (1)",)
 
 
-async def test_a_store_is_read_oldest_first_and_left_as_it_was(tmp_path: Path) -> None:
+async def test_trace_import_reads_oldest_first_without_changing_the_store(tmp_path: Path) -> None:
     pool = Pool([ScriptedWorker("ada", ["one", "two"])])
     path = tmp_path / "traces.sqlite"
     asked = Question(text="What is it?")
@@ -211,7 +211,7 @@ async def test_a_store_is_read_oldest_first_and_left_as_it_was(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"Not a database. " * 100])
-def test_what_is_no_store_of_traces_is_refused_and_left_as_it_was(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_trace_store_is_refused_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "traces.sqlite"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"traces\.sqlite"):

@@ -29,7 +29,7 @@ with RecordingWriter() as writer:
 """
 
 
-def test_a_recording_that_does_not_fit_on_the_disk_leaves_no_part_of_it(tmp_path: Path) -> None:
+def test_recording_on_a_full_disk_leaves_no_partial_file(tmp_path: Path) -> None:
     made = run([sys.executable, "-c", WRITES_TO_A_FULL_DISK], check=True, stderr=PIPE, cwd=tmp_path)
     assert made.stderr == (
         b"r.parquet cannot be written (File too large); fix that, and run the same command again.\n"
@@ -63,7 +63,7 @@ def test_an_id_with_another_wording_is_distinguished_from_a_repeated_id() -> Non
         assert not writer.has_other_wording("c", "one?")
 
 
-def test_wordings_that_differ_in_the_space_around_them_alone_are_one(tmp_path: Path) -> None:
+def test_wordings_that_differ_only_in_outer_space_are_equal(tmp_path: Path) -> None:
     with RecordingWriter() as writer:
         for id_, text in (("a", "What?"), ("b", "What?\n"), ("c", "What ?")):
             writer.add_question(RecordedQuestion(id_, text))

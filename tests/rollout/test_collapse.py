@@ -43,7 +43,7 @@ def test_a_question_has_the_kind_that_its_id_begins_with(task: str, kind: str) -
     assert question_kind(task) == kind
 
 
-def test_figures_of_a_few_plans_are_what_one_counts_by_hand() -> None:
+def test_collapse_figures_of_a_few_plans_match_a_hand_count() -> None:
     plans = [plan("a", "x", correct=True), plan("a", "x"), plan("b", "y", "z", topology="-;0"), plan("b")]
     figures = collapse_figures(plans)
     assert figures["valid"] == 0.75
@@ -61,7 +61,7 @@ def test_equal_shares_have_the_logarithm_of_their_number() -> None:
     assert entropy("aaaa") == entropy("") == 0.0
 
 
-def test_information_is_that_of_kinds_and_not_of_chance() -> None:
+def test_plan_information_measures_kinds_and_corrects_for_chance() -> None:
     by_kind = [plan(kind, kind) for kind in "ab" for _ in range(100)]
     assert collapse_figures(by_kind)["plan_information"] == pytest.approx(log(2), abs=0.02)
     whatever = [plan(kind, worker) for kind in "ab" for worker in "xy" for _ in range(50)]
@@ -90,7 +90,7 @@ def test_each_collapse_is_named(change: dict[str, float], sign: str | None) -> N
     assert all(sign is not None and sign in sentence for sentence in found)
 
 
-def test_a_trainings_ends_are_means_of_a_quarter_of_its_rows() -> None:
+def test_first_and_last_means_use_a_quarter_of_the_rows() -> None:
     rows = [{"steps": float(number), "workers": {"x": 1.0}} for number in range(12)]
     assert first_and_last_means(rows) == ({"steps": 1.0}, {"steps": 10.0})
     assert first_and_last_means(rows[:1]) == ({"steps": 0.0}, {"steps": 0.0})

@@ -32,7 +32,7 @@ def test_a_fixed_pool_is_the_file_s() -> None:
     assert PoolSampler(POOL, PoolSampling()).draw("any").names == POOL.names
 
 
-def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
+def test_random_pool_is_a_shuffled_subset_that_depends_on_its_seed() -> None:
     source = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4))
     drawn = [source.draw(str(i)).names for i in range(200)]
     assert drawn[7] == source.draw("7").names
@@ -40,7 +40,7 @@ def test_a_random_pool_is_a_part_in_some_order_and_its_name_s_own() -> None:
     assert {names[0] for names in drawn} == set(POOL.names)
 
 
-def test_who_is_held_out_is_never_drawn() -> None:
+def test_held_out_worker_is_never_drawn() -> None:
     source = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=3, without=("cleo",)))
     assert all("cleo" not in source.draw(str(i)).names for i in range(200))
 
@@ -82,7 +82,7 @@ def test_no_set_of_workers_is_in_training_and_test() -> None:
         ),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(settings: PoolSampling, message: str) -> None:
+def test_impossible_pool_sampling_settings_are_refused(settings: PoolSampling, message: str) -> None:
     with pytest.raises(ConfigError) as error:
         PoolSampler(POOL, settings)
     assert str(error.value) == message
@@ -109,7 +109,7 @@ async def rolled(pool: Pool, *workers: int, dispatcher: Dispatcher | None = None
     return None if rollout.infrastructure_failed else rollout
 
 
-def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:
+def test_workers_fail_at_the_set_rate_and_equally_within_a_group() -> None:
     source = PoolSampler(POOL, RARELY)
     drawn = [failing(source.draw(str(i))) for i in range(2000)]
     assert drawn[7] == failing(PoolSampler(POOL, RARELY).draw("7"))
@@ -117,7 +117,7 @@ def test_each_worker_fails_at_the_rate_and_alike_for_a_group() -> None:
         assert 0.07 < sum(name in names for names in drawn) / len(drawn) < 0.13
 
 
-def test_failing_changes_neither_who_is_drawn_nor_what_planners_see() -> None:
+def test_simulated_failures_do_not_change_drawn_workers_or_profiles() -> None:
     healthy = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4))
     sick = PoolSampler(POOL, PoolSampling(random=True, min_workers=2, max_workers=4, failure_probability=0.9))
     for i in range(50):
@@ -151,7 +151,7 @@ async def test_a_planner_sees_other_names_of_workers_and_tools_keep_theirs() -> 
     assert [span.worker for span in trace.spans] == ["ada"]
 
 
-def test_tools_of_ours_never_fail() -> None:
+def test_simulated_failures_spare_built_in_tools() -> None:
     assert failing(PoolSampler(Pool([*POOL, VoteWorker("vote")]), OFTEN).draw("0")) == POOL.names
 
 
@@ -169,7 +169,7 @@ def endpoint() -> Pool:
     return Pool([build_worker(build(spec, OpenAISpec))])
 
 
-async def test_a_worker_made_to_fail_costs_the_plan_its_answer_not_its_place(
+async def test_simulated_failure_makes_the_answer_wrong_but_keeps_the_rollout(
     endpoint: Pool,
 ) -> None:
     assert await rolled(endpoint, 0) is None, "infrastructure failed"
@@ -182,7 +182,7 @@ async def test_a_worker_made_to_fail_costs_the_plan_its_answer_not_its_place(
     await endpoint.close()
 
 
-async def test_another_worker_in_the_plan_or_as_a_fallback_helps() -> None:
+async def test_another_worker_or_a_fallback_makes_up_for_a_simulated_failure() -> None:
     ill = FailingWorker(ScriptedWorker("ill", {}, fallback="well"))
     well = ScriptedWorker("well", {"": "Answer: 42"})
     by_fallback, by_plan = await rolled(Pool([ill, well]), 0), await rolled(Pool([ill, well]), 0, 1)
@@ -202,14 +202,14 @@ async def test_a_fallback_that_is_down_is_infrastructure_still(endpoint: Pool) -
     await endpoint.close()
 
 
-async def test_a_vote_on_workers_that_were_made_to_fail_is_the_plans_own_loss() -> None:
+async def test_vote_on_simulated_failures_counts_as_a_wrong_answer() -> None:
     pool = PoolSampler(Pool([ScriptedWorker("ada", {"": "Answer: 42"}), VoteWorker("vote")]), OFTEN).draw("0")
     rollout = await rolled(pool, 0, 1)
     assert rollout is not None
     assert (rollout.trace.answer, rollout.valid, rollout.correct) == (None, True, False)
 
 
-async def test_another_questions_worker_is_not_down_and_its_answers_not_used(
+async def test_simulated_failure_ignores_the_cache_and_other_questions(
     tmp_path: Path,
 ) -> None:
     class Kept(ScriptedWorker):

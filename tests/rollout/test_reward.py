@@ -69,7 +69,7 @@ def test_right_is_above_wrong_is_above_unreadable_whatever_was_spent(settings, o
 
 
 @given(WEIGHTS.filter(lambda weights: weights.calls > 1e-6), st.booleans())
-def test_spending_more_never_pays(settings, correct):
+def test_reward_never_grows_with_spending(settings, correct):
     grade = Grade(float(correct))
     cheap = reward(trace(0.1, 1.0, 1), grade, settings)
     dear = reward(trace(0.2, 2.0, 2), grade, settings)

@@ -77,7 +77,7 @@ async def test_right_wrong_and_unreadable_completions(text, total):
     assert rollout.valid == (total > 0)
 
 
-async def test_a_completion_that_shows_a_part_earns_nothing_under_all_or_none():
+async def test_completion_with_partial_access_earns_0_under_all_or_none():
     text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
     for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
         rollout = await scored(PrewrittenPlans((text,), access=access), pool("Answer: 42"), seed="0")
@@ -101,7 +101,7 @@ async def test_a_failed_worker_leaves_the_rollout_out():
     )
 
 
-async def test_a_vote_on_failed_workers_leaves_the_rollout_out_on_nothing_not():
+async def test_vote_drops_the_rollout_only_if_the_vote_reads_failed_workers():
     workers = Pool([*pool(BROKEN, "Answer: 42"), VoteWorker("vote")])
     assert await scored(PrewrittenPlans((completion(0, 2),)), workers, seed="0") is None
     blind = await scored(PrewrittenPlans((completion(1, 2, access="none"),)), workers, seed="0")
@@ -133,7 +133,7 @@ async def test_a_failed_grader_leaves_the_rollout_out():
     assert not rollout.worker_failed
 
 
-async def test_a_failed_step_that_nothing_needs_does_not():
+async def test_failed_unneeded_step_does_not_drop_the_rollout():
     rollout = await scored(
         PrewrittenPlans((completion(1, 0, access="none"),)),
         pool("Answer: 42", BROKEN),
@@ -154,7 +154,7 @@ async def test_a_plan_beyond_its_budget_is_the_plans_own_fault():
     assert (rollout.correct, earned(rollout).total) == (False, 0.5)
 
 
-async def test_what_was_spent_is_taken_off():
+async def test_spending_is_subtracted_from_the_reward():
     weights = RewardSettings(cost=0.01, calls=0.1)
     one = await scored(PrewrittenPlans((completion(0),)), pool("Answer: 42"))
     two = await scored(PrewrittenPlans((completion(0, 0),)), pool("Answer: 42"))

@@ -86,7 +86,7 @@ RunFolder.open(Path("run"), {"seed": 1})
 """
 
 
-def test_a_folder_of_which_a_kill_left_no_configuration_yet_is_begun_again(tmp_path: Path) -> None:
+def test_run_folder_without_a_configuration_after_a_kill_is_restarted(tmp_path: Path) -> None:
     killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
     folder = tmp_path / "run"
     (left,) = folder.iterdir()
@@ -144,7 +144,7 @@ def test_rows_of_different_names_lie_in_different_files(tmp_path: Path) -> None:
     assert (tmp_path / "answers.jsonl").exists()
 
 
-def test_a_number_that_json_lacks_is_a_bug_and_nothing_is_written(tmp_path: Path) -> None:
+def test_nan_in_a_row_raises_an_error_and_writes_nothing(tmp_path: Path) -> None:
     rows = RunFolder.open(tmp_path, CONFIG).rows()
     with pytest.raises(ValueError, match="JSON compliant"):
         rows.append({"loss": float("nan")})

@@ -120,7 +120,7 @@ async def test_an_evaluation_goes_on_when_only_questions_reach_their_own_budgets
     assert (meter.calls, spend_limit.refusal) == (0, None)
 
 
-async def test_a_vote_that_stopped_early_wants_nothing_a_spend_limit_refused(
+async def test_vote_decided_early_ignores_a_refused_voter(
     spend_limit: SharedSpendLimit, meter: Meter
 ) -> None:
     spend_limit.reserve(39.5)

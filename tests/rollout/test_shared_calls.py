@@ -20,7 +20,7 @@ def plan(models: str, subtasks: str, access: str) -> str:
     return f"model_id = [{models}]\nsubtasks = [{subtasks}]\naccess_list = [{access}]"
 
 
-async def test_equal_calls_are_paid_once_and_a_plans_equal_steps_each(
+async def test_equal_calls_share_one_payment_except_steps_of_one_plan(
     tmp_path: Path,
 ) -> None:
     with ResponseCache(tmp_path / "answers.sqlite") as cache:

@@ -57,16 +57,16 @@ def test_no_attack_succeeds(name: str, attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("name", SIEGES)
-def test_nothing_comes_out_and_nothing_is_left(name: str) -> None:
+def test_sandboxed_attacks_leave_no_connections_files_or_processes(name: str) -> None:
     assert (siege(name).visitors, siege(name).written, siege(name).left) == (0, [], [])
 
 
 @pytest.mark.parametrize("name", SIEGES)
-def test_programs_are_who_they_are_said_to_be(name: str) -> None:
+def test_sandboxed_program_runs_as_the_expected_user(name: str) -> None:
     assert siege(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
 
 
-async def test_the_table_sees_what_is_there_where_there_is_no_isolation(tmp_path: Path) -> None:
+async def test_file_attack_succeeds_without_isolation(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("the answer")
     reading = next(attack for attack in TABLE if attack.name == "reading files of the machine")
     async with SandboxPool(PlainProcess()) as pool, pool.acquire(allow_weak=True) as (sandbox,):

@@ -11,7 +11,7 @@ from podium.sandbox.inside import frames
 
 
 @given(st.binary(max_size=300), st.binary(max_size=20))
-def test_a_frame_is_taken_when_it_is_whole(body: bytes, more: bytes) -> None:
+def test_frame_is_returned_once_complete(body: bytes, more: bytes) -> None:
     frame = frames.to_frame(body)
     assert not any(frames.is_complete(frame[:size]) for size in range(len(frame)))
     received = bytearray(frame + more)

@@ -59,13 +59,13 @@ def crossed(value: Any) -> Any:
 
 
 @given(VALUES)
-def test_what_is_plain_crosses(value: Any) -> None:
+def test_plain_values_are_packed_and_unpacked_unchanged(value: Any) -> None:
     assert crossed(value) == value
     assert type(crossed(value)) is type(value)
 
 
 @given(JSON)
-def test_whatever_comes_is_a_value_or_a_value_error(packed: Any) -> None:
+def test_unpacking_any_bytes_gives_a_value_or_a_value_error(packed: Any) -> None:
     with suppress(ValueError):
         unpack(packed)
 
@@ -133,7 +133,7 @@ Pair = namedtuple("Pair", "a b")
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_values_cross_as_what_they_hold(value: Any, plain: Any) -> None:
+def test_subclass_values_are_unpacked_as_plain_values(value: Any, plain: Any) -> None:
     assert crossed(value) == plain
     assert type(crossed(value)) is type(plain)
 
@@ -143,7 +143,7 @@ def test_values_cross_as_what_they_hold(value: Any, plain: Any) -> None:
     [(x for x in [1, 2]), iter([1, 2]), map(int, "12"), {1: 0, 2: 0}.keys(), zip([1], [2], strict=True)],
     ids=["generator", "iterator", "map", "keys", "zip"],
 )
-def test_what_is_gone_through_once_crosses_as_that(value: Any) -> None:
+def test_iterators_are_unpacked_as_iterators(value: Any) -> None:
     assert not isinstance(found := crossed(value), list)
     assert list(found) in ([1, 2], [(1, 2)])
 
@@ -153,12 +153,12 @@ def test_what_is_gone_through_once_crosses_as_that(value: Any) -> None:
     [object(), len, lambda: 1, Sly, np.zeros(3), ValueError()],
     ids=["object", "builtin", "lambda", "class", "array", "error"],
 )
-def test_what_is_not_plain_does_not_cross(value: object) -> None:
+def test_packing_an_arbitrary_object_raises_a_type_error(value: object) -> None:
     with pytest.raises(TypeError, match="cannot be sent"):
         pack(value)
 
 
-def test_objects_cross_by_reference_and_come_back() -> None:
+def test_objects_are_packed_by_reference_and_resolved_on_return() -> None:
     kept: list[object] = []
     thing = object()
     there = unpack(pack([thing, 1], lambda value: kept.append(value) or 0))  # type: ignore[func-returns-value]
@@ -167,7 +167,7 @@ def test_objects_cross_by_reference_and_come_back() -> None:
     assert unpack(pack(there[0]), kept.__getitem__) is thing
 
 
-def test_depth_and_number_are_bounded() -> None:
+def test_packing_limits_depth_and_number_of_values() -> None:
     deep: list[object] = []
     for _ in range(MAX_DEPTH + 1):
         deep = [deep]

@@ -64,7 +64,7 @@ async def test_programs_find_nothing_of_each_other(pool: SandboxPool) -> None:
     assert await printed(pool, look) == "False\n"
 
 
-async def test_imports_are_there_before_the_program(pool: SandboxPool) -> None:
+async def test_imports_are_loaded_before_the_program_starts(pool: SandboxPool) -> None:
     async with pool.acquire(["import colorsys"], allow_weak=True) as (sandbox,):
         ended = await sandbox.run(
             "import sys\nprint('colorsys' in sys.modules, 'colorsys' in globals())", "", FREE
@@ -72,7 +72,7 @@ async def test_imports_are_there_before_the_program(pool: SandboxPool) -> None:
     assert ended.output == b"True False\n"
 
 
-async def test_an_import_that_fails_is_no_fault_of_a_program(pool: SandboxPool) -> None:
+async def test_failed_import_of_a_prelude_raises_a_grader_error(pool: SandboxPool) -> None:
     with pytest.raises(GraderError, match="No module named 'nobody_has_this'"):
         async with pool.acquire(["import nobody_has_this"], allow_weak=True):
             pass
@@ -191,7 +191,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
-def test_programs_die_with_us(isolation: Isolation, tmp_path: Path) -> None:
+def test_sandboxed_programs_end_when_podium_is_killed(isolation: Isolation, tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", KILLED, isolation.name],
         stdout=subprocess.PIPE,
@@ -212,7 +212,7 @@ def _until(true: Callable[[], bool]) -> None:
     raise AssertionError("it has not come to pass")
 
 
-async def test_a_fork_of_ours_keeps_no_sandbox(pool: SandboxPool) -> None:
+async def test_forked_process_does_not_keep_a_sandbox_alive(pool: SandboxPool) -> None:
     async with pool.acquire(allow_weak=True) as (sandbox,):
         fork = _fork()
     try:

@@ -122,7 +122,7 @@ def dollars(requests):
     )
 
 
-async def test_killed_in_the_middle_of_a_batch_it_pays_for_nothing_twice(folder, unused_tcp_port):
+async def test_score_server_killed_during_a_batch_repeats_no_paid_call(folder, unused_tcp_port):
     port = ("--port", str(unused_tcp_port))
     # At the kill, the worker still answers ways 1 and 2, and the judge still says its second word on way 3.
     endpoint = Endpoint(r"way [12]\.", r"<<<response .*Done way 3.*<<<reference answer")
@@ -179,7 +179,7 @@ async def test_the_run_stops_before_its_budget_is_passed_and_goes_on_with_more(f
             assert spend_limit.spent_usd == pytest.approx(dollars(paid(provider)), abs=1e-9)
 
 
-async def test_a_rollout_goes_on_without_its_client_and_may_end_after_sigterm(folder):
+async def test_rollout_continues_after_its_client_left_and_after_sigterm(folder):
     endpoint = Endpoint("way [12]")
     async with FaultServer(endpoint) as provider:
         lay(provider.url)
@@ -206,7 +206,7 @@ async def test_a_rollout_goes_on_without_its_client_and_may_end_after_sigterm(fo
         assert not any(request.went_away for request in provider.requests)
 
 
-def test_a_run_s_own_file_is_read_without_what_it_says_of_training(folder):
+def test_score_server_ignores_training_keys_of_a_run_file(folder):
     settings = scoring_settings(Path("run.toml"), ["grpo.lr=1e-5", "rounds=3", "lora.r=16"])
     assert (settings.tasks, settings.pool, settings.rounds) == ("own.toml", "pool.toml", 3)
     with pytest.raises(ConfigError, match="did you mean 'rounds'"):
@@ -224,7 +224,7 @@ def test_a_run_s_own_file_is_read_without_what_it_says_of_training(folder):
         (("--drain", "-1"), "--drain -1"),
     ],
 )
-def test_what_cannot_be_served_is_refused_in_a_sentence(folder, capsys, tokens, said):
+def test_score_server_refuses_invalid_options_in_one_sentence(folder, capsys, tokens, said):
     lay("http://127.0.0.1:9/v1")
     assert run(["score-server", "--config", "run.toml", "--run", "kept", *tokens]) == 2
     out, err = capsys.readouterr()

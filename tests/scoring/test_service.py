@@ -88,7 +88,7 @@ async def test_a_rank_with_other_settings_is_refused_by_their_names():
     assert "the same configuration file" in said
 
 
-async def test_others_may_reach_it_only_with_a_key():
+async def test_scoring_service_on_a_public_host_requires_a_key():
     with pytest.raises(UsageError, match="give it a key"):
         async with serve_session(make_session(), host="0.0.0.0"):
             pass
@@ -135,7 +135,7 @@ async def _page(request):
     return web.Response(text="<html>")
 
 
-async def test_what_is_no_scoring_service_is_said_so():
+async def test_client_reports_an_address_that_is_not_a_scoring_service():
     async with FaultServer() as other, Client(other.url) as client:
         with pytest.raises(ServiceError, match="not a scoring service"):
             await client.info()
@@ -187,7 +187,7 @@ async def test_a_service_that_stays_away_is_an_error(unused_tcp_port):
         (GraderError("No."), ServiceError),
     ],
 )
-def test_an_error_crosses_the_wire_as_its_own_or_its_nearest_kind(error, kind):
+def test_client_raises_the_same_or_nearest_error_type_of_the_service(error, kind):
     raised = ErrorReply.model_validate_json(ErrorReply.of(error).model_dump_json()).error
     assert type(raised) is kind
     assert str(raised) == str(error)

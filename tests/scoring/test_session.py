@@ -28,7 +28,7 @@ def rollout(*plans, task="sums/6", seed="0", number=0):
         ((RIGHT, UNREADABLE), 0.0, True),  # Whatever the round before earned.
     ],
 )
-async def test_each_round_earns_what_its_own_plan_did(plans, total, finished):
+async def test_each_round_is_rewarded_for_its_own_plan(plans, total, finished):
     score = await make_session(rounds=2).score(rollout(*plans))
     assert (score.reward, score.finished) == (total, finished)
     assert score.accepted == (plans[-1] == ACCEPT and len(plans) == 2)
@@ -65,17 +65,17 @@ async def test_a_prompt_of_a_later_round_shows_the_plan_before_and_its_response(
 
 
 @pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])
-async def test_there_is_no_prompt_after_the_last_round(plans):
+async def test_session_gives_no_prompt_after_the_last_round(plans):
     assert await make_session(rounds=2).prompt(rollout(*plans)) is None
 
 
-async def test_no_worker_is_called_to_say_that_no_round_follows():
+async def test_session_calls_no_worker_after_the_last_round():
     session = make_session(rounds=1, delay=60.0)
     async with asyncio.timeout(10):
         assert await session.prompt(rollout(RIGHT)) is None
 
 
-async def test_a_plan_whose_worker_failed_has_no_reward_and_says_why():
+async def test_plan_with_a_failed_worker_has_no_reward_and_states_the_failure():
     kept = []
     score = await make_session(kept=kept).score(rollout(BROKEN))
     assert score.reward is None
@@ -84,11 +84,11 @@ async def test_a_plan_whose_worker_failed_has_no_reward_and_says_why():
     assert kept[0].spans[0].error in score.error
 
 
-async def test_there_is_no_prompt_after_a_round_whose_worker_failed():
+async def test_session_gives_no_prompt_after_a_failed_worker():
     assert await make_session(rounds=2).prompt(rollout(BROKEN)) is None
 
 
-async def test_a_score_says_what_happened_to_the_plan():
+async def test_score_reports_steps_calls_workers_and_errors_of_the_plan():
     score = await make_session().score(rollout(CHECKED))
     assert (score.correct, score.steps, score.calls, score.topology) == (True, 2, 2, "-;0")
     assert score.workers == ("bob", "ada")
@@ -97,7 +97,7 @@ async def test_a_score_says_what_happened_to_the_plan():
     assert "9" in unreadable.error
 
 
-async def test_the_same_rollout_is_one_trace_and_another_is_another():
+async def test_trace_id_depends_only_on_the_rollout_request():
     kept = []
     session = make_session(kept=kept)
     requests = [rollout(RIGHT), rollout(RIGHT), rollout(RIGHT, number=1), rollout(RIGHT, seed="1")]
@@ -109,7 +109,7 @@ async def test_the_same_rollout_is_one_trace_and_another_is_another():
 
 
 @pytest.mark.parametrize("earlier", [(), (WRONG,)])
-async def test_a_draft_in_a_cut_thought_earns_nothing_and_is_the_same_rollout(earlier):
+async def test_draft_in_a_truncated_thought_scores_0_under_the_same_trace_id(earlier):
     request = rollout(*earlier, "<think>Perhaps so:\n" + RIGHT)
     cut = request.model_copy(update={"cut": True})
     assert (await make_session(rounds=2).score(request)).reward == 1.0
@@ -133,7 +133,7 @@ async def test_more_plans_than_rounds_are_refused():
         await make_session().score(rollout(RIGHT, ACCEPT))
 
 
-async def test_the_digest_is_that_of_what_scores():
+async def test_session_digest_depends_only_on_scoring_settings():
     plain, same, other = make_session(), make_session(max_steps=5), make_session(max_steps=4)
     assert plain.info.digest == same.info.digest != other.info.digest
     assert plain.info.pool == ("ada", "bob", "down")
@@ -154,7 +154,7 @@ async def test_a_plan_with_partial_access_earns_nothing_under_all_or_none():
     assert '[] for none, or ["all"] for all of them.' in messages[0].content
 
 
-async def test_workers_made_to_fail_fail_for_a_group_and_leave_no_rollout_out():
+async def test_simulated_failures_hit_a_whole_group_and_drop_no_rollout():
     session = make_session(pool_sampling={"failure_probability": 0.5})
     rewards = {}
     for group in range(12):

@@ -80,14 +80,14 @@ def test_a_question_that_shares_most_words_with_another_split_is_refused() -> No
     assert opened(tasks="mine.jsonl", on_overlap="leave_out") == ["1 + 3?"]
 
 
-def test_nothing_left_is_refused_too() -> None:
+def test_training_without_remaining_questions_is_refused() -> None:
     lay("mine.jsonl", [("What is 2 + 2?", "train"), ("8 / 2?", "test")])
     lay("exam.jsonl", [("What is 2 + 2?", "test")])
     with pytest.raises(ConfigError, match=r"^1 of 1 "):
         opened(tasks="mine.jsonl", held_out=["exam.jsonl"], on_overlap="leave_out")
 
 
-def test_a_held_out_set_that_there_is_not_is_refused() -> None:
+def test_unknown_held_out_set_is_refused() -> None:
     lay("mine.jsonl", [("2 + 2?", "train"), ("8 / 2?", "test")])
     with pytest.raises(ConfigError, match="There is no task set 'gsm9k'"):
         opened(tasks="mine.jsonl", held_out=["gsm9k:test"])

@@ -40,7 +40,7 @@ def met(texts: Sequence[str], others: Sequence[str]) -> list[Overlap]:
         ("the blank ____ is", "the blank __ is"),
     ],
 )
-def test_dress_does_not_tell_questions_apart(one: str, other: str) -> None:
+def test_question_key_ignores_case_spacing_and_punctuation(one: str, other: str) -> None:
     assert question_key(one) == question_key(other)
 
 
@@ -65,7 +65,7 @@ def test_dress_does_not_tell_questions_apart(one: str, other: str) -> None:
         ("résumé", "resume"),
     ],
 )
-def test_what_changes_the_answer_does(one: str, other: str) -> None:
+def test_question_key_differs_if_the_answer_would_differ(one: str, other: str) -> None:
     assert question_key(one) != question_key(other)
 
 
@@ -109,7 +109,7 @@ def test_a_whole_question_is_named_before_a_longer_part() -> None:
     assert (found.where, found.is_equal, found.shared) == ("row 1", True, 1.0)
 
 
-def test_runs_are_as_long_as_the_docs_say() -> None:
+def test_overlap_constants_match_the_documentation() -> None:
     assert (NGRAM_WORDS, MIN_WORDS, MAX_QUESTIONS) == (13, 8, 10)
 
 
@@ -132,7 +132,7 @@ def test_a_prompt_that_all_questions_share_is_no_overlap() -> None:
     assert (found.place, found.where, found.is_equal, found.shared) == (3, "row 5", True, 1.0)
 
 
-def test_what_many_questions_share_counts_if_they_are_a_small_share_of_all() -> None:
+def test_overlap_counts_a_passage_shared_by_a_small_part_of_all_questions() -> None:
     passage = " ".join(some_words("passage", 30))
     having = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(MAX_QUESTIONS + 2)]
     others = [" ".join(some_words(f"other/{number}", 20)) for number in range(20 * len(having))]
@@ -140,26 +140,26 @@ def test_what_many_questions_share_counts_if_they_are_a_small_share_of_all() -> 
     assert met([*having, *others[:100]], [passage]) == []
 
 
-def test_what_few_questions_share_does_tell() -> None:
+def test_overlap_counts_a_passage_shared_by_few_questions() -> None:
     passage = " ".join(some_words("passage", 30))
     asked = [f"{passage} {' '.join(some_words(number, 20))}" for number in range(MAX_QUESTIONS)]
     assert len(met(asked, [passage])) == MAX_QUESTIONS
 
 
-def test_the_most_come_first() -> None:
+def test_overlaps_are_sorted_by_shared_text() -> None:
     asked = [" ".join(some_words(number, 30)) for number in range(4)]
     others = [asked[0][:120], asked[1], asked[3][:200]]
     assert [found.place for found in met(asked, others)] == [1, 3, 0]
 
 
-def test_nothing_overlaps_with_nothing() -> None:
+def test_overlap_of_empty_lists_is_empty() -> None:
     assert met([], ["a"]) == []
     assert met(["a"], []) == []
     assert met(["", "?"], ["", "!"]) == [Overlap(0, "row 0", is_equal=True, shared=0.0)]
 
 
 @given(st.data())
-def test_a_part_of_a_question_is_found_whatever_stands_around_it(data: st.DataObject) -> None:
+def test_overlap_finds_part_of_a_question_inside_any_text(data: st.DataObject) -> None:
     asked = [some_words(f"asked/{number}", 25) for number in range(5)]
     place = data.draw(st.integers(0, 4))
     start = data.draw(st.integers(0, 25 - NGRAM_WORDS))

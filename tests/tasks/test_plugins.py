@@ -106,9 +106,7 @@ def test_a_grader_and_a_task_set_of_another_package_are_used_by_name(folder: Pat
         ('"capitals"', '"own"', "has the set 'own', which is taken"),
     ],
 )
-def test_what_another_package_does_wrong_is_one_sentence(
-    folder: Path, old: str, new: str, problem: str
-) -> None:
+def test_broken_plugin_is_reported_in_one_sentence(folder: Path, old: str, new: str, problem: str) -> None:
     for file in (folder / "acme.py", folder / "acme-1.0.dist-info" / "entry_points.txt"):
         file.write_text(file.read_text().replace(old, new))
     done = run(folder, "-m", "podium", "tasks", "show", "mine.toml", "--split", "test")

@@ -109,7 +109,7 @@ async def test_the_votes_answer_has_the_verdict_of_responses_with_that_answer(
         (" \n", 0.0),
     ],
 )
-async def test_a_response_is_judged_by_itself_then_its_answer_then_the_gold_one(
+async def test_recorded_grader_matches_response_then_answer_then_gold_answer(
     make_recording: MakeRecording, response: str, score: float
 ) -> None:
     recording = make_recording(
@@ -177,7 +177,7 @@ def test_questions_that_were_left_out_are_counted_by_reason_and_worker(make_reco
     )
 
 
-def test_of_many_workers_a_note_names_those_that_lack_most(make_recording: MakeRecording) -> None:
+def test_note_names_the_workers_that_lack_the_most_answers(make_recording: MakeRecording) -> None:
     given = {
         f"Question {number}?": [
             RecordedResponse(f"w{worker}", 0, "Answer: 1", "1", 1.0)
@@ -218,7 +218,7 @@ def test_questions_with_ungraded_responses_are_left_out_and_counted(
     assert len(RecordedTasks(recording, "test", pool=[ada])) == 6
 
 
-def test_a_gold_answer_grades_what_the_source_did_not(make_recording: MakeRecording) -> None:
+def test_gold_answer_grades_responses_without_a_recorded_verdict(make_recording: MakeRecording) -> None:
     recording = unjudged(make_recording, golds={"Question 4?": "4"})
     tasks = RecordedTasks(recording, "test", pool=[replay(recording, "bob")])
     assert (len(tasks), tasks.warnings) == (6, ())
@@ -290,7 +290,7 @@ def test_a_recordings_file_is_a_task_set(make_recording: MakeRecording) -> None:
         ("held out", r"There is no split 'held out'; known: test\."),
     ],
 )
-def test_an_unknown_split_is_answered_with_what_there_is(
+def test_unknown_recorded_split_is_refused_with_the_known_splits(
     make_recording: MakeRecording, split: str, sentence: str
 ) -> None:
     path = str(many(make_recording).path)

@@ -39,7 +39,7 @@ def names(tasks: TaskList) -> list[str]:
 # --- what it holds -------------------------------------------------------------------------------------
 
 
-def test_without_weights_it_holds_all_of_each_part_spread_evenly(tmp_path: Path) -> None:
+def test_mixture_without_weights_interleaves_all_tasks_evenly(tmp_path: Path) -> None:
     parts = [numbered(tmp_path, "a", 30), numbered(tmp_path, "b", 10)]
     tasks = mix("both", parts, "train")
     assert (tasks.name, tasks.warnings) == ("both/train", ())
@@ -123,7 +123,7 @@ def test_shares_follow_weights_from_the_first_task_to_the_last(tmp_path_factory,
     assert [t.id for t in mix("m", parts, "train", seed=seed, size=size)] == [t.id for t in tasks][:size]
 
 
-def test_the_seed_draws_other_tasks_and_the_same_seed_the_same(tmp_path: Path) -> None:
+def test_drawn_tasks_depend_only_on_the_seed(tmp_path: Path) -> None:
     parts = [numbered(tmp_path, name, 50, count=5) for name in ("a", "b")]
     drawn = [tuple(task.id for task in mix("m", parts, "train", seed=seed)) for seed in (0, 1, 2, 0)]
     assert drawn[0] == drawn[3]
@@ -131,7 +131,7 @@ def test_the_seed_draws_other_tasks_and_the_same_seed_the_same(tmp_path: Path) -
     assert all(Counter(one.partition("/")[0] for one in ids) == {"a": 5, "b": 5} for ids in drawn)
 
 
-def test_some_tasks_are_those_that_they_were(tmp_path: Path) -> None:
+def test_tasks_drawn_for_a_seed_never_change(tmp_path: Path) -> None:
     # For ever: runs name their questions by index.
     tasks = mix("m", [numbered(tmp_path, "a", 20), numbered(tmp_path, "b", 20)], "train", size=4, seed=1)
     assert [task.question.text for task in tasks] == ["a 17?", "b 8?", "a 15?", "b 18?"]
@@ -148,7 +148,7 @@ def test_a_question_of_two_parts_stands_in_the_first_alone(tmp_path: Path) -> No
     assert tasks.warnings == ("b: questions that an earlier part has too (1)",)
 
 
-def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
+def test_task_id_of_two_parts_is_kept_once(tmp_path: Path) -> None:
     parts = []
     for number, text in enumerate(
         ["(A) no (B) yes?", "(A) yes (B) no?"]
@@ -159,7 +159,7 @@ def test_an_id_of_two_parts_is_that_of_one_task(tmp_path: Path) -> None:
     assert [task.id for task in mix("m", parts, "train")] == ["gpqa/1"]
 
 
-def test_a_prompt_around_a_question_does_not_hide_it(tmp_path: Path) -> None:
+def test_prompt_around_a_question_does_not_hide_a_duplicate(tmp_path: Path) -> None:
     first = part(
         tmp_path, "a", [{"question": "What is 1 + 1?"}], question="{question}\n\nThink, then answer."
     )
@@ -167,7 +167,7 @@ def test_a_prompt_around_a_question_does_not_hide_it(tmp_path: Path) -> None:
     assert len(mix("m", [first, other], "train")) == 1
 
 
-def test_what_one_part_tests_on_no_other_trains_on(tmp_path: Path) -> None:
+def test_training_omits_questions_that_another_part_tests_on(tmp_path: Path) -> None:
     first = part(tmp_path, "a", [{"question": "x?"}, {"question": "y?"}, {"question": "z?"}])
     rows = [{"question": "X", "split": "test"}, {"question": "Y", "split": "val"}, {"question": "w?"}]
     other = part(tmp_path, "b", rows)
@@ -261,9 +261,7 @@ def test_overrides_reach_into_the_parts(tmp_path: Path) -> None:
         ("naem = 'x'\n" + OWN, "unknown key 'naem'; did you mean 'name'?"),
     ],
 )
-def test_a_task_file_that_is_wrong_is_answered_with_what_was_meant(
-    tmp_path: Path, text: str, message: str
-) -> None:
+def test_wrong_task_file_is_refused_with_a_suggestion(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         written(tmp_path, text)
     assert re.match(rf"{re.escape(str(tmp_path / 'mine.toml'))}(, line \d+)?: ", str(refused.value))

@@ -22,7 +22,7 @@ def ids(listed: TaskList) -> list[str]:
     return [task.id for task in listed]
 
 
-def test_the_first_few_are_a_fair_sample_and_one_index_is_one_task() -> None:
+def test_first_tasks_are_a_uniform_sample_with_stable_indices() -> None:
     listed = TaskList("set/test", tasks(1000), size=100, seed=3)
     assert (listed.name, len(listed), listed.warnings) == ("set/test", 100, ())
     assert [listed[index] for index in range(100)] == list(listed)
@@ -32,7 +32,7 @@ def test_the_first_few_are_a_fair_sample_and_one_index_is_one_task() -> None:
     assert ids(TaskList("set/test", tasks(5), seed=None)) == [f"set/{n}" for n in range(5)]
 
 
-def test_there_are_never_more_than_there_are_and_never_none() -> None:
+def test_task_list_is_capped_at_its_tasks_and_refused_if_empty() -> None:
     assert len(TaskList("set", tasks(3), size=100)) == 3
     with pytest.raises(IndexError):
         TaskList("set", tasks(3))[3]
@@ -44,7 +44,7 @@ def test_there_are_never_more_than_there_are_and_never_none() -> None:
 
 
 @given(st.integers(1, 30), st.integers(0, 30), st.integers(0, 5), st.randoms(use_true_random=False))
-def test_the_order_is_the_seed_s_whatever_that_of_the_source(
+def test_task_order_depends_on_the_seed_and_not_on_the_source(
     size: int, more: int, seed: int, rng: Random
 ) -> None:
     moved = tasks(30)

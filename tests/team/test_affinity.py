@@ -67,7 +67,7 @@ MOVES = [
 
 
 @pytest.mark.parametrize("move", MOVES)
-def test_a_move_loses_what_it_costs_more_than_it_is_expected_to_gain(move: Move) -> None:
+def test_switching_loss_is_the_extra_cost_minus_the_expected_gain(move: Move) -> None:
     past = PastTurn("large", 100, {"large": 8000, **(move.cached or {})})
     loss = switching_loss_usd(move.kept, move.chosen, past, 10_000, move.right_answer_usd)
     assert loss == pytest.approx(move.loss, abs=1e-9)
@@ -119,7 +119,7 @@ async def test_only_the_last_step_is_kept_and_the_reason_says_why() -> None:
     ],
     ids=["stays", "gone", "too short", "cold", "free tool", "acceptance", "later round"],
 )
-async def test_any_other_plan_is_left_as_it_is(
+async def test_sticky_planner_does_not_change_other_plans(
     decision: Workflow | Acceptance, past: PastTurn, request_: PlanRequest
 ) -> None:
     plan = await StickyWorkerPlanner(Fixed(decision), past).plan(request_)

@@ -85,7 +85,7 @@ def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
         opening(path, f"plan.planner={alone}")
 
 
-async def test_plans_that_are_compared_depend_on_no_moment_and_are_not_replaced(tmp_path: Path) -> None:
+async def test_evaluation_disables_overlap_and_plan_fallback(tmp_path: Path) -> None:
     team = TeamFile(str(write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1"))).read()
     for compared in (False, True):
         async with Team.from_settings(team, for_evaluation=compared) as opened:
@@ -127,7 +127,7 @@ RATED = {
 }
 
 
-async def test_a_rated_pool_whose_file_names_nobody_is_routed_by_its_ratings(tmp_path: Path) -> None:
+async def test_rated_pool_without_a_configured_planner_is_routed_by_ratings(tmp_path: Path) -> None:
     (tmp_path / "ratings.json").write_text(json.dumps(RATED))
     rated = 'ratings = "ratings.json"'
     async with FaultServer(model) as server:
@@ -195,7 +195,7 @@ async def test_a_checkpoint_of_simulated_workers_never_leads_real_ones(tmp_path:
 @pytest.mark.parametrize(
     ("table", "worker"), [("", "large"), ('[conductor]\nworker = "large"\nfallback = "small"', "small")]
 )
-async def test_where_planning_fails_for_good_one_worker_takes_the_question(
+async def test_fallback_worker_answers_alone_if_planning_fails(
     tmp_path: Path, table: str, worker: str
 ) -> None:
     def unreadable(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
@@ -214,7 +214,7 @@ async def test_where_planning_fails_for_good_one_worker_takes_the_question(
     assert [span.worker for span in round_.spans] == [worker]
 
 
-async def test_a_conductor_that_does_not_answer_costs_no_caller_the_answer(tmp_path: Path) -> None:
+async def test_fallback_worker_answers_if_the_conductor_endpoint_fails(tmp_path: Path) -> None:
     async with FaultServer(model, rules=[Rule(fault=Status(code=500), model="lead-1")]) as server:
         table = f'[conductor]\nbase_url = "{server.url}"\nmodel = "lead-1"\nlimits = {{ retries = 0 }}'
         trace = await answer(write_pool(tmp_path / "pool.toml", server.url, table))
@@ -352,9 +352,7 @@ async def test_a_served_conductor_gets_the_prompt_of_its_training(
     assert "Model 0\nModel 1\n" in request
 
 
-async def test_what_the_table_says_itself_comes_before_what_was_trained(
-    tmp_path: Path, trained: Path
-) -> None:
+async def test_conductor_table_overrides_the_settings_of_training(tmp_path: Path, trained: Path) -> None:
     async with FaultServer(model) as lead, FaultServer(model) as server:
         table = (
             f'[conductor]\nbase_url = "{lead.url}"\nmodel = "lead-1"\npodium_file = "{trained}"\ntemperature = 1.0\n'
@@ -404,7 +402,7 @@ def test_settings_that_exclude_each_other_are_refused(tmp_path: Path, keys: tupl
         opening(path, *keys)
 
 
-def test_who_was_not_trained_plans_once_in_five_steps(tmp_path: Path) -> None:
+def test_untrained_planner_plans_one_round_of_at_most_five_steps(tmp_path: Path) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
     for keys in ((), ("plan.planner=random",)):
         assert opening(path, *keys).plan_limits == PlanLimits(rounds=1, max_steps=5)
@@ -436,7 +434,7 @@ async def test_a_planners_name_may_say_which_worker_conducts_untrained(tmp_path:
         ("vllm", "large"),
     ],
 )
-def test_a_shipped_pool_of_real_workers_has_one_of_them_conduct(name: str, leads: str) -> None:
+def test_shipped_pool_of_real_workers_is_conducted_by_its_worker(name: str, leads: str) -> None:
     team = TeamFile(name).read()
     pool = open_pool(team, ready=False)
     opened = open_planner(team, pool, seed="t")

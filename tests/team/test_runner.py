@@ -79,7 +79,7 @@ async def test_the_last_step_answers_and_the_trace_records_all():
     assert Trace.model_validate_json(trace.model_dump_json()) == trace
 
 
-async def test_ids_are_new_unless_given():
+async def test_runner_gives_each_question_a_new_trace_id():
     runner = Runner(ScriptedPlanner(SINGLE, SINGLE), pool(["4", "4"]))
     ids = {(await runner.answer(QUESTION)).id for _ in range(2)}
     assert len(ids) == 2
@@ -139,7 +139,7 @@ async def test_when_the_last_step_fails_the_latest_that_succeeded_answers():
     assert trace.error == "The last step did not succeed (b: It broke.); step 0 is the latest that did."
 
 
-async def test_a_last_tool_without_a_result_gives_way_to_the_step_before_it():
+async def test_previous_step_answers_if_the_last_tool_has_no_result():
     workers = Pool([ScriptedWorker("a", ["Four, I think."]), CalculatorWorker("calculator")])
     chain = Workflow((Step(0, "Add."), Step(1, "Work it out.", Access(steps=(0,)))))
     trace = await Runner(ScriptedPlanner(chain), workers).answer(QUESTION)
@@ -171,7 +171,7 @@ async def test_a_plan_that_cannot_be_read_fails_the_question():
     assert (round_.workflow, trace.calls) == (None, 0)
 
 
-async def test_an_unreachable_planner_fails_the_question_with_its_own_kind():
+async def test_unreachable_planner_fails_the_question_with_its_error_kind():
     trace = await Runner(ScriptedPlanner(BROKEN), pool(["4"])).answer(QUESTION)
     assert (trace.status, trace.error) == ("failed", "There is no plan to run. script: It broke.")
     assert trace.rounds[0].error_kind == "planner_failed"
@@ -186,7 +186,7 @@ async def test_an_unreachable_planner_fails_the_question_with_its_own_kind():
         (Acceptance(), "nothing"),
     ],
 )
-async def test_a_planner_that_skips_the_parser_is_checked_all_the_same(decision, part):
+async def test_workflow_of_a_planner_without_parser_is_checked_too(decision, part):
     trace = await Runner(ScriptedPlanner(decision), pool(["4"])).answer(QUESTION)
     assert trace.status == "failed"
     assert part in str(trace.rounds[0].error) or part in trace.rounds[0].error_kind
@@ -244,7 +244,7 @@ async def test_the_planner_is_paid_from_the_budget():
     assert (trace.status, trace.spans[0].status) == ("failed", "refused")
 
 
-async def test_a_planner_that_takes_all_the_time_leaves_none():
+async def test_question_fails_if_planning_uses_up_the_time_limit():
     planner = ScriptedPlanner(SINGLE, delays=[5.0])
     trace = await Runner(planner, pool(["4"]), budget=Budget(seconds=0.05)).answer(QUESTION)
     assert (trace.status, trace.error) == (
@@ -254,7 +254,7 @@ async def test_a_planner_that_takes_all_the_time_leaves_none():
     assert trace.rounds[0].error_kind == "time_is_up"
 
 
-async def test_when_time_is_up_what_was_answered_is_kept():
+async def test_finished_step_answers_when_the_time_limit_is_reached():
     trace = await Runner(
         ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."], delay=5.0), budget=Budget(seconds=0.2)
     ).answer(QUESTION)
@@ -334,7 +334,7 @@ async def test_an_unwritable_limit_ends_the_question_and_its_trace_is_sent():
     assert (told[-1].trace.status, told[-1].trace.error) == ("failed", "The spend limit cannot be written.")
 
 
-async def test_the_error_of_a_spend_limit_has_what_was_paid_before_it():
+async def test_spend_limit_error_carries_the_trace_with_earlier_payments():
     runner = Runner(
         ScriptedPlanner(CHAIN), pool(["4"], ["It is 4."]), dispatcher=Dispatcher(spend_limits=[Away(calls=1)])
     )

@@ -177,7 +177,7 @@ def test_only_the_answer_is_streamed(writing: Any, seconds: tuple[float, ...]) -
     ),
     leave_s=st.none() | st.floats(0.0, 0.012),
 )
-def test_nothing_runs_on_and_all_is_paid_once_however_it_ends(
+def test_streamed_steps_all_stop_and_are_paid_once_at_any_end(
     writing: Any, budget: Budget, leave_s: float | None
 ) -> None:
     drafts, decision = writing
@@ -227,7 +227,7 @@ async def test_a_step_that_the_plan_does_not_keep_is_in_the_trace() -> None:
 
 
 @pytest.mark.parametrize("overlap", [True, False])
-async def test_what_a_planner_raises_comes_alone_and_its_steps_are_stopped(overlap: bool) -> None:
+async def test_planner_error_is_raised_unchanged_and_stops_streamed_steps(overlap: bool) -> None:
     workers = pool(10.0)
     planner = SlowPlanner([(Step(0, "Draft."),)], UsageError("The prompt is too long."))
     with pytest.raises(UsageError, match="too long"):

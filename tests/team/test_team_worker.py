@@ -102,7 +102,7 @@ async def test_a_teams_reply_has_its_trace_and_its_cost() -> None:
     assert reply.latency_s is None
 
 
-async def test_what_came_before_the_last_question_is_its_past() -> None:
+async def test_team_worker_passes_earlier_messages_as_history() -> None:
     planner = StepsPlanner(Step(0, "Add."))
     past = (Message(role="system", content="Be brief."), Message(role="user", content="Hello"))
     past += (Message(role="assistant", content="Hi."),)
@@ -114,7 +114,7 @@ async def test_what_came_before_the_last_question_is_its_past() -> None:
     assert planner.situations[0].question.history == past
 
 
-async def test_what_came_after_the_last_question_is_not_forgotten() -> None:
+async def test_team_worker_keeps_tool_messages_after_the_last_question() -> None:
     call = ToolCall(id="c", name="weather", arguments="{}")
     question = Message(role="user", content="How is the weather?", images=("https://example.com/sky.png",))
     called = (
@@ -155,7 +155,7 @@ async def test_a_team_s_votes_may_stop_early(place: Path, keys: str, asked: int)
     assert [span.worker for span in reply.nested.spans if span.called] == ["ada"] * asked + ["vote"]
 
 
-async def test_one_seed_gives_one_story(place: Path) -> None:
+async def test_team_worker_gives_the_same_messages_for_the_same_seed(place: Path) -> None:
     pool = open_pool(str(place / "outer.toml"))
     stories = []
     for seed in ("1", "1", "2"):
@@ -165,7 +165,7 @@ async def test_one_seed_gives_one_story(place: Path) -> None:
     assert stories[0] == stories[1] != stories[2]
 
 
-async def test_claimed_seconds_are_those_along_the_team_s_slowest_chain() -> None:
+async def test_team_latency_is_the_latency_of_its_slowest_chain() -> None:
     class Claims(ScriptedWorker):
         async def answer(self, request: Request) -> Reply:
             return Reply("5", Usage(), latency_s=3.0)
@@ -175,7 +175,7 @@ async def test_claimed_seconds_are_those_along_the_team_s_slowest_chain() -> Non
     assert reply.latency_s == 6.0
 
 
-async def test_a_team_without_an_answer_is_a_failed_call_that_names_what_failed() -> None:
+async def test_team_worker_without_an_answer_fails_and_names_the_failed_steps() -> None:
     broken = WorkerError("It broke.", kind="status")
     with pytest.raises(WorkerError) as caught:
         await led([ScriptedWorker("ada", [broken])]).answer(ASKED)
@@ -210,7 +210,7 @@ async def test_a_cancelled_call_cancels_the_whole_team() -> None:
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: Path) -> None:
+async def test_team_worker_stops_before_its_call_timeout_and_keeps_answers(place: Path) -> None:
     slow = INNER.replace('name = "bob"\nkind = "scripted"', 'name = "bob"\nkind = "scripted"\ndelay = 600.0')
     (place / "inner.toml").write_text(slow)
     (place / "outer.toml").write_text(team('plan.planner = "constant:plan.txt"\nlimits = { timeout = 2.0 }'))
@@ -223,7 +223,7 @@ async def test_a_team_ends_before_its_call_does_and_what_it_has_is_kept(place: P
     assert len(span.attempts) == 1
 
 
-async def test_what_a_call_may_cost_is_the_team_s_own_budget(place: Path) -> None:
+async def test_max_usd_of_a_team_worker_is_its_inner_budget(place: Path) -> None:
     (place / "outer.toml").write_text(team('plan.planner = "single:bob"\nlimits = { max_usd = 0.0001 }'))
     pool = open_pool(str(place / "outer.toml"))
     trace = await Runner(StepsPlanner(Step(0, "Solve it.")), pool).answer(QUESTION)
@@ -328,7 +328,7 @@ def test_a_teams_answers_are_cached_by_team_and_only_if_the_file_says_so(
     assert kept != identity('plan.planner = "random"\ncache = true')
 
 
-def test_a_team_plans_as_its_conductor_was_trained_unless_its_table_says(
+def test_team_worker_plans_as_its_conductor_was_trained_by_default(
     place: Path,
 ) -> None:
     write_policy(place / "plain")
@@ -427,13 +427,13 @@ def test_more_than_three_pools_within_one_another_are_refused(place: Path) -> No
     assert len(open_pool(str(place / "pool1.toml"))) == 1
 
 
-def test_one_pool_may_be_led_in_two_ways(place: Path) -> None:
+def test_two_team_workers_may_share_a_pool_with_different_planners(place: Path) -> None:
     both = team('plan.planner = "single:ada"', name="first") + team('plan.planner = "random"', name="second")
     (place / "outer.toml").write_text(both)
     assert open_pool(str(place / "outer.toml")).names == ("first", "second")
 
 
-def test_who_opens_a_pool_below_the_team_is_sent_to_it(place: Path) -> None:
+def test_loading_a_pool_with_a_team_worker_without_a_team_is_refused(place: Path) -> None:
     with pytest.raises(ConfigError, match=r"Worker 'team' is a team, and is not opened here"):
         load_pool(place / "outer.toml")
 
@@ -444,7 +444,7 @@ def test_a_team_that_is_not_ready_lets_its_pool_be_looked_at(place: Path) -> Non
     assert isinstance(worker, UnreadyWorker)
 
 
-async def test_what_a_team_has_paid_is_booked_also_when_its_call_is_cancelled(place: Path) -> None:
+async def test_cost_of_a_cancelled_team_call_is_booked(place: Path) -> None:
     inner = Pool(
         [
             ScriptedWorker("ada", {"": "5"}, profile=Profile(name="ada", price=Price(output=1e6))),

@@ -81,7 +81,7 @@ BOTH = Group(
 
 @pytest.mark.parametrize("loss_type", LOSSES)
 @pytest.mark.parametrize("groups", [[SUFFIXED], [TRIMMED], [BOTH], [SUFFIXED, TRIMMED, BOTH]])
-def test_the_gradient_is_that_of_every_sequence_read_on_its_own(
+def test_batched_gradient_equals_the_gradient_of_separate_sequences(
     model: PolicyModel, groups: list[Group], loss_type: str
 ) -> None:
     assert_same(gradient(model, groups, loss_type), plain_gradient(model, groups, loss_type))

@@ -37,7 +37,7 @@ def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:
         assert torch.equal(weight, other.state_dict()[name]), name
 
 
-def test_only_the_newest_is_kept_and_what_a_kill_left_is_no_checkpoint(tmp_path: Path) -> None:
+def test_only_the_newest_complete_checkpoint_is_kept(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     kept = Checkpoints(tmp_path / "run", start, start.prompt)
     assert kept.latest() is None

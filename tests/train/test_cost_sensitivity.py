@@ -16,7 +16,7 @@ from podium.types import Message
 WEIGHTS = (0.0, 5000.0)
 
 
-async def test_a_policy_saves_at_the_level_that_asks_it_to(tmp_path: Path) -> None:
+async def test_policy_learns_fewer_steps_at_the_cost_sensitive_level(tmp_path: Path) -> None:
     """Two calls of a worker cost 0.6 of a right answer at the second level, and nothing at the first."""
     start = write_start(tmp_path / "start", levels=2, deviation=0.4)
     seen: dict[str, set[Sequence[Message]]] = {}

@@ -82,7 +82,9 @@ async def test_a_damaged_run_is_refused_in_a_sentence(
     assert "\n" not in str(refused.value)
 
 
-async def test_a_full_disk_and_a_folder_that_is_none_are_told(start: Checkpoint, tmp_path: Path) -> None:
+async def test_full_disk_and_invalid_run_folder_raise_a_store_error(
+    start: Checkpoint, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         await run(tmp_path / "file" / "run", start, SHORT)

@@ -75,7 +75,7 @@ def test_a_run_over_simulated_workers_is_estimated_and_leaves_nothing(
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_as_json_it_is_one_object(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_as_json_prints_one_object(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert dry_run(config, "--json", "grpo.eval_every=2", "grpo.eval_questions=3") == 0
     told = json.loads(capsys.readouterr().out)
 
@@ -164,7 +164,7 @@ def test_each_part_of_a_task_set_is_graded_once_at_least() -> None:
         (["train"], "Training needs --run FOLDER"),
     ],
 )
-def test_words_that_do_not_go_together_are_refused(
+def test_conflicting_train_options_are_refused(
     words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(words) == 2

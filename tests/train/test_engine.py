@@ -89,7 +89,9 @@ def test_the_trained_policy_is_a_checkpoint_that_transformers_loads(whole: Path)
     torch.testing.assert_close(read_model(checkpoint)(tokens), theirs(tokens).logits, atol=1e-5, rtol=1e-5)
 
 
-async def test_a_finished_run_is_left_as_it_is(tmp_path: Path, start: Checkpoint, whole: Path) -> None:
+async def test_running_a_finished_training_again_changes_nothing(
+    tmp_path: Path, start: Checkpoint, whole: Path
+) -> None:
     shutil.copytree(whole, tmp_path / "run")
     before = {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
     await run(tmp_path / "run", start, SHORT)
@@ -142,7 +144,7 @@ async def test_evaluations_stand_in_the_rows_and_change_nothing_that_is_learned(
     assert plain == measured
 
 
-def test_the_rows_say_when_all_plans_become_alike(long: Path) -> None:
+def test_metrics_show_when_plans_collapse(long: Path) -> None:
     first, last = rows(long)[0], rows(long)[-1]
     assert first["commonest_plan"] < last["commonest_plan"]
     assert first["worker_entropy"] > last["worker_entropy"]
@@ -157,7 +159,9 @@ def test_dropped_rollouts_are_counted_and_not_rewarded(whole: Path) -> None:
     assert sum(row["dropped"] for row in rows(whole)) > 5
 
 
-async def test_another_configuration_is_refused(tmp_path: Path, start: Checkpoint) -> None:
+async def test_resuming_a_training_with_another_configuration_is_refused(
+    tmp_path: Path, start: Checkpoint
+) -> None:
     await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2}))
     with pytest.raises(RunMismatchError, match=r"lr was 0\.03 and is now 0\.001"):
         await run(tmp_path / "run", start, SETTINGS.model_copy(update={"iterations": 2, "lr": 1e-3}))
@@ -183,7 +187,7 @@ async def test_a_chat_model_trains_through_its_own_template(tmp_path: Path) -> N
     assert (policy / "chat_template.jinja").is_file()
 
 
-def test_what_the_engine_cannot_train_is_refused(start: Checkpoint) -> None:
+def test_engine_refuses_unsupported_settings_and_policies(start: Checkpoint) -> None:
     settings = make_settings(start)
     assert find_problems(settings, start, 1) == []
     changed = settings.model_copy(update={"grpo": SETTINGS.model_copy(update={"loss_type": "dapo"})})

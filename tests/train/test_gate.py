@@ -54,7 +54,7 @@ def refusal(batch: Sequence[SampledCompletion], gate: GateSettings) -> str:
     return ""
 
 
-def test_a_start_that_shows_all_passes() -> None:
+def test_gate_accepts_a_start_with_varied_readable_plans() -> None:
     assert refusal(samples(GOOD), WHOLE) == ""
 
 
@@ -72,7 +72,7 @@ def test_by_default_every_start_passes() -> None:
         pytest.param(samples(GOOD[:2]), "2 topologies", id="a topology is missing"),
     ],
 )
-def test_the_refusal_names_what_is_missing(batch: list[SampledCompletion], named: str) -> None:
+def test_gate_refusal_names_the_missing_property(batch: list[SampledCompletion], named: str) -> None:
     assert named in refusal(batch, WHOLE)
 
 

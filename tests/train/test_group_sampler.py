@@ -80,7 +80,7 @@ def test_every_sample_with_a_prompt_is_written_once(model: PolicyModel) -> None:
         assert len({tuple(tokens) for tokens in written}) > 1
 
 
-def test_what_is_drawn_has_the_probability_that_the_whole_prompt_gives_it(model: PolicyModel) -> None:
+def test_sampled_logprobs_equal_those_under_the_whole_prompt(model: PolicyModel) -> None:
     reference = ReferencePolicy(model, temperature=0.7)
     for number, samples in enumerate((first_round(), second_round())):
         write(make_sampler(model, temperature=0.7), samples, number=number)
@@ -150,6 +150,6 @@ def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
 @pytest.mark.parametrize(
     "prompts", [([3], [3], [3]), ([1, 3], [1, 4], [1, 3]), ([1, 2, 3], [1, 2, 4], [1, 5]), ([1], [1, 2])]
 )
-def test_what_prompts_share_is_the_longest_beginning_of_all(prompts: tuple[list[int], ...]) -> None:
+def test_common_prefix_is_the_longest_shared_by_all_prompts(prompts: tuple[list[int], ...]) -> None:
     alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*prompts, strict=False))
     assert common_prefix(prompts) == tuple(tokens[0] for tokens in alike)

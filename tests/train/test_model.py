@@ -155,9 +155,7 @@ def test_a_checkpoint_that_cannot_be_trained_is_refused(
         ("model.layers.0.self_attn.rotary_emb.inv_freq", False),
     ],
 )
-def test_weights_that_the_model_would_compute_without_are_refused(
-    tmp_path: Path, name: str, refused: bool
-) -> None:
+def test_unused_weights_in_a_checkpoint_are_refused(tmp_path: Path, name: str, refused: bool) -> None:
     start = write_start(tmp_path / "start")
     path = start.path / "model.safetensors"
     save_file({**load_file(path), name: torch.ones(32)}, path)
@@ -195,7 +193,7 @@ def test_a_token_that_is_nearly_impossible_has_a_finite_logprob() -> None:
     assert hidden.grad.tolist() == [[-1.0, 1.0]]
 
 
-def test_a_model_elsewhere_is_given_all_that_it_computes_with() -> None:
+def test_model_on_another_device_gets_all_its_tensors_there() -> None:
     """On torch's device without values, which refuses a tensor of the processor among its own."""
     group = Group((5, 6, 7), completions=((8, 9), (8, 10, 11)), advantages=(1.0, -1.0))
     longer = Group((5, 6, 7, 7), completions=((8, 9),), advantages=(1.0,))

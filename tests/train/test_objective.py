@@ -92,14 +92,14 @@ def test_only_unscaled_rewards_keep_a_small_cost_small() -> None:
     assert max(grpo_advantages(costs, scale_rewards="none")[0]) == pytest.approx(0.0015)  # type: ignore[type-var]
 
 
-def test_with_maxrl_a_right_plan_counts_the_more_the_fewer_there_are() -> None:
+def test_maxrl_weighs_rare_right_plans_more() -> None:
     """Among valid plans its advantage is 1 / p - 1, but for what wrong plans are worth."""
     of_right = [maxrl_advantages([[1.0] * k + [0.5] * (16 - k)])[0][0] or 0.0 for k in range(1, 16)]
     assert of_right == sorted(of_right, reverse=True)
     assert all(0.5 * (16 / k - 1) < found < 16 / k - 1 for k, found in enumerate(of_right, 1))
 
 
-def test_with_maxrl_an_invalid_plan_is_always_worse_than_a_wrong_one() -> None:
+def test_maxrl_ranks_invalid_plans_below_wrong_plans() -> None:
     half = WRONG_PLAN_VALUE / 2
     assert maxrl_advantages([[0.0, 0.5]])[0] == pytest.approx(
         (-half / WRONG_PLAN_VALUE, half / WRONG_PLAN_VALUE)
@@ -109,7 +109,7 @@ def test_with_maxrl_an_invalid_plan_is_always_worse_than_a_wrong_one() -> None:
     assert 10 * valid < right
 
 
-def test_with_maxrl_a_price_counts_among_right_plans_and_among_wrong_ones() -> None:
+def test_maxrl_prefers_cheaper_plans_among_right_and_among_wrong_plans() -> None:
     for cheap, dear in ((0.99, 0.95), (0.49, 0.45)):
         first, second = maxrl_advantages([[cheap, dear]])[0]
         assert first is not None

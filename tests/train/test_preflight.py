@@ -54,7 +54,7 @@ def write_pool(folder: Path, url: str) -> str:
     return str(path)
 
 
-def test_nothing_is_in_the_way_of_a_run_that_works(settings: Settings) -> None:
+def test_preflight_finds_no_problem_in_a_valid_run(settings: Settings) -> None:
     assert inspect(settings, ranks=2) == []
 
 
@@ -122,7 +122,7 @@ def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> No
     assert "a question stays on one rank" in refusal
 
 
-def test_a_prompt_that_leaves_no_room_is_refused(settings: Settings) -> None:
+def test_prompt_without_room_for_max_tokens_is_refused(settings: Settings) -> None:
     (refusal,) = inspect(settings | {"grpo": settings["grpo"] | {"max_tokens": 1000}})
     assert "exceeds the 1,024 that the model can read" in refusal
 
@@ -183,14 +183,14 @@ def test_a_start_lists_all_reasons_before_it_calls_or_writes(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_single_reason_is_raised_as_it_is() -> None:
+def test_preflight_raises_a_single_problem_unchanged() -> None:
     found = Preflight()
     found.attempt(lambda: Checkpoint.read("nowhere"))
     with pytest.raises(UsageError, match=r"^nowhere is not a folder"):
         found.require()
 
 
-def test_a_run_scored_by_a_service_is_held_to_the_services_prompts(settings: Settings) -> None:
+def test_preflight_checks_prompt_lengths_of_the_scoring_service(settings: Settings) -> None:
     async def refusals() -> tuple[list[str], list[str]]:
         async with (
             open_session(TrainSettings.model_validate(settings), Dispatcher()) as session,

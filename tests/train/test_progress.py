@@ -25,7 +25,7 @@ class Said:
         self.told.set()
 
 
-def test_a_line_comes_while_nothing_is_done_yet() -> None:
+def test_progress_prints_a_line_before_the_first_item() -> None:
     said = Said()
     with Progress(said, noun="examples", first_s=0.01) as progress:
         progress.phase("loading the model")
@@ -34,7 +34,7 @@ def test_a_line_comes_while_nothing_is_done_yet() -> None:
     assert said.lines[-1] == "loading the model, 0:00 gone"
 
 
-def test_a_line_says_how_much_is_done_how_fast_and_what_is_left() -> None:
+def test_progress_line_shows_count_speed_and_remaining_time() -> None:
     progress = Progress(print, noun="plans", total=1000)
     progress.phase("iteration 2/5")
     progress.begin(200)
@@ -56,7 +56,7 @@ def test_the_first_and_the_last_step_are_told_at_once() -> None:
     assert ["loss 3" in said.lines[0], "loss 1" in said.lines[1], len(said.lines)] == [True, True, 2]
 
 
-def test_what_was_left_out_counts_as_done() -> None:
+def test_progress_counts_skipped_items_as_done() -> None:
     progress = Progress(print, noun="plans", total=100)
     progress.begin(0)
     progress.advance(10, tokens=10)

@@ -40,7 +40,7 @@ def test_every_plan_is_valid_and_runs_whole(random: Random, max_steps: int, acce
 
 
 @pytest.mark.parametrize("access", ACCESS)
-def test_all_that_a_policy_may_choose_is_there(access: AccessRule) -> None:
+def test_random_training_plans_cover_all_choices_of_a_policy(access: AccessRule) -> None:
     random = Random("choices")
     plans = [random_plan(random, POOL, max_steps=4, access=access) for _ in range(2000)]
     steps = Counter(len(plan.steps) for plan in plans)

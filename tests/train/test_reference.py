@@ -63,7 +63,7 @@ def test_the_log_ratios_of_a_policy_to_itself_are_zero(temperature: float) -> No
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_a_log_ratio_is_how_much_likelier_its_policy_drew_a_completion(
+def test_log_ratio_is_policy_logprob_minus_reference_logprob(
     temperature: float,
 ) -> None:
     policy, start = make("policy"), make("start")

@@ -60,7 +60,7 @@ def test_figures_count_rollouts_after_their_last_round_without_failures() -> Non
     assert figures["unrewarded_groups"] == 0.0
 
 
-def test_a_group_without_a_reward_is_none_of_equal_rewards() -> None:
+def test_group_without_rewards_is_not_a_zero_variance_group() -> None:
     samples = [_sample(0, 0, 1.0), _sample(0, 1, 0.5), _sample(1, 0, None), _sample(1, 1, None)]
     set_rewards(samples, discount=0.25)
 

@@ -49,7 +49,7 @@ class Breaking(Unreliable):
         return await super().score(request)
 
 
-async def test_a_run_that_broke_off_in_a_second_round_goes_on_the_same(
+async def test_run_interrupted_in_a_second_round_resumes_identically(
     tmp_path: Path,
 ) -> None:
     start = write_start(tmp_path / "start", accepts=True)
@@ -72,7 +72,7 @@ async def log_ratios(folder: Path, start: Checkpoint, *, rounds: int = 1, **grpo
     return [row["kl"] for row in rows(folder)]
 
 
-async def test_the_dearer_a_nat_the_nearer_the_policy_stays_to_its_start(tmp_path: Path) -> None:
+async def test_larger_kl_weight_keeps_the_policy_closer_to_its_start(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start", accepts=True)
     free, held = [
         await log_ratios(tmp_path / f"{beta}", start, rounds=2, iterations=5, beta=beta)

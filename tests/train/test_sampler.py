@@ -64,7 +64,7 @@ def test_one_seed_gives_one_batch_and_another_seed_another(model: PolicyModel) -
     assert first != other
 
 
-def test_a_question_is_sampled_alike_whatever_stands_beside_it(model: PolicyModel) -> None:
+def test_samples_of_a_question_do_not_depend_on_other_questions(model: PolicyModel) -> None:
     together = sample(
         model, PROMPTS, prompt_suffixes=[[()] * 4] * len(PROMPTS), max_tokens=8, eos_token_ids=(2,), seed="a"
     )
@@ -153,7 +153,7 @@ def test_logprobs_after_prompt_suffixes_equal_the_trainers(model: PolicyModel, t
         torch.testing.assert_close(sampled, trained, atol=1e-4, rtol=0)
 
 
-def test_a_row_goes_on_from_a_suffix_as_from_the_end_of_its_prompt(model: PolicyModel) -> None:
+def test_row_with_a_prompt_suffix_is_sampled_as_with_a_longer_prompt(model: PolicyModel) -> None:
     """Token by token: the same numbers are drawn for the same rows, wherever the prompt is cut."""
     before = (4, 6, 8)
     cuts = [
@@ -188,7 +188,7 @@ def test_frequencies_after_given_tokens_follow_the_longer_prompts(
         assert ((counts - other) ** 2 / other).sum() > 200
 
 
-def test_rows_of_different_given_tokens_may_each_draw_as_many_as_the_limit(model: PolicyModel) -> None:
+def test_rows_with_any_prompt_suffix_can_use_the_full_max_tokens(model: PolicyModel) -> None:
     given = [[(), (4, 6, 8, 10, 4, 6), (9,)] * 16]
     (drawn,) = sample(
         model, PROMPTS[:1], prompt_suffixes=given, max_tokens=3, eos_token_ids=(2,), seed="limits"
@@ -208,14 +208,14 @@ def test_given_tokens_may_hold_the_end_token(model: PolicyModel) -> None:
     assert max(map(len, drawn.tokens)) == 3
 
 
-def test_given_tokens_count_in_what_the_model_can_read(model: PolicyModel) -> None:
+def test_prompt_suffix_counts_toward_the_context_limit(model: PolicyModel) -> None:
     rows = [(), (4,) * 10]
     sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=19, eos_token_ids=(2,), seed="a")
     with pytest.raises(ValueError, match="a prompt of 110 tokens and 20 new ones exceed the model's 128"):
         sample(model, [[1] * 100], prompt_suffixes=[rows], max_tokens=20, eos_token_ids=(2,), seed="a")
 
 
-def test_what_a_question_can_read_is_counted_by_its_prompt_and_tokens(
+def test_context_limit_is_checked_per_question_and_not_per_batch(
     model: PolicyModel,
 ) -> None:
     """A long prompt beside a short one with much that is given: neither is as long as the longest of both."""

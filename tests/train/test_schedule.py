@@ -28,7 +28,7 @@ def test_each_task_comes_once_before_any_comes_again() -> None:
     assert sorted(drawn[:3]) == sorted(drawn[3:]) == ["a", "b", "c"]
 
 
-def test_the_rounds_of_a_question_stand_together_and_share_their_group() -> None:
+def test_rounds_of_a_question_are_adjacent_and_share_a_seed() -> None:
     rows = rows_of(["a", "b"], iterations=1, questions=2, rounds=2, seed=0)
 
     assert [row.round for row in rows] == [0, 1, 0, 1]
@@ -36,7 +36,7 @@ def test_the_rounds_of_a_question_stand_together_and_share_their_group() -> None
     assert rows[0].task == rows[1].task
 
 
-def test_the_seed_names_the_order() -> None:
+def test_schedule_order_depends_on_the_seed() -> None:
     tasks = [str(number) for number in range(20)]
     first = rows_of(tasks, iterations=5, questions=4, rounds=1, seed=1)
 
@@ -80,7 +80,7 @@ def test_a_curriculum_that_does_not_go_forward_is_refused(starts: list[int]) -> 
 
 
 @pytest.mark.parametrize("shares", [(), (0.0, 0.0), (-0.5, 1.5), (float("nan"),)])
-def test_shares_of_which_no_question_can_be_drawn_are_refused(shares: tuple[float, ...]) -> None:
+def test_curriculum_with_invalid_hop_shares_is_refused(shares: tuple[float, ...]) -> None:
     with pytest.raises(ConfigError, match="refuses it"):
         hops_of((CurriculumStage(start=0, settings={"hop_shares": shares}),))
 

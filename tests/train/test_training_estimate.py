@@ -82,7 +82,7 @@ def test_a_mixture_of_experts_has_no_formula() -> None:
     assert ModelShape.sizes({"vocab_size": 10}) is None
 
 
-def test_memory_is_what_the_formulas_give_by_hand() -> None:
+def test_memory_estimate_matches_a_hand_computation() -> None:
     # A layer: 8x8 + 2 x 8x4 + 8x8 and 3 x 8x16, 576 in all; 2 layers and 100 x 8 embeddings, once.
     parameters = 2 * 576 + 800
     held = estimate_memory(TRAINING, gpu=CARD, ranks=2)
@@ -215,7 +215,7 @@ def test_simulated_workers_are_priced_but_not_paid_and_take_no_time() -> None:
     assert told.iteration_s == 0
 
 
-def test_the_page_on_scaling_shows_what_the_formulas_give(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scaling_page_shows_the_computed_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     for key in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(key, raising=False)
     printed = run_path(str(ROOT / "runs" / "scaling.py"))

@@ -65,7 +65,7 @@ def test_micro_batches_give_the_gradient_of_the_batch(model: PolicyModel, loss_t
         assert_same(parts, whole)
 
 
-def test_padding_changes_nothing(model: PolicyModel) -> None:
+def test_padding_does_not_change_logits_of_completions(model: PolicyModel) -> None:
     """A micro-batch with room to spare: more rows, longer rows, longer prompts than any that is real."""
     (tight,) = micro_batches([group("a")], mean_over_tokens, max_tokens=MAX_TOKENS)
     T = tight.grid_QGT.shape[2]
@@ -96,7 +96,7 @@ def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type:
     assert not none
 
 
-def test_a_batch_of_zero_variance_groups_leaves_the_policy_as_it_is(model: PolicyModel) -> None:
+def test_batch_of_zero_variance_groups_does_not_change_the_policy(model: PolicyModel) -> None:
     optimizer = adamw(model)
     update(model, optimizer, [group("a")], rate=1e-2, max_tokens=MAX_TOKENS)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -106,7 +106,7 @@ def test_a_batch_of_zero_variance_groups_leaves_the_policy_as_it_is(model: Polic
 
 
 @pytest.mark.parametrize("loss_type", LOSSES)
-def test_a_rollout_whose_workers_failed_is_as_if_never_sampled(model: PolicyModel, loss_type: str) -> None:
+def test_rollout_with_failed_workers_does_not_change_the_gradient(model: PolicyModel, loss_type: str) -> None:
     whole = group("a")
     advantages = (whole.advantages[0], None, *whole.advantages[2:])
     failed = Group(whole.prompt, whole.completions, advantages)
@@ -119,7 +119,7 @@ def test_a_rollout_whose_workers_failed_is_as_if_never_sampled(model: PolicyMode
     assert_same(gradient(model, [failed], loss_type)[1], gradient(model, [without], loss_type)[1])
 
 
-def test_the_ratio_stops_to_earn_beyond_the_clip() -> None:
+def test_probability_ratio_has_no_gradient_beyond_the_clip() -> None:
     old = torch.zeros(4)
     logprobs = torch.tensor([0.3, -0.3, 0.3, -0.3], requires_grad=True)
     advantages = torch.tensor([1.0, 1.0, -1.0, -1.0])

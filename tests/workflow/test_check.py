@@ -96,7 +96,7 @@ def test_a_valid_workflow_passes(workflow: Workflow) -> None:
 
 
 @given(workflows())
-def test_fewer_steps_allowed_than_it_has_is_an_error(workflow: Workflow) -> None:
+def test_workflow_above_the_step_limit_is_an_error(workflow: Workflow) -> None:
     error = check(workflow, workers=WORKERS, max_steps=len(workflow.steps) - 1)
     assert error is not None
     assert error.kind in ("too_many_steps", "empty_plan")
@@ -123,7 +123,7 @@ def test_the_largest_workflow_that_fits_passes() -> None:
         (Access(steps=(1,), previous=True), '[1, "previous"]'),
     ],
 )
-def test_where_lists_show_all_or_none_a_part_is_refused(access: Access, found: str) -> None:
+def test_partial_access_is_refused_under_all_or_none(access: Access, found: str) -> None:
     workflow = flow(Access(), ALL, access)
     assert check(workflow, workers=1, later_round=True) is None
     assert check(workflow, workers=1, later_round=True, access="all_or_none") == PlanError(
@@ -132,5 +132,5 @@ def test_where_lists_show_all_or_none_a_part_is_refused(access: Access, found: s
     )
 
 
-def test_where_lists_show_all_or_none_both_pass() -> None:
+def test_empty_and_all_access_pass_under_all_or_none() -> None:
     assert check(flow(Access(), ALL, Access(), ALL), workers=1, access="all_or_none") is None

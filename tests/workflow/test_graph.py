@@ -46,7 +46,7 @@ GRAPHS = [
 
 
 @pytest.mark.parametrize("graph", GRAPHS)
-def test_the_facts_of_well_known_graphs(graph: Graph) -> None:
+def test_needed_steps_width_and_topology_of_known_graphs(graph: Graph) -> None:
     flow = graph.workflow
     facts = (flow, topology(flow), needed_steps(flow), width(flow))
     assert facts == graph
@@ -67,7 +67,7 @@ def needs(workflow: Workflow, position: int) -> set[int]:
 
 
 @given(workflows(max_steps=7))
-def test_the_facts_are_those_of_the_definition(workflow: Workflow) -> None:
+def test_needed_steps_and_width_equal_their_definitions(workflow: Workflow) -> None:
     needed = needed_steps(workflow)
     last = len(workflow.steps) - 1
     assert needed == tuple(sorted(needs(workflow, last) | {last}))
@@ -78,7 +78,7 @@ def test_the_facts_are_those_of_the_definition(workflow: Workflow) -> None:
 
 
 @given(workflows(max_steps=7))
-def test_the_name_fits_depth_and_width(workflow: Workflow) -> None:
+def test_topology_name_fits_depth_and_width(workflow: Workflow) -> None:
     needed, wide = len(needed_steps(workflow)), width(workflow)
     deep = depth(workflow, len(workflow.steps) - 1)
     match topology(workflow):

@@ -70,12 +70,12 @@ UNITS = [
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
-def test_a_plan_is_read_in_any_dress(case: Accepted) -> None:
+def test_parser_reads_a_plan_in_any_formatting(case: Accepted) -> None:
     assert parse(case.text, workers=3, later_round=case.later_round) == case.expected
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=lambda case: case.dress)
-def test_a_plan_in_the_place_of_another_is_read_after_the_same_thoughts(case: Accepted) -> None:
+def test_replaced_plan_is_read_after_the_same_thoughts(case: Accepted) -> None:
     text = text_before_lists(case.text) + render(case.expected)
     assert parse(text, workers=3, later_round=case.later_round) == case.expected
     assert case.text.startswith(text_before_lists(case.text))
@@ -94,7 +94,7 @@ FORMS = [("lists", ()), ("structured", ()), ("structured", NAMES)]
 
 @pytest.mark.parametrize(("form", "names"), FORMS)
 @given(workflow=workflows(), thought=st.text())
-def test_what_is_rendered_is_read_back(
+def test_rendered_plan_is_parsed_back(
     form: PlanForm, names: tuple[str, ...], workflow: Workflow, thought: str
 ) -> None:
     assert check(workflow, workers=WORKERS) is None
@@ -105,7 +105,7 @@ def test_what_is_rendered_is_read_back(
 
 @pytest.mark.parametrize(("form", "names"), FORMS)
 @given(workflow=workflows(later_round=True), prose=st.text(alphabet="abc .!\n*`#<>{}", max_size=40))
-def test_what_is_rendered_is_read_back_from_prose_in_a_later_round(
+def test_rendered_plan_inside_prose_is_parsed_back_in_a_later_round(
     form: PlanForm, names: tuple[str, ...], workflow: Workflow, prose: str
 ) -> None:
     text = f"{prose}\n```python\n{render(workflow, form, names=names)}\n```\n{prose}"
@@ -231,7 +231,7 @@ def test_a_pool_of_none_is_an_error_like_any_other() -> None:
     )
 
 
-def test_under_all_or_none_the_caret_is_under_the_list_that_shows_a_part() -> None:
+def test_caret_marks_the_partial_access_list_under_all_or_none() -> None:
     text = lists(access_list='[["all"], [0]]')
     error = parse(text, workers=3, access="all_or_none")
     assert isinstance(error, PlanError)
@@ -244,7 +244,7 @@ def test_under_all_or_none_the_caret_is_under_the_list_that_shows_a_part() -> No
     assert isinstance(parse(text, workers=3), Workflow)
 
 
-def test_where_lists_show_all_or_none_what_stands_beside_all_is_no_part() -> None:
+def test_all_or_none_accepts_a_step_number_beside_all() -> None:
     plan = parse(lists(access_list='[["all"], [0, "all"]]'), workers=3, access="all_or_none")
     assert isinstance(plan, Workflow)
     assert plan.steps[1].access.all
@@ -284,7 +284,7 @@ def test_a_draft_in_a_thought_that_was_cut_off_is_no_plan(text: str, expected: W
         ("नमस्ते", 4),
     ],
 )
-def test_the_caret_stands_below_its_place_on_a_terminal(subtask: str, columns: int) -> None:
+def test_caret_is_aligned_on_a_terminal(subtask: str, columns: int) -> None:
     plan = parse(lists(model_id="[1, 1]", subtasks=f'["{subtask}", 7]', access_list="[[], []]"), workers=3)
     assert isinstance(plan, PlanError)
     assert plan.column == len('subtasks = ["') + columns + len('", ')

@@ -51,6 +51,6 @@ def test_all_steps_but_the_last_are_told_once_the_next_one_opens(
         "]]}}",
     ],
 )
-def test_nothing_is_told_of_a_text_without_a_second_step(text: str) -> None:
+def test_step_reader_reports_nothing_without_a_second_step(text: str) -> None:
     reader = StepReader()
     assert [reader.feed(character) for character in text] == [None] * len(text)

@@ -41,14 +41,12 @@ def written(workflow: Workflow, names: tuple[str, ...] = NAMES) -> Any:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("names", [NAMES, ()])
 @given(workflow=workflows())
-def test_what_is_rendered_fits_the_schema(
-    kind: SchemaKind, names: tuple[str, ...], workflow: Workflow
-) -> None:
+def test_rendered_plan_fits_the_schema(kind: SchemaKind, names: tuple[str, ...], workflow: Workflow) -> None:
     assert fits(written(workflow, names), kind, names=names) == (kind == "portable" or last_sees(workflow))
 
 
 @given(workflow=workflows(later_round=True))
-def test_what_is_rendered_in_a_later_round_fits_the_schema(workflow: Workflow) -> None:
+def test_rendered_plan_of_a_later_round_fits_the_schema(workflow: Workflow) -> None:
     plan = written(workflow)
     assert fits(plan, "exact", later_round=True) == last_sees(workflow)
     assert fits(plan | {"accept": False}, "portable", later_round=True)
@@ -121,7 +119,7 @@ def test_few_tokens_allow_fewer_steps_before_shorter_texts(max_tokens: int, step
         pytest.param("coder", [], False, True, id="a model first"),
     ],
 )
-def test_who_requires_earlier_responses_sees_one(
+def test_schema_requires_access_for_workers_that_need_responses(
     worker: str, sees: list[object], later_round: bool, allowed: bool
 ) -> None:
     schema = plan_schema("exact", workers=WORKERS, names=NAMES, later_round=later_round, need_responses=(1,))
@@ -138,7 +136,7 @@ def test_a_team_of_tools_alone_may_see_nothing() -> None:
     assert Draft202012Validator(schema).is_valid({"thought": "", "steps": steps})
 
 
-def test_all_or_none_allows_no_numbers() -> None:
+def test_all_or_none_schema_allows_no_step_numbers() -> None:
     def sees(*entries: object) -> Any:
         steps = [{"worker": 0, "subtask": "x", "sees": []}, {"worker": 1, "subtask": "y", "sees": [*entries]}]
         return {"thought": "", "steps": steps}
@@ -152,7 +150,7 @@ def test_all_or_none_allows_no_numbers() -> None:
 
 
 @pytest.mark.parametrize("later_round", [False, True])
-def test_portable_has_only_what_the_strictest_providers_take(later_round: bool) -> None:
+def test_portable_schema_uses_only_widely_supported_keywords(later_round: bool) -> None:
     def objects(schema: Any) -> list[dict[str, Any]]:
         if isinstance(schema, list):
             return [found for entry in schema for found in objects(entry)]

@@ -39,13 +39,13 @@ def test_a_name_that_is_a_number_counts_before_the_number() -> None:
     assert parse(one(worker='"0"'), workers=2, names=("1", "0")) == plan((1, "Find it."))
 
 
-def test_the_lists_take_no_names() -> None:
+def test_list_format_accepts_no_worker_names() -> None:
     read = parse(lists(model_id='["writer", "coder"]'), workers=3, names=NAMES)
     assert isinstance(read, PlanError)
     assert read.kind == "bad_worker"
 
 
-def test_the_form_that_was_asked_for_decides_what_an_error_says_alone() -> None:
+def test_requested_format_decides_the_error_message() -> None:
     assert parse(lists(), workers=3, form="structured") == TWO == parse(OBJECT, workers=3, names=NAMES)
     broken = "model_id = [0,\n" + '{"thought": "x", "steps": [}'
     kinds = [parse(broken, workers=3, form=form) for form in ("lists", "structured")]  # type: ignore[arg-type]

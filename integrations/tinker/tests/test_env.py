@@ -33,7 +33,7 @@ def group(session: ScoringSession, renderer: Renderer, size: int) -> PodiumGroup
     return PodiumGroupBuilder(session, renderer, next(iter(session.tasks)), group="42/0", size=size)
 
 
-async def test_a_trajectory_has_a_transition_a_round_and_the_sessions_reward(
+async def test_trajectory_has_one_transition_per_round_and_the_session_reward(
     session: ScoringSession, renderer: Renderer
 ) -> None:
     firsts = [PLAN, OTHER, "No plan."]
@@ -52,7 +52,7 @@ async def test_a_trajectory_has_a_transition_a_round_and_the_sessions_reward(
     assert [transition.reward for transition in found.trajectories_G[0].transitions[:-1]] == [0.0]
 
 
-async def test_each_round_is_trained_on_behind_its_own_prompt(
+async def test_training_data_pairs_each_completion_with_the_prompt_of_its_round(
     session: ScoringSession, renderer: Renderer
 ) -> None:
     client = sampler(renderer, [PLAN, "No plan."], later=ACCEPT)

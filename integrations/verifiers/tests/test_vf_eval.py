@@ -82,7 +82,7 @@ async def test_each_round_is_a_branch_with_its_own_prompt(tmp_path: Path, settin
     assert all(nodes[prompt["parent"]]["message"]["role"] == "system" for prompt in prompts)
 
 
-async def test_a_scoring_service_takes_the_place_of_the_session(
+async def test_rewards_of_a_scoring_service_equal_those_of_a_session(
     tmp_path: Path, settings: ScoringSettings
 ) -> None:
     async with open_session(settings, Dispatcher()) as session, serve_session(session) as url:

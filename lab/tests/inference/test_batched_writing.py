@@ -74,7 +74,7 @@ def _token_by_token(checkpoint: Checkpoint) -> Callable[[tuple[Message, ...], Sa
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("name", ["world-conductor", "world-warmstart"])
-async def test_plans_of_shipped_policies_equal_the_plain_way_token_by_token(
+async def test_batched_plans_of_shipped_policies_equal_unbatched_generation(
     name: str, temperature: float
 ) -> None:
     shipped = Checkpoint.read(name)  # test_guide.py has what the guide does.
@@ -95,7 +95,7 @@ async def test_plans_of_shipped_policies_equal_the_plain_way_token_by_token(
 
 
 @pytest.mark.parametrize("temperature", [0.0, 0.7])
-async def test_texts_of_a_tiny_model_written_together_are_those_written_alone(
+async def test_batched_completions_of_a_tiny_model_equal_single_completions(
     make_checkpoint: Make, temperature: float
 ) -> None:
     checkpoint = Checkpoint.read(make_checkpoint("qwen2"))
@@ -111,7 +111,7 @@ async def test_texts_of_a_tiny_model_written_together_are_those_written_alone(
     assert await together(LocalPolicy("tiny", NumpyModel(checkpoint)), prompts, samplings) == alone
 
 
-async def test_texts_that_are_wanted_together_share_their_passes(make_checkpoint: Make) -> None:
+async def test_concurrent_completions_share_forward_passes(make_checkpoint: Make) -> None:
     all_wanted = Event()
 
     class PatientModel(CountedModel):
@@ -144,7 +144,7 @@ async def test_the_common_beginning_of_prompts_is_read_once(make_checkpoint: Mak
     assert model.tokens < before + shared, "it is kept for a while"
 
 
-async def test_what_was_said_before_is_drafted(make_checkpoint: Make) -> None:
+async def test_repeated_prompt_reuses_its_earlier_completion_as_a_draft(make_checkpoint: Make) -> None:
     model = CountedModel(Checkpoint.read(make_checkpoint(eos_token_id=None)))
     policy = LocalPolicy("tiny", model)
     first = await policy.complete(asking("The same"), Sampling(max_tokens=60))
@@ -154,7 +154,7 @@ async def test_what_was_said_before_is_drafted(make_checkpoint: Make) -> None:
     assert model.passes - passes < passes / 2
 
 
-async def test_a_refused_prompt_stops_no_other(make_checkpoint: Make) -> None:
+async def test_refused_prompt_does_not_stop_concurrent_completions(make_checkpoint: Make) -> None:
     policy = LocalPolicy("tiny", NumpyModel(Checkpoint.read(make_checkpoint())))
     fine, refused, fine_too = await asyncio.gather(
         policy.complete(asking("a"), Sampling(max_tokens=3)),

@@ -27,7 +27,7 @@ async def test_both_models_draw_the_same_text(make_checkpoint: Make) -> None:
     assert texts[0].text
 
 
-def test_an_end_written_in_a_question_ends_nothing_in_numpy(make_checkpoint: Make) -> None:
+def test_numpy_codec_treats_an_end_token_in_a_question_as_plain_text(make_checkpoint: Make) -> None:
     model = NumpyModel(Checkpoint.read(make_checkpoint("llama")))
     tokens = model.codec.encode([Message(role="user", content="a </s> <s> b")])
     assert tokens[0] == 1

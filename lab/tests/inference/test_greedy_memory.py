@@ -60,7 +60,7 @@ async def test_a_greedy_policy_computes_a_repeated_prompt_once(
     assert first.spent.usage.output_tokens == 12
 
 
-async def test_another_question_or_another_length_is_another_text(make_checkpoint: Make) -> None:
+async def test_greedy_cache_distinguishes_questions_and_max_tokens(make_checkpoint: Make) -> None:
     checkpoint = Checkpoint.read(make_checkpoint())
     model = CountedModel(checkpoint)
     policy = LocalPolicy("tiny", model)
@@ -158,7 +158,7 @@ class EchoModel:
         return [np.eye(12, dtype=np.float32)[tokens,] for tokens in last]
 
 
-async def test_so_many_texts_are_remembered_and_no_more() -> None:
+async def test_greedy_cache_drops_old_completions_above_its_size() -> None:
     model = EchoModel()
     policy = LocalPolicy("echo", model)
     most = local_policy._CACHED_COMPLETIONS

@@ -56,7 +56,7 @@ def said_of(plan: Workflow) -> str:
     return ", ".join(f"{place} birth year persons{step.worker}" for place, step in enumerate(plan.steps))
 
 
-def test_lessons_are_never_forbidden_and_bound_to_their_thoughts(
+def test_guide_allows_every_lesson_and_forbids_plans_unlike_their_thought(
     codec: PlainTextCodec, guide: PlanLists
 ) -> None:
     laboratory, rng = WorldLaboratory(), Random("lessons")
@@ -122,7 +122,9 @@ def test_the_list_of_workers_has_those_that_the_thought_names(
         assert codec.decode(tokens[:refused]).count(", ", len(thought)) == place
 
 
-def test_a_subtask_finds_what_the_thought_says_of_its_step(codec: PlainTextCodec, guide: PlanLists) -> None:
+def test_guide_forbids_a_subtask_other_than_the_thought_announces(
+    codec: PlainTextCodec, guide: PlanLists
+) -> None:
     def refused(first: str, second: str) -> str | None:
         """The subtasks before the token that must not follow."""
         thought = "needs 0 proposer laws3; steps 0 favourite dish proposer laws3, 1 birth year persons0"

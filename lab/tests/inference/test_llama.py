@@ -64,7 +64,7 @@ def test_reading_in_pieces_is_reading_at_once(make_checkpoint: Callable[..., Pat
     np.testing.assert_allclose(np.concatenate(pieces), whole, atol=1e-4)
 
 
-def test_a_later_token_changes_nothing_before_it(make_checkpoint: Callable[..., Path]) -> None:
+def test_later_token_does_not_change_earlier_hidden_states(make_checkpoint: Callable[..., Path]) -> None:
     llama = _load(make_checkpoint("llama"))
     one = llama.read([5, 6, 7, 8], llama.start(4))
     other = llama.read([5, 6, 7, 300], llama.start(4))
@@ -112,7 +112,9 @@ def test_weights_of_another_configuration_are_refused(make_checkpoint: Callable[
         ({"model_type": "llama", "rope_parameters": {"rope_type": "yarn", "rope_theta": 1e4}}, False),
     ],
 )
-def test_only_what_is_computed_exactly_is_claimed(config: dict[str, Any], answer: bool) -> None:
+def test_is_llama_accepts_only_configurations_that_numpy_computes_exactly(
+    config: dict[str, Any], answer: bool
+) -> None:
     assert is_llama(config) is answer
 
 

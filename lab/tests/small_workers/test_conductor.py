@@ -15,7 +15,7 @@ from podium.train.settings import TrainSettings
 CONFIG = Path(__file__).parents[2] / "configs" / "world.toml"
 
 
-def test_the_pool_is_led_by_the_shipped_conductor_and_not_by_its_start():
+def test_orchestra_uses_the_trained_conductor_and_beats_the_warm_start():
     pool = open_pool("orchestra")
     tasks = list(open_tasks("world", "train", size=40))
     led = open_planner(TeamFile("orchestra").read(), pool, seed="0").planner

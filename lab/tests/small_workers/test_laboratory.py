@@ -47,7 +47,7 @@ def followed(subtask, results):
     return thing
 
 
-def test_plans_by_the_parts_lead_to_the_answer():
+def test_following_every_subtask_of_a_drawn_plan_yields_the_answer():
     """Whoever follows every subtask rightly, with the results of earlier ones, has the answer."""
     rng, followed_plans = Random("follow"), 0
     while followed_plans < 150:
@@ -111,7 +111,7 @@ def test_a_plan_with_too_few_steps_may_stop_if_another_round_follows():
     assert stopped > 20
 
 
-def test_rounds_of_a_long_chain_take_its_relations_in_turn():
+def test_rounds_of_a_long_chain_work_through_its_relations_in_order():
     rng, begun, gone_on, accepted = Random("unfinished"), 0, 0, 0
     shares = Shares(unfinished=1.0, fitting=0.5, relevant=0.5, whole=0.5)
     for _ in range(100):
@@ -164,7 +164,7 @@ def test_a_thought_names_the_parts_then_each_steps_find_and_worker():
     assert gone_by_parts > 50
 
 
-def test_some_lessons_have_relations_that_nothing_has_one_after_the_other():
+def test_about_a_third_of_lessons_chain_relations_of_mismatched_types():
     rng = Random("loose")
     drawn = [LABORATORY.draw_question(rng) for _ in range(400)]
     loose = [(question, parts) for question, parts in drawn if not parts.problem.is_typed]
@@ -220,7 +220,7 @@ def test_each_level_of_cost_sensitivity_takes_a_step_if_settings_say_so():
             assert f"; Thrift {level} last {len(plan.steps) - 1}; steps 0 " in thought
 
 
-def test_a_plan_saves_as_much_as_its_prompt_says():
+def test_plan_length_follows_the_cost_sensitivity_in_its_prompt():
     rng, levels = Random("prompted"), set()
     for _ in range(200):
         case = LABORATORY.draw_plan(rng, TEAM, Shares(fitting=1.0, saving=1.0))
@@ -261,7 +261,7 @@ def test_profiles_say_what_workers_are_taught():
     assert orchestra_team(ABILITIES[4:5]).fit("ships") == (0,)
 
 
-def test_a_pool_of_others_is_refused(tmp_path):
+def test_pool_with_workers_outside_the_orchestra_is_refused(tmp_path):
     pool = write_team(tmp_path / "two.toml")
     with pytest.raises(ConfigError, match="'egon', which is no worker of the orchestra"):
         open_examples(str(pool))

@@ -35,7 +35,7 @@ def lessons(ability, count=120, stage="facts"):
 
 @pytest.mark.parametrize("stage", ["facts", "plans"])
 @pytest.mark.parametrize("ability", ABILITIES, ids=lambda ability: ability.name)
-def test_what_a_worker_says_is_true_where_it_knows(ability, stage):
+def test_worker_lessons_are_true_in_every_field_the_worker_knows(ability, stage):
     """A second look at each sentence, in the encyclopedia; only made-up answers of fields that it may not know lie."""
     made_up = {relation.field for relation in RELATIONS.values()} - ability.admits
     for view, answer in lessons(ability, stage=stage):

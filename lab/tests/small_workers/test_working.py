@@ -31,7 +31,7 @@ def test_a_verdict_repeats_the_letter_and_the_name_of_the_answer():
         assert verdict == ("smaller" if problem.join == "earlier" else "larger")
 
 
-def test_places_add_up_to_the_answer():
+def test_written_digits_of_a_sum_add_up_to_the_answer():
     for problem in drawn("places", "sum", "difference"):
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
         steps = re.findall(r"(\d+) ([+-]) (\d+) = (\d+)(?: and 1 is (\d+))?", working.partition(": ")[2])
@@ -44,7 +44,7 @@ def test_places_add_up_to_the_answer():
         assert sum(digit * 10**place for place, digit in enumerate(digits)) == int(answer)
 
 
-def test_a_count_is_kept_from_thing_to_thing():
+def test_written_count_carries_a_running_total_to_the_answer():
     for problem in drawn("count", "count"):
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
         entries = re.findall(r"[^:]+: ([^,]+), (yes|no), (\d)\.", working)
@@ -57,7 +57,7 @@ def test_a_count_is_kept_from_thing_to_thing():
         assert int(answer) == count
 
 
-def test_a_pair_names_what_each_value_belongs_to():
+def test_working_of_a_pair_names_the_owner_of_each_value():
     for problem in drawn("pair", "pair"):
         working, answer = join_working(problem, FACTS).split("\nAnswer: ")
         assert re.fullmatch(r"(.+): (.+)\. (.+): (.+)\.", working).group(2, 4) == tuple(answer.split(" and "))

@@ -11,7 +11,7 @@ from podium.train.publish import model_card
 from podium_lab.warmstart.supervised import SupervisedStage, WarmStartSettings
 
 
-def test_the_card_of_a_warm_start_says_on_what_it_was_trained(tmp_path: Path) -> None:
+def test_warm_start_card_states_its_training_data_and_steps(tmp_path: Path) -> None:
     shutil.copytree(Checkpoint.read("world-warmstart").path, tmp_path / "policy")
     stages = (SupervisedStage(steps=1500), SupervisedStage(steps=500))
     (tmp_path / "config.json").write_text(

@@ -40,7 +40,7 @@ def nats_of_texts_said_twice(model: PolicyModel) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("head", range(SHAPE.heads))
-def test_a_first_layer_head_looks_its_distance_back(model: PolicyModel, head: int) -> None:
+def test_initial_first_layer_head_attends_to_its_set_distance(model: PolicyModel, head: int) -> None:
     layer = model.layers[0]
     assert isinstance(layer, Layer)
     D = SHAPE.head_size
@@ -54,12 +54,12 @@ def test_a_first_layer_head_looks_its_distance_back(model: PolicyModel, head: in
     assert looks[199 - DISTANCES[head]] > 0.7
 
 
-def test_before_any_training_a_text_said_again_is_expected(model: PolicyModel) -> None:
+def test_untrained_copying_weights_predict_a_repeated_text(model: PolicyModel) -> None:
     nats = nats_of_texts_said_twice(model)
     assert nats[55:].mean() < nats[:49].mean() - 0.5
 
 
-def test_plain_weights_expect_nothing() -> None:
+def test_plain_initial_weights_do_not_predict_a_repeated_text() -> None:
     model = PolicyModel(SHAPE)
     model.initialise(generator("initial"), 0.05)
     nats = nats_of_texts_said_twice(model)

@@ -23,7 +23,7 @@ def test_muon_takes_matrices_of_layers_and_adamw_the_rest_at_own_rates() -> None
     assert moved == {name for name, weight in before.items() if weight.ndim == 2 and "layers" in name}
 
 
-def test_muon_takes_each_matrix_in_a_fused_one_and_decays_none() -> None:
+def test_muon_updates_each_part_of_a_fused_matrix_as_torch_does() -> None:
     """As torch's Muon takes the same matrices apart, over two steps, so that its momentum counts."""
     shape = ModelShape(vocab=50, hidden=16, layers=1, heads=2, kv_heads=1, head_size=8, inner=24)
     model = PolicyModel(shape)
@@ -51,7 +51,7 @@ def test_muon_takes_each_matrix_in_a_fused_one_and_decays_none() -> None:
         torch.testing.assert_close(weights(model, name), torch.cat(group), msg=name)
 
 
-def test_muon_leaves_weights_without_a_gradient_as_they_are() -> None:
+def test_muon_does_not_change_weights_with_zero_gradients() -> None:
     model = PolicyModel(ModelShape(vocab=50, hidden=16, layers=1, heads=2, kv_heads=1, head_size=8, inner=24))
     model.initialise(torch.Generator().manual_seed(0))
     before = {name: weight.detach().clone() for name, weight in model.named_parameters()}

@@ -48,7 +48,7 @@ def test_a_word_is_one_token_wherever_it_stands(tokenizer: Tokenizer, word: str,
     assert sum("#" in token for token in found) == times
 
 
-def test_of_words_that_begin_alike_the_longest_counts(tokenizer: Tokenizer) -> None:
+def test_tokenizer_prefers_the_longest_of_words_with_one_prefix(tokenizer: Tokenizer) -> None:
     assert tokens(tokenizer, "#train-arrive; steps 3")[0] == "#train-arrive"
     assert tokens(tokenizer, "#train; steps 3")[0] == "#train"
     assert tokens(tokenizer, "#train-arrives")[0] == "#train-arrive"
@@ -70,7 +70,7 @@ def test_a_size_bounds_the_entries_that_are_learned() -> None:
     assert 270 < large <= 400
 
 
-def test_a_spelled_word_is_no_entry_and_is_written_in_pieces_of_others():
+def test_spelled_word_is_not_a_token_and_is_encoded_in_pieces():
     texts = ["Where does Halonmouth lie?", "The halonmouth lies there."] * 50
     whole, pieces = (train_tokenizer(texts, 400, spelled=spelled) for spelled in ((), {"halonmouth"}))
     assert len(whole.encode(" Halonmouth", add_special_tokens=False).ids) == 1

@@ -79,7 +79,7 @@ def plan_lessons(count: int) -> list[SFTExample]:
     return found
 
 
-def test_a_lesson_is_the_same_for_ever() -> None:
+def test_lessons_of_a_seed_never_change() -> None:
     assert [draw_lesson("3", i) for i in range(20)] == [draw_lesson("3", i) for i in range(20)]
     assert draw_lesson("3", 0) != draw_lesson("4", 0)
 
@@ -130,7 +130,7 @@ def test_a_team_lesson_lists_the_numbers_that_its_thought_names() -> None:
         assert all(a == b for a, b in zip(numbers, written, strict=True) if a != "none")
 
 
-def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
+def test_thought_names_each_part_skill_and_a_worker_that_claims_it() -> None:
     rng = Random("thought")
     for _ in range(200):
         _, problem = WORLD.draw_question(rng)
@@ -142,7 +142,7 @@ def test_the_thought_names_a_skill_and_who_claims_it_for_every_part() -> None:
             assert int(number) in fit if fit else number == "none"
 
 
-def test_tokens_of_a_lesson_are_those_that_the_policy_meets_when_it_plans(tmp_path: Path) -> None:
+def test_lesson_tokens_equal_the_tokens_of_a_planning_prompt(tmp_path: Path) -> None:
     tokenizer = make_tokenizer(TINY, data())
     question, _ = WORLD.draw_question(Random("tokens"))
     team = WORLD.draw_team(Random("tokens"))

@@ -40,7 +40,7 @@ def plan(steps: int, *, valid: bool = True) -> tuple[str, int]:
         ([], {}, False),
     ],
 )
-def test_lengths_of_which_there_are_few_plans_are_left_out_unless_all_are(
+def test_gate_skips_plan_lengths_with_few_plans_unless_all_have_few(
     plans: list[tuple[str, int]], shares: dict[str, float], passed: bool
 ) -> None:
     found = valid_by_steps(plans, max_steps=5)

@@ -39,7 +39,7 @@ def write_lines(path: Path, *rows: dict[str, Any]) -> None:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
-def test_a_judgment_is_found_by_the_two_answers_in_the_judges_order(
+def test_judgment_is_found_by_both_answers_in_the_order_shown(
     tmp_path: Path,
 ) -> None:
     outputs = tmp_path / "outputs"

@@ -92,7 +92,7 @@ def test_reasoning_gym_counts_samples_without_completions_left_out(gym: Path) ->
     assert recording.samples("acme/quick") == 2
 
 
-def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: Path) -> None:
+def test_reasoning_gym_import_compares_published_means_with_row_means(gym: Path) -> None:
     recording, import_report, _ = imported(import_reasoning_gym, gym)
     # sums: (0.5 + 0.01) / 2; grids: 0.5 where 0.7 is published.
     assert import_report.published == {"acme/wise-1.0": pytest.approx((0.255 + 0.7) / 2)}
@@ -104,7 +104,7 @@ def test_reasoning_gym_compares_the_published_means_with_those_of_the_rows(gym: 
     assert wise.accuracy == pytest.approx(2 / 5)
 
 
-def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
+def test_reasoning_gym_import_reports_skipped_rows(gym: Path) -> None:
     document = json.loads((gym / "acme_quick" / "algebra" / "sums.json").read_text())
     document["results"] *= 2
     write_json(gym / "acme_quick" / "algebra" / "sums.json", document)
@@ -117,7 +117,7 @@ def test_reasoning_gym_says_what_it_left_out(gym: Path) -> None:
     }
 
 
-def test_reasoning_gym_refuses_what_is_not_its_folder(gym: Path, tmp_path: Path) -> None:
+def test_reasoning_gym_import_refuses_another_folder(gym: Path, tmp_path: Path) -> None:
     file = gym / "acme_quick" / "algebra" / "sums.json"
     assert refused(import_reasoning_gym, file).endswith(
         "holds no folders; give one of its zero-shot folders, such as zero-shot/easy."
@@ -136,7 +136,7 @@ def test_reasoning_gym_refuses_json_of_another_form(gym: Path, document: Any) ->
 
 
 @pytest.mark.parametrize("score", ["2.5", "-0.1", "1e999", "NaN", "Infinity"])
-def test_reasoning_gym_refuses_scores_that_are_none(gym: Path, score: str) -> None:
+def test_reasoning_gym_import_refuses_scores_outside_0_to_1(gym: Path, score: str) -> None:
     file = gym / "acme_quick" / "algebra" / "sums.json"
     file.write_text(file.read_text().replace('"score": 0.0', f'"score": {score}'))
     assert refused(import_reasoning_gym, gym).startswith(
@@ -179,7 +179,7 @@ def mmlu(tmp_path: Path) -> Path:
     return source
 
 
-def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) -> None:
+def test_mmlu_pro_import_keeps_the_wording_that_most_models_answered(mmlu: Path) -> None:
     recording, import_report, told = imported(import_mmlu_pro, mmlu)
     assert told == ["GPT-4o", "old-one", "plain"]
     first = recording.find("Which of 1?\n(A) no\n(B) yes")
@@ -203,7 +203,7 @@ def test_mmlu_pro_gives_the_letters_to_the_wording_of_most_models(mmlu: Path) ->
     assert (import_report.published, import_report.differing) == ({}, {})
 
 
-def test_mmlu_pro_refuses_what_is_not_its_folder(mmlu: Path, tmp_path: Path) -> None:
+def test_mmlu_pro_import_refuses_another_folder(mmlu: Path, tmp_path: Path) -> None:
     assert refused(import_mmlu_pro, tmp_path) == f"{tmp_path} holds no *.zip; give its folder eval_results."
     file = write_zip(mmlu / "odd.zip", {"question_id": 1})
     assert f"{file} is not of the expected form" in refused(import_mmlu_pro, mmlu)

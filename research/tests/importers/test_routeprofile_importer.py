@@ -80,7 +80,7 @@ def test_the_table_keeps_scores_options_tokens_and_prices(checkout: Path) -> Non
     )
 
 
-def test_routers_learn_from_pairs_and_are_measured_once_declared(
+def test_routeprofile_script_trains_routers_and_logs_a_declared_look(
     checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

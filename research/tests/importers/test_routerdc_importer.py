@@ -30,7 +30,7 @@ def write_checkout(folder: Path) -> Path:
     return folder
 
 
-def test_probabilities_become_verdicts_and_attempts_stay_shares(tmp_path: Path) -> None:
+def test_routerdc_import_rounds_probabilities_and_keeps_success_shares(tmp_path: Path) -> None:
     recording, import_report, told = imported(import_routerdc, write_checkout(tmp_path / "dc"))
     assert told == ["gsm8k-test", "gsm8k-train", "mbpp", "mmlu_test", "mmlu_train"]
     assert recording.header.splits == {"train": 20, "test": 30}

@@ -39,7 +39,7 @@ def zeroeval(tmp_path: Path) -> Path:
     return source
 
 
-def test_zeroeval_gives_strict_verdicts_and_checks_the_published_ones(zeroeval: Path) -> None:
+def test_zeroeval_import_grades_strictly_and_checks_published_figures(zeroeval: Path) -> None:
     recording, import_report, told = imported(import_zeroeval, zeroeval)
     assert told == ["quick", "wise"]
     assert (recording.header.questions, recording.header.responses) == (4, 4)
@@ -112,7 +112,7 @@ def test_zeroeval_takes_any_answer_that_a_model_may_write(zeroeval: Path) -> Non
     assert next(worker for worker in recording.header.workers if worker.name == "wise").accuracy == 0
 
 
-def test_zeroeval_refuses_what_is_not_its_folder(zeroeval: Path) -> None:
+def test_zeroeval_import_refuses_another_folder(zeroeval: Path) -> None:
     assert "holds no *.json; give one of its folders of short answers" in refused(
         import_zeroeval, zeroeval.parent / "none"
     )
@@ -165,7 +165,7 @@ def test_zeroeval_refuses_records_of_another_form(zeroeval: Path, record: Any) -
         ("", None),
     ],
 )
-def test_the_answer_is_found_in_json_that_often_nearly_is(said: str, answer: str | None) -> None:
+def test_zeroeval_finds_the_answer_in_malformed_json(said: str, answer: str | None) -> None:
     assert extract_json_answer(said) == answer
 
 
@@ -219,7 +219,7 @@ def test_latex_is_read_whether_or_not_its_backslashes_were_doubled(said: str) ->
         ("1e3", "1000", True),
     ],
 )
-def test_short_answers_are_the_same_by_number_or_by_text_without_its_dress(
+def test_short_answers_match_by_number_or_by_text_without_formatting(
     answer: str, gold: str, expected: bool
 ) -> None:
     assert same(answer, gold) == expected

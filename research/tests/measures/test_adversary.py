@@ -69,7 +69,7 @@ async def test_the_planner_does_not_see_the_adversary_and_tools_are_spared():
     assert "adversary" not in rollout.plan_text
 
 
-async def test_a_model_is_told_to_mislead_and_a_replay_gives_a_wrong_answer(tmp_path):
+async def test_adversary_misleads_by_prompt_or_by_a_wrong_recorded_answer(tmp_path):
     model = ScriptedWorker("model", ["Certainly 5."])
     told = AdversarialWorker(model, "model (adversary)")
     question = Request(messages=_asked("What is 2 + 2?"), seed="0")

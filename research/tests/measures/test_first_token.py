@@ -40,11 +40,11 @@ def test_the_first_token_waits_for_planning_and_the_steps_it_reads():
     assert first_token_s(_trace(before, once)) == pytest.approx(1 + 4 + 3.75)
 
 
-def test_an_answer_that_is_accepted_later_arrives_whole():
+def test_first_token_of_an_answer_accepted_later_comes_with_acceptance():
     first = RoundTrace(plan=Plan("...", PLAN, seconds=1.0), spans=(_span(0, 4.0, first=0.5),))
     accepted = RoundTrace(plan=Plan("...", Acceptance(), seconds=2.0))
     assert first_token_s(_trace(first, accepted)) == pytest.approx(1 + 4 + 2)
 
 
-def test_where_nothing_was_streamed_the_first_token_is_not_known():
+def test_first_token_time_is_unknown_without_streaming():
     assert first_token_s(_trace(RoundTrace(plan=Plan("...", PLAN), spans=(_span(0, 4.0),)))) is None

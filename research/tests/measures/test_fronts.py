@@ -19,7 +19,7 @@ def test_below_its_cheapest_planner_a_front_answers_a_share_of_questions():
 
 
 @given(POINTS)
-def test_the_hull_is_that_of_qhull(points):
+def test_hull_equals_the_hull_of_qhull(points):
     # (0, 0) belongs to a front, it stays flat to the right, and what lies below can be had.
     most = max(y for _, y in points)
     corners = np.array([(0, 0), *points, (21, most), (21, 0)], dtype=float)
@@ -43,7 +43,7 @@ def test_an_accuracy_that_is_never_reached_has_an_infinite_price():
     assert price.share == math.inf
 
 
-def test_free_planners_have_a_front_without_shares_of_a_price_of_nothing():
+def test_free_planners_have_a_front_but_no_price_of_accuracy():
     assert hull([(0.0, 0.5), (0.0, 0.4), (1.0, 0.9)]) == [(0.0, 0.5), (1.0, 0.9)]
     free = np.ones(20), np.zeros(20)
     assert price_of_accuracy(*(one[None] for one in free), free) is None

@@ -37,7 +37,7 @@ def test_a_worker_for_each_skill_is_found(alignment):
 
 
 @pytest.mark.parametrize("alignment", ALIGNMENTS)
-def test_a_plan_that_looks_at_hops_alone_is_within_chance(alignment):
+def test_routing_measure_finds_nothing_in_plans_that_depend_on_hop_count(alignment):
     plans = {1: [0], 2: [1, 2], 3: [3, 0, 1]}
     blind = evaluation([(skills, [plans[len(skills)]]) for skills in questions()])
     found = routing(blind, alignment=alignment)
@@ -46,7 +46,7 @@ def test_a_plan_that_looks_at_hops_alone_is_within_chance(alignment):
     assert found.excess == pytest.approx(0)
 
 
-def test_random_workers_are_within_chance_even_when_repeated():
+def test_routing_measure_finds_nothing_in_random_workers():
     random = Random("blind")
     found = []
     for trial in range(20):
@@ -60,7 +60,7 @@ def test_random_workers_are_within_chance_even_when_repeated():
     assert sum(one.by_question for one in found) <= 4
 
 
-def test_each_alignment_reads_the_plans_it_says():
+def test_each_alignment_counts_its_own_pairs_of_step_and_skill():
     one = evaluation([(("sums", "dates"), [[0, 1, 2]]), (("sums",), [[3]]), (("sums", "units"), [[1]])])
     counts = {alignment: routing(one, alignment=alignment, permutations=10).pairs for alignment in ALIGNMENTS}
     assert counts == {"in order": 2 + 1 + 1, "one step a hop": 1, "one hop": 1}
@@ -81,7 +81,7 @@ def test_mutual_information_is_symmetric_bounded_and_none_for_a_constant(pairs):
 
 
 @given(LABELS.filter(lambda pairs: len({x for x, _ in pairs}) > 1))
-def test_equal_ranks_correlate_fully_and_opposite_ones_fully_against(pairs):
+def test_rank_correlation_is_1_for_equal_and_minus_1_for_opposite_ranks(pairs):
     values = np.array([x for x, _ in pairs], dtype=float)
     assert rank_correlation(values, values**3) == pytest.approx(1)
     assert rank_correlation(values, -values) == pytest.approx(-1)
@@ -99,7 +99,7 @@ def test_more_steps_on_more_hops_correlate():
     assert 0.7 < found.low < found.mean < found.high <= 1
 
 
-def test_steps_without_regard_to_hops_do_not():
+def test_step_count_independent_of_hops_does_not_correlate():
     random = Random("steps")
     plans = [(skills, [[0] * random.randint(1, 5)]) for skills in questions()]
     found = steps_by_hops(evaluation(plans), resamples=200)
@@ -107,7 +107,7 @@ def test_steps_without_regard_to_hops_do_not():
     assert found.low < 0 < found.high
 
 
-def test_as_many_steps_always_have_no_correlation():
+def test_constant_step_count_has_no_correlation_with_hops():
     assert steps_by_hops(evaluation([(skills, [[0, 1]]) for skills in questions()])) is None
 
 

@@ -17,7 +17,7 @@ def test_the_criterion_is_the_papers_integral_over_a_beta_distribution():
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_samples_in_rounds_are_as_many_as_one_at_a_time(seed):
+async def test_adaptive_rounds_draw_as_many_samples_as_sequential_draws(seed):
     random = Random(f"adaptive/{seed}")
     drawn = random.choices("456", (6, 3, 1), k=20)
     counts: dict[str, int] = {}

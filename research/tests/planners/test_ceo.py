@@ -41,7 +41,7 @@ async def test_the_leader_decides_how_many_experts_work_and_their_tokens():
     assert trace.answer == "Answer: 1"
 
 
-async def test_they_discuss_until_all_agree_and_a_wrong_solution_starts_anew():
+async def test_experts_discuss_until_they_agree_and_restart_after_a_wrong_answer():
     pool = team(
         lead=[decision(2, 0), EXPERTS, WRONG, decision(1, 4096), EXPERTS, RIGHT],
         ada=["Answer: 1", "Answer: 2", "Answer: 3"],

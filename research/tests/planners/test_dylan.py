@@ -19,7 +19,7 @@ async def test_a_turn_ends_once_more_than_two_thirds_agree():
     assert [len(workers) for workers in called(trace)] == [3]  # The fourth is not asked.
 
 
-async def test_the_fourth_is_asked_where_three_disagree_and_then_decides():
+async def test_dylan_asks_the_fourth_member_if_the_first_three_disagree():
     order = question_random(PlanRequest(Question(text="How many?"), ()), "dylan").sample(range(4), 4)
     replies = {FOUR[member]: ["Answer: 4"] for member in order}
     replies[FOUR[order[0]]] = ["Answer: 5"]
@@ -52,7 +52,7 @@ async def test_the_authors_of_the_two_best_replies_go_on_whatever_their_place():
         assert trace.answer == "Answer: last"
 
 
-async def test_importance_is_what_it_is_by_hand():
+async def test_dylan_importance_matches_a_hand_computation():
     # Two turns of three. Each reply is shown to all in an order that the subtask tells; each gives the first 5 points,
     # the second 3, the third 2.
     names = ("a", "b", "c")
@@ -94,7 +94,7 @@ async def test_importance_is_what_it_is_by_hand():
         ),
     ],
 )
-def test_importance_is_what_the_authors_code_gives(turns, expected):
+def test_dylan_importance_equals_the_authors_code(turns, expected):
     """Figures of SALT-NLP/DyLAN (code/MMLU/LLMLP.py), run on these replies with its shuffles left out."""
     said: list[list[MemberReply]] = []
     for texts in turns:
@@ -104,7 +104,7 @@ def test_importance_is_what_the_authors_code_gives(turns, expected):
     assert [found[member] for member in range(4)] == pytest.approx(expected, abs=1e-6)
 
 
-async def test_replies_without_points_count_alike_and_failed_ones_not():
+async def test_dylan_weighs_unscored_replies_equally_and_ignores_failed_replies():
     pool = team(a=["Answer: 1", "Answer: 3"], b=["Answer: 2", "Answer: 3"], c=[])
     planner = DyLAN(("a", "b", "c"), turns=2)
     trace = await answered(planner, pool)

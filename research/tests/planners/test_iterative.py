@@ -27,24 +27,24 @@ async def test_the_running_best_is_the_answer_and_not_the_last():
     assert shown == [[], ["b", "a", verdict(2, 5)], ["c", "d", verdict(9, 1)]]
 
 
-async def test_a_perfect_score_ends_it():
+async def test_iterative_planner_stops_at_a_perfect_score():
     trace = await answered(PLANNER, team(ada=["a", "b"], judge=[verdict(3, 10)]))
     assert (trace.answer, called(trace)) == ("b", [["ada", "ada", "judge"]])
 
 
-async def test_scores_are_of_shown_candidates_and_an_unread_verdict_gives_none():
+async def test_judge_scores_match_shown_candidates_and_skip_unread_verdicts():
     lost = WorkerError("It is down.", kind="server_error")
     pool = team(ada=["a", lost, "c", "d", "e", "f"], judge=[verdict(4), "fine!", verdict(11, 2)])
     trace = await answered(PLANNER, pool)
     assert trace.rounds[-1].plan.accepted_step == (0, 0)
 
 
-async def test_without_a_round_to_accept_in_the_worker_answers_alone():
+async def test_iterative_planner_calls_one_worker_if_only_one_round_is_left():
     trace = await answered(PLANNER, team(ada=["a"], judge=[]), rounds=1)
     assert (trace.answer, called(trace)) == ("a", [["ada"]])
 
 
-async def test_a_plan_that_a_user_rewords_goes_on_and_one_with_other_steps_ends():
+async def test_iterative_planner_continues_after_rewording_but_not_new_steps():
     async def next_plan(*steps: Step):
         pool = tuple(Profile(name=name) for name in ("ada", "judge"))
         earlier_round = EarlierRound(

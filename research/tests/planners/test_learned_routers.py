@@ -61,7 +61,7 @@ async def test_each_method_learns_who_is_right_on_which_questions(method: str, k
 @pytest.mark.parametrize(
     "name", ["router:logistic:{}", "committee-router:ridge:{}", "threshold:ada>bob:ridge:0.{}"]
 )
-async def test_questions_read_ahead_get_the_plans_they_get_one_by_one(name: str) -> None:
+async def test_routing_questions_in_advance_gives_the_same_plans_as_one_by_one(name: str) -> None:
     texts, sums = texts_of(Random("learned-routers/ahead"), 60)
     score_QW, cost_QW = np.stack([sums, ~sums], axis=1).astype(float), np.tile([0.01, 0.03], (60, 1))
     unseen, _ = texts_of(Random("learned-routers/unseen"), 20)
@@ -79,7 +79,7 @@ async def test_questions_read_ahead_get_the_plans_they_get_one_by_one(name: str)
 
 
 @pytest.mark.parametrize("method", ["neighbours", "ridge"])
-def test_the_choice_changes_where_a_dollar_buys_enough_accuracy(method: str) -> None:
+def test_router_picks_the_dear_worker_only_if_accuracy_is_worth_it(method: str) -> None:
     """ada is right 40 points more often and costs a cent more: worth it up to 40 for a dollar."""
     texts, _ = texts_of(Random("learned-routers/price"), 40)
     score_QW, cost_QW = np.tile([0.9, 0.5], (40, 1)), np.tile([0.02, 0.01], (40, 1))
@@ -89,7 +89,7 @@ def test_the_choice_changes_where_a_dollar_buys_enough_accuracy(method: str) -> 
         assert {committee.workers for committee in router.choose(["Where?", texts[0]])} == {(best,)}
 
 
-def test_three_that_err_apart_are_asked_together_until_too_dear() -> None:
+def test_committee_router_combines_workers_with_independent_errors() -> None:
     """Each is right on two questions of three, and two are always right: a vote gains a third for two more cents."""
     texts, _ = texts_of(Random("learned-routers/votes"), 45)
     score_QW = np.array([[float(q % 3 != w) for w in range(3)] for q in range(45)])
@@ -102,7 +102,7 @@ def test_three_that_err_apart_are_asked_together_until_too_dear() -> None:
     assert len(chosen[100]) == 1
 
 
-def test_two_that_err_alike_do_not_outvote_a_better_one() -> None:
+def test_committee_router_avoids_workers_with_the_same_errors() -> None:
     texts, _ = texts_of(Random("learned-routers/joint"), 45)
     errs = [MeasuredAnswer("wrong", 0.0, 0.01)]
     alone = [[MeasuredAnswer("right", 1.0, 0.01)] if q % 3 else errs for q in range(45)]
@@ -111,7 +111,7 @@ def test_two_that_err_alike_do_not_outvote_a_better_one() -> None:
     assert len(learned("committee-router:neighbours:0", scored).choose(["Which?"])[0].workers) < 3
 
 
-def test_the_number_of_right_answers_is_distributed_as_all_cases_count() -> None:
+def test_right_answer_count_distribution_equals_full_enumeration() -> None:
     share_NW = np.random.default_rng(0).random((4, 3))
     found = _RightCounts(share_NW).of((0, 1, 2))
     counted = np.zeros((4, 4))
@@ -121,7 +121,7 @@ def test_the_number_of_right_answers_is_distributed_as_all_cases_count() -> None
 
 
 @pytest.mark.parametrize(("likeness", "both"), [(0.0, 0.49), (0.5, 0.595), (0.99, 0.6979)])
-def test_likeness_of_one_workers_answers_says_how_often_both_are_right(likeness: float, both: float) -> None:
+def test_likeness_of_two_samples_sets_the_probability_of_both_right(likeness: float, both: float) -> None:
     """Of a beta-binomial with mean p: P(both right) = p^2 + likeness p (1 - p)."""
     found = _RightCounts(np.array([[0.7]]), np.array([likeness])).of((0, 0))
     assert found[0, 2] == pytest.approx(both)
@@ -129,7 +129,7 @@ def test_likeness_of_one_workers_answers_says_how_often_both_are_right(likeness:
 
 
 @pytest.mark.parametrize("alike", [False, True])
-def test_a_vote_of_one_worker_is_expected_to_score_what_it_scores(alike: bool) -> None:
+def test_expected_score_of_a_one_worker_vote_equals_its_measured_score(alike: bool) -> None:
     """Three answers to each question are known. They are right independently of each other, or all or none of them."""
     rng = np.random.default_rng(0)
     share_QW = np.where(rng.random((4000, 1)) < 0.5, 0.7, 0.4)
@@ -180,7 +180,7 @@ def test_a_name_that_cannot_be_used_gets_a_sentence(name: str, sentence: str) ->
     assert str(refused.value) == sentence
 
 
-def test_answers_of_other_workers_than_the_pools_are_refused_in_a_sentence() -> None:
+def test_router_refuses_answers_of_workers_outside_the_pool() -> None:
     scored = known_answers(("zoe",), ("One?",), np.ones((1, 1)), np.ones((1, 1)))
     with pytest.raises(ConfigError, match="'router:ridge:0' learns from answers of the pool's workers"):
         open_baseline("router:ridge:0", POOL, scored=scored)

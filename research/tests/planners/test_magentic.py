@@ -61,7 +61,7 @@ async def test_after_more_than_three_stalls_the_leader_starts_again():
     assert [step.response for step in final] == ["new facts", "new plan"]
 
 
-async def test_a_right_result_that_is_empty_is_an_answer_and_no_stall():
+async def test_magentic_counts_an_empty_right_result_as_an_answer():
     found = ledger(progress=False, empty=True)
     pool = team(lead=[*START, ledger("ada"), found, "There are none."], ada=["The search found nothing."])
     trace = await answered(PLANNER, pool)

@@ -62,7 +62,7 @@ POOL = tuple(Profile(name=name) for name in ("ada", "bob", "vote"))
         ),
     ],
 )
-def test_a_mode_says_who_sees_whom_and_a_checker_that_sees_nothing_answers(mode, expected):
+def test_masrouter_mode_sets_the_access_lists_of_its_workflow(mode, expected):
     members = (("starter", "bob"), ("solver", "ada"), ("checker", "ada"))
     steps = team_workflow(RoutedTeam(mode, members), POOL).steps
     said = [(step.worker, "" if step.worker == 2 else step.subtask, step.access.steps) for step in steps]
@@ -97,7 +97,7 @@ def loss_of(weights, questions):
     return total / len(questions)
 
 
-def test_the_loss_is_its_formula_and_the_gradients_are_its_slopes():
+def test_masrouter_gradients_equal_numerical_slopes_of_the_loss():
     rng = np.random.default_rng(1)
     rows = {
         "encoder": (3, 4),
@@ -147,7 +147,7 @@ def test_training_learns_mode_and_members_cost_without_untried_teams():
     assert classes.argmax() == 0
 
 
-async def test_scored_answers_train_whom_a_question_is_given_to():
+async def test_masrouter_learns_from_scored_answers_which_worker_to_use():
     texts = tuple(f"{'sum' if k % 2 else 'capital'} of {k}" for k in range(200))
     score_QW = np.array([[float(k % 2), float(1 - k % 2)] for k in range(200)])
     scored = known_answers(("ada", "bob"), texts, score_QW, np.full((200, 2), 0.01))

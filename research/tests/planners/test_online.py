@@ -79,7 +79,7 @@ async def questions_until_left(stream: Stream) -> int:
 
 @pytest.mark.parametrize("name", ["linucb:0", "thompson:0"])
 @pytest.mark.parametrize(("late", "missing"), [(0, 0.0), (5, 0.2)])
-async def test_the_best_worker_is_left_within_fifty_questions_of_turning_bad(
+async def test_online_router_drops_a_failing_worker_within_fifty_questions(
     name: str, late: int, missing: float
 ) -> None:
     for seed in range(3):
@@ -118,7 +118,7 @@ def by_least_squares(planner: OnlineRouter, kind: str) -> str:
     return max(worth, key=lambda name: worth[name])
 
 
-async def test_dollars_count_by_a_right_answers_price_and_a_wrong_one_is_refused() -> None:
+async def test_online_router_weighs_dollars_and_refuses_a_malformed_price() -> None:
     dear = Profile(name="dear", rating=Rating(kind="sums", accuracy=0.9, cost_usd=0.1, questions=40))
     cheap = Profile(name="cheap", rating=Rating(kind="sums", accuracy=0.8, cost_usd=0.01, questions=40))
     pool = Pool([ScriptedWorker("", {"": "42"}, profile=profile) for profile in (dear, cheap)])

@@ -84,7 +84,7 @@ async def test_an_answer_that_fails_its_audits_three_more_times_is_rejected():
     assert [asked[0] for asked in called(trace)] == ["ada"] * 4
 
 
-async def test_if_hardly_an_answer_survives_workers_answer_without_audits():
+async def test_workers_answer_without_audits_if_few_answers_survive():
     pool = team(ada=["Answer: 3"] * 5, bo=["Answer: 4"] * 5)
     planner = RectifyOrReject(("ada", "bo"), "cy")
     trace = await answered(planner, Pool([*pool, Auditor("Answer: 3", "Answer: 4")]))
@@ -103,7 +103,7 @@ async def test_if_hardly_an_answer_survives_workers_answer_without_audits():
         FINDING.replace('"is_flawed": true', '"is_flawed": "yes"'),
     ],
 )
-def test_an_answer_is_presumed_right(audit):
+def test_audit_without_a_concrete_finding_does_not_reject_an_answer(audit):
     assert not counts_as_finding(audit)
     assert counts_as_finding(f"Here: {FINDING}")
 

@@ -62,7 +62,7 @@ async def test_a_threshold_sends_its_share_to_the_strong_worker_where_needed(
         assert np.mean(np.array(sent) == (score_QW[:, 0] == 0)) > 0.95
 
 
-def test_a_threshold_whose_share_is_none_gets_a_sentence() -> None:
+def test_threshold_router_refuses_a_share_above_1_in_one_sentence() -> None:
     scored = known_answers(("ada", "bob"), ("One?",), np.ones((1, 2)), np.ones((1, 2)))
     with pytest.raises(
         ConfigError, match=r"needs the share of questions that go to bob, a number from 0 to 1"

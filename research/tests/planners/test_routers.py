@@ -31,7 +31,7 @@ def made(count: int, name: str) -> tuple[list[str], list[int]]:
 
 
 @pytest.mark.parametrize("method", ["ridge", "neighbours"])
-def test_a_router_learns_who_answers_which_kind(method: Method) -> None:
+def test_router_learns_which_worker_answers_which_kind_of_question(method: Method) -> None:
     texts, kinds = made(60, "known")
     choose = learn_router(method, texts, np.eye(2)[kinds], NAMES)
     unseen, wanted = made(40, "unseen")
@@ -46,7 +46,7 @@ def test_a_few_questions_and_one_worker_are_enough(method: Method) -> None:
     assert choose("Three?") == "ada"
 
 
-def test_fewer_neighbours_see_a_smaller_kind() -> None:
+def test_router_with_few_neighbours_recognises_a_rare_kind() -> None:
     rare, often = "Spell it backwards aloud.", [f"Add {n} apples to the sum." for n in range(30)]
     scores = np.asarray([[0.0, 1.0]] * 2 + [[1.0, 0.0]] * 30)
     near = learn_router("neighbours", [f"{rare} Now.", f"{rare} Then.", *often], scores, NAMES, neighbours=2)

@@ -14,7 +14,7 @@ from podium.team import Runner
 from podium_research.planners.learned_routers import PricedRouter
 
 
-async def test_a_committee_router_scores_and_costs_what_its_arrays_say(
+async def test_committee_router_run_matches_its_computed_accuracy_and_cost(
     tmp_path: Path,
 ) -> None:
     recording = write_recording(tmp_path / "made.parquet", world())

@@ -11,7 +11,7 @@ def shown(pool, name: str) -> list[str]:
     return [step.response for step in read_view(pool.named(name).requests[-1].messages).earlier]
 
 
-async def test_each_revises_in_sight_of_all_that_contribute_more():
+async def test_selforg_member_revises_after_reading_stronger_members():
     pool = team(
         a=["Answer: 1", "Answer: 2"], b=["Answer: 2"], c=["Answer: 2"], d=["Answer: 4", "Yes.\nAnswer: 2"]
     )
@@ -22,7 +22,7 @@ async def test_each_revises_in_sight_of_all_that_contribute_more():
     assert (trace.answer, trace.rounds[-1].plan.accepted_step) == ("Answer: 2", (1, 0))
 
 
-async def test_there_are_at_most_two_revisions_and_a_failed_one_keeps_its_answer():
+async def test_selforg_revises_twice_at_most_and_failed_revisions_keep_answers():
     pool = team(a=["Answer: 1"] * 3, b=["Answer: 2"] * 3, c=["Answer: 1"])
     trace = await answered(SelfOrg(("a", "b", "c")), pool)
     assert called(trace) == [["a", "b", "c"], ["b"], ["b"]]
@@ -31,7 +31,7 @@ async def test_there_are_at_most_two_revisions_and_a_failed_one_keeps_its_answer
     assert (await answered(SelfOrg(("a", "b", "c")), pool)).answer == "Answer: 1"
 
 
-async def test_those_that_agree_at_once_are_not_asked_again():
+async def test_selforg_does_not_revise_if_members_agree_at_once():
     pool = team(a=["Answer: 1"], b=["Answer: 1"])
     assert called(await answered(SelfOrg(("a", "b")), pool)) == [["a", "b"]]
     pool = team(a=["Answer: 1"], b=["Answer: 2"], c=["Answer: 2"])

@@ -84,7 +84,7 @@ def test_two_equal_answers_of_five_are_known_to_win_a_vote(
         ("masrouter-scored:much", "a number from 0 on"),
     ],
 )
-def test_a_name_that_says_nothing_is_refused_before_anything_runs(
+def test_suite_refuses_an_unknown_router_name_before_running(
     recorded: tuple[Path, Path], planner: str, said: str
 ) -> None:
     pool, recording = recorded

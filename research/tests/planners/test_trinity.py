@@ -22,7 +22,7 @@ async def test_turns_follow_the_head_until_a_verifier_accepts():
     assert [step.response for step in last] == ["Answer: 4", "Not sure. REVISE", "Answer: 5"]
 
 
-async def test_there_are_at_most_five_turns_and_the_last_gives_an_answer():
+async def test_trinity_answers_in_the_fifth_turn_at_the_latest():
     pool = team(ada=["Answer: 1", "REVISE", "Answer: 2", "REVISE", "Answer: 3"])
     assert (await answered(Trinity(Head.untrained(["ada"])), pool)).answer == "Answer: 3"
     thinks = np.zeros((4, FEATURES))

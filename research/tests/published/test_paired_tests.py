@@ -31,7 +31,7 @@ def test_intervals_hold_the_true_difference_and_few_false_ones_are_found(paired_
 
 
 @pytest.mark.parametrize("repeats", [1, 3])
-def test_a_table_calls_any_difference_that_is_none_in_few_cases_after_holm(paired_tests, repeats):
+def test_holm_correction_keeps_false_positives_of_a_table_rare(paired_tests, repeats):
     found = paired_tests.errors(paired_tests.Setting(100, repeats, "often", (0.0,) * 10), _SIMULATIONS)
     assert found.any_false > 0.15
     assert found.any_false_by_holm <= 0.09

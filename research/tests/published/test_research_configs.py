@@ -24,7 +24,7 @@ FORM = with_workers(TeamSettings, [kind.spec for kind in BUILT_IN.values()])
 
 
 @pytest.mark.parametrize("path", POOLS, ids=lambda path: path.stem)
-def test_every_recorded_pool_takes_a_recording_that_a_mapping_makes(path: Path) -> None:
+def test_every_recorded_pool_uses_a_recording_that_a_mapping_creates(path: Path) -> None:
     spec = load(path, FORM)
     mappings = [load(mapping, TableMapping).name for mapping in (CONFIGS / "recordings").glob("*.toml")]
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]

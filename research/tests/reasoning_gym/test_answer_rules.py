@@ -141,7 +141,7 @@ def admitted(case: Case, answer: str) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.generator}: {case.gold}")
-def test_a_rule_admits_right_forms_and_refuses_what_its_verifier_takes(case: Case) -> None:
+def test_answer_rule_admits_right_forms_and_refuses_lax_matches(case: Case) -> None:
     assert {answer: admitted(case, answer) for answer in case.admitted} == dict.fromkeys(case.admitted, True)
     assert {answer: admitted(case, answer) for answer in case.refused} == dict.fromkeys(case.refused, False)
 
@@ -151,7 +151,7 @@ def test_a_generator_without_a_rule_leaves_all_to_its_verifier() -> None:
 
 
 @given(case=st.sampled_from(CASES), answer=st.text(alphabet="abC_x .()[]'\"\\123+-*/=,:;{}\n", max_size=60))
-def test_nothing_that_could_call_python_is_admitted_to_a_verifier(case: Case, answer: str) -> None:
+def test_answer_rule_refuses_text_that_could_run_python_in_a_verifier(case: Case, answer: str) -> None:
     evaluated = {"binary_matrix", "countdown", "n_queens", "puzzle24", "spiral_matrix", "string_insertion"}
     if case.generator in evaluated and admitted(case, answer):
         assert answer in case.admitted or not any(sign.isalpha() or sign in "_[]'\"" for sign in answer)

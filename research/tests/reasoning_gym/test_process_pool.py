@@ -100,7 +100,7 @@ async def test_an_answer_to_another_question_is_not_judged(pool: ReasoningGymPoo
         await pool.judge(INTEGRAL, "x", text_digest("What is 1 + 1?"))
 
 
-def test_a_workshop_that_is_forgotten_leaves_no_process_and_no_folder(
+def test_garbage_collected_pool_leaves_no_process_and_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -115,7 +115,7 @@ def test_a_workshop_that_is_forgotten_leaves_no_process_and_no_folder(
         os.kill(process, 0)
 
 
-def test_its_processes_end_and_clean_up_when_their_user_is_ended(tmp_path: Path) -> None:
+def test_pool_processes_end_and_clean_up_when_their_parent_is_killed(tmp_path: Path) -> None:
     program = (
         "import os, signal\n"
         "from podium_research.reasoning_gym.process_pool import GeneratorConfig, ReasoningGymPool, SampleId\n"

@@ -128,9 +128,7 @@ async def test_the_stored_answer_is_right(generator: str, tasks: Tasks) -> None:
 
 
 @each
-async def test_what_is_empty_wrong_or_answers_another_question_is_not_right(
-    generator: str, tasks: Tasks
-) -> None:
+async def test_empty_wrong_and_mismatched_answers_score_0(generator: str, tasks: Tasks) -> None:
     every = all_of(tasks[generator])
     task = every[0]
     golds = {other.gold for other in every if other.gold != task.gold and generator not in SEVERAL}
@@ -198,7 +196,7 @@ def test_a_question_is_the_same_in_another_process_however_it_hashes(tasks: Task
     assert json.loads(other.stdout) == [[task.id, task.question.text, task.gold] for task in here]
 
 
-def test_a_split_is_the_same_alone_and_beside_others_and_grows_by_adding() -> None:
+def test_split_is_the_same_read_alone_and_larger_sizes_extend_the_split() -> None:
     spec = like(generators=("gcd",), size=4)
     together = spec.read_splits(spec.splits)
     for split in spec.splits:
@@ -232,7 +230,7 @@ def test_a_generator_with_few_questions_gives_them_and_counts_the_missing() -> N
     assert reading.skipped == {reason: 200 - len(reading.tasks)}
 
 
-def test_a_level_is_one_of_the_curriculum_and_settings_come_before_it() -> None:
+def test_level_is_capped_by_the_curriculum_and_settings_override_levels() -> None:
     spec = like(
         generators=("spell_backward", "gsm_symbolic"),
         level=99,
@@ -268,7 +266,9 @@ def test_a_level_is_one_of_the_curriculum_and_settings_come_before_it() -> None:
         ),
     ],
 )
-def test_what_the_library_does_not_take_is_one_sentence(table: dict[str, object], sentence: str) -> None:
+def test_settings_that_reasoning_gym_refuses_give_one_sentence(
+    table: dict[str, object], sentence: str
+) -> None:
     spec = like(**dict(build(table, ReasoningGym)))
     with pytest.raises(ConfigError) as error:
         spec.read("test")
@@ -283,7 +283,9 @@ def test_a_task_file_takes_generators_by_name() -> None:
     assert Counter(task.facts["family"] for task in mixed) == {"gcd": 3, "lcm": 3}
 
 
-def test_the_library_works_in_folders_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasoning_gym_writes_only_into_its_own_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     assert ReasoningGym(generators=("codeio",), size=2).read("test").tasks

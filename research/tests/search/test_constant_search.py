@@ -47,7 +47,7 @@ async def test_the_cheapest_plan_that_is_right_is_on_the_frontier():
     assert max(plan.accuracy for plan in found.plans) == 1
 
 
-async def test_a_limit_on_cost_is_kept():
+async def test_constant_search_respects_its_cost_limit():
     free = await search_constant(POOL, TASKS, max_steps=1, rungs=RUNGS)
     costs = sorted(plan.cost_usd for plan in free.plans)
     tight = await search_constant(POOL, TASKS, max_steps=2, max_cost=costs[0], rungs=RUNGS)
@@ -55,7 +55,7 @@ async def test_a_limit_on_cost_is_kept():
     assert (await search_constant(POOL, TASKS, max_cost=0.0, rungs=RUNGS)).plans == ()
 
 
-async def test_it_is_seeded_and_writes_valid_plans():
+async def test_constant_search_is_seeded_and_finds_valid_plans():
     specialists = Pool(
         [
             calculator("left", *SKILLS[:2], price=1.0, rest=0.1),
@@ -102,12 +102,12 @@ def plan(accuracy: float, cost: float, text: str = "") -> ConstantPlan:
     return ConstantPlan(plan=text or f"{accuracy} {cost}", accuracy=accuracy, cost_usd=cost)
 
 
-def test_the_frontier_keeps_what_nothing_beats():
+def test_frontier_keeps_only_undominated_plans():
     plans = [plan(0.5, 1), plan(0.4, 2), plan(0.6, 2), plan(0.6, 3), plan(0.5, 1, "twin"), plan(0.9, 9)]
     assert undominated(plans) == (plan(0.5, 1), plan(0.6, 2), plan(0.9, 9))
 
 
-def test_ranking_peels_one_frontier_after_another():
+def test_plans_are_ranked_by_successive_frontiers():
     plans = [plan(0.4, 2), plan(0.5, 1), plan(0.6, 2), plan(0.45, 3)]
     assert rank_by_front([(p.accuracy, p) for p in plans]) == [0.6, 0.5, 0.45, 0.4]
 
@@ -122,7 +122,7 @@ FRONTIER = ConstantPlanFront(
 )
 
 
-def test_within_takes_the_most_accurate_that_can_be_paid():
+def test_within_returns_the_most_accurate_affordable_plan():
     assert FRONTIER.within(0.5) is None
     assert [FRONTIER.within(cost).workflow.steps[0].worker for cost in (1, 1.9, 2, 99)] == [1, 1, 0, 0]
     assert isinstance(FRONTIER.within(1), Constant)
@@ -133,7 +133,7 @@ def test_a_frontier_survives_its_file(tmp_path):
     assert ConstantPlanFront.load(tmp_path / "new" / "constant.json") == FRONTIER
 
 
-def test_another_file_is_refused(tmp_path):
+def test_frontier_file_of_another_format_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         ConstantPlanFront.load(tmp_path / "none.json")
     (tmp_path / "other.json").write_text("{}")

@@ -66,7 +66,7 @@ async def test_kept_utilities_give_the_same_controller_without_a_new_epoch():
     assert rest == whole[2:]
 
 
-async def test_an_ended_budget_stops_it_and_failed_teams_teach_nothing():
+async def test_controller_search_stops_at_its_budget_and_ignores_failed_teams():
     (free,) = await epochs(scripted(), TASKS, epochs=1)
     spend_limit = SharedSpendLimit(None, "run", 0.5 * free.cost_usd)
     with pytest.raises(BudgetError):

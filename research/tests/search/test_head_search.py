@@ -57,7 +57,7 @@ async def right(head):
     return found.accuracy.mean
 
 
-async def test_the_head_learns_that_a_plan_comes_first_and_who_can_follow_it():
+async def test_head_learns_to_plan_first_and_to_pick_the_right_worker():
     found = await generations(pool())
     assert found[0].head.workers == ("ada", "bob")
     assert found[-1].head.choose("Which? 3", None)[1] == "thinker"
@@ -84,7 +84,7 @@ async def test_a_dollar_costs_reward_and_a_budget_that_ends_stops_the_training()
         await anext(training)
 
 
-async def test_failed_workers_are_no_evidence_and_a_wrong_worker_gets_a_sentence():
+async def test_head_search_ignores_failed_workers_and_refuses_unknown_workers():
     broken = ScriptedWorker("eve", {"": WorkerError("Down.", kind="protocol")})
     with pytest.raises(UsageError, match="failed on all questions of generation 1: run podium pool check"):
         await generations(Pool([broken]))

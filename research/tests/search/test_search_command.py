@@ -151,9 +151,7 @@ def test_workflows_are_searched_and_a_larger_budget_continues(podium: Podium, en
     assert spent(endpoint) == pytest.approx(2 * whole)
 
 
-def test_a_killed_search_ends_with_the_head_of_one_that_was_not(
-    podium: Podium, endpoint: FaultServer
-) -> None:
+def test_resumed_search_after_a_kill_finds_the_same_head(podium: Podium, endpoint: FaultServer) -> None:
     command = HEAD
     assert podium(*command, "--run", "whole").status == 0
     rows = Path("r/metrics.jsonl")
@@ -168,7 +166,7 @@ def test_a_killed_search_ends_with_the_head_of_one_that_was_not(
         assert Path("r", file).read_bytes() == Path("whole", file).read_bytes()
 
 
-def test_what_cannot_be_searched_gets_a_sentence(podium: Podium, endpoint: FaultServer) -> None:
+def test_invalid_search_settings_are_refused_in_one_sentence(podium: Podium, endpoint: FaultServer) -> None:
     assert "writer=NAME" in one_sentence(podium(*WORKFLOWS, "--run", "r", "writer="))
     assert "no worker named 'larg'" in one_sentence(podium(*WORKFLOWS, "--run", "r", "writer=larg"))
     assert "did you mean 'small'" in one_sentence(podium(*HEAD, "--run", "r", "workers=['smal']"))

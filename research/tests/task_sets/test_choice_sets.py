@@ -12,7 +12,7 @@ from podium.config import build
 from podium.errors import ConfigError
 
 
-def test_mmlu_takes_subjects_and_has_no_train_split_then(
+def test_mmlu_with_chosen_subjects_has_no_train_split(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = opened(CASES["mmlu"](), tmp_path, monkeypatch)

@@ -131,7 +131,7 @@ def test_a_missing_file_is_fetched_once_and_a_refusal_is_reported(tmp_path: Path
 # --- splits --------------------------------------------------------------------------------------------
 
 
-def test_questions_of_later_splits_are_left_out_of_earlier_ones(data: Path) -> None:
+def test_hub_questions_of_later_splits_are_removed_from_earlier_splits(data: Path) -> None:
     train = [f"How many are {n} apples and {n} pears?" for n in range(200)]
     write(data / "main/train-00000-of-00001.parquet", problems(*train, "And one more?"))
     write(data / "main/test-00000-of-00001.parquet", problems("how many are 7 apples, and 7 PEARS", "New?"))
@@ -146,7 +146,7 @@ def test_questions_of_later_splits_are_left_out_of_earlier_ones(data: Path) -> N
     assert {split: GSM8K().read(split) for split in readings} == readings
 
 
-def test_a_row_that_is_no_task_is_counted_or_refused_as_the_set_says(data: Path) -> None:
+def test_hub_set_counts_or_refuses_invalid_rows_as_configured(data: Path) -> None:
     rows = [
         *problems("one", "two"),
         {"question": "three", "answer": "no mark"},
@@ -162,7 +162,7 @@ def test_a_row_that_is_no_task_is_counted_or_refused_as_the_set_says(data: Path)
     assert str(refused.value).startswith("test-00000-of-00001.parquet, row 3: ")
 
 
-def test_a_split_that_there_is_not_is_refused() -> None:
+def test_unknown_hub_split_is_refused_with_the_known_splits() -> None:
     assert GSM8K().splits == ("train", "validation", "test")
     with pytest.raises(ConfigError, match="There is no split 'dev'; there is train, validation, test"):
         GSM8K().read("dev")

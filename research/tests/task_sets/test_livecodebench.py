@@ -52,12 +52,12 @@ def ids(spec: LiveCodeBench, split: str = "test") -> list[str]:
     ],
 )
 @pytest.mark.usefixtures("releases")
-def test_a_release_is_called_as_its_authors_call_it(release: str, found: list[str]) -> None:
+def test_livecodebench_accepts_the_release_names_of_its_authors(release: str, found: list[str]) -> None:
     assert ids(LiveCodeBench(release=release)) == found
 
 
 @pytest.mark.parametrize("release", ["v7", "v0", "6", "release", "release_latest", "v1_", "v1_v2_v3", ""])
-def test_a_release_that_is_none_is_refused(release: str) -> None:
+def test_livecodebench_refuses_an_unknown_release(release: str) -> None:
     with pytest.raises(ConfigError, match="release"):
         build({"release": release}, LiveCodeBench)
 
@@ -77,7 +77,7 @@ def test_a_window_holds_its_first_and_its_last_day(window: Mapping[str, str], fo
 
 
 @pytest.mark.usefixtures("releases")
-def test_training_questions_are_no_test_questions_and_older() -> None:
+def test_livecodebench_training_questions_are_older_than_test_questions() -> None:
     spec = LiveCodeBench(training="release_v6")
     assert len([*ids(spec, "train"), *ids(spec, "validation")]) == 34
     assert "q6" not in {*ids(spec, "train"), *ids(spec, "validation")}
@@ -165,7 +165,7 @@ def test_tests_that_cannot_be_read_are_a_broken_row(private: str) -> None:
         unpack_tests(gold(private))
 
 
-def test_what_unpacks_without_end_is_refused() -> None:
+def test_compressed_tests_above_the_size_limit_are_refused() -> None:
     unpack_tests(gold(packed(TESTS * 1000)), most=2**20)
     with pytest.raises(ValueError, match="too large"):
         unpack_tests(gold(packed(TESTS * 100_000)), most=2**20)

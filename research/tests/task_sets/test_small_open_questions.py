@@ -110,7 +110,7 @@ def test_the_four_sets_weigh_the_same_and_no_question_is_in_two_splits(
         assert not keys[one] & keys[other]
 
 
-def test_the_held_out_families_are_none_of_the_mixture(tmp_path: Path) -> None:
+def test_held_out_families_are_disjoint_from_the_mixture(tmp_path: Path) -> None:
     seen, held_out = (
         {
             name

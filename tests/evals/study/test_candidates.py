@@ -41,7 +41,7 @@ def by_the_formula(
     return names
 
 
-def test_the_choice_is_that_of_the_published_rule_on_random_candidates() -> None:
+def test_candidate_choice_follows_the_published_rule() -> None:
     drawn = Random("compose")
     sizes = set()
     for _ in range(500):
@@ -60,7 +60,7 @@ def test_the_choice_is_that_of_the_published_rule_on_random_candidates() -> None
     assert sizes == {0, 1, 2, 3}
 
 
-def test_the_bar_rises_from_below_every_candidate_to_the_best_one() -> None:
+def test_value_threshold_rises_from_below_the_lowest_to_the_highest() -> None:
     assert value_threshold(0.0, 2.0, 50.0) == pytest.approx(2.0 / math.e)
     assert value_threshold(1.0, 2.0, 50.0) == pytest.approx(50.0)
 

@@ -160,7 +160,7 @@ def judge(name: str, model: str) -> PoolJudge:
     return PoolJudge(Pool([worker]), name, Dispatcher())
 
 
-async def test_verdicts_are_those_of_the_judge_and_the_users_named_now(tmp_path: Path) -> None:
+async def test_study_uses_verdicts_of_the_current_judge_and_user_feedback(tmp_path: Path) -> None:
     unknown = StudyQuestions("mine", TASKS, "agreement")
 
     async def asked(questions: StudyQuestions) -> list[int]:
@@ -202,7 +202,7 @@ async def test_a_file_of_answers_is_read_once_before_its_questions_are_asked(
     assert [table.missing(key) for key in planners] == [0, 0]
 
 
-async def test_a_fifth_is_asked_twice_and_votes_see_one_answer(tmp_path: Path) -> None:
+async def test_study_repeats_a_fifth_of_questions_but_votes_use_one_answer(tmp_path: Path) -> None:
     pool = team()
     assert (await ask(tmp_path, pool, TASKS, reached=5)).wanted == 12
     found = StudyAnswers.read(table_of(tmp_path, pool, TASKS))

@@ -53,7 +53,7 @@ async def conducted(folder: Path, grader: Grader, model: str) -> tuple[int, floa
     return lead.calls - before, float(plain.score_Q.mean())
 
 
-async def test_a_conductor_is_judged_by_the_grader_of_now(tmp_path: Path) -> None:
+async def test_study_runs_a_conductor_again_after_a_grader_change(tmp_path: Path) -> None:
     calls, accuracy = await conducted(tmp_path, Exact(), "m")
     assert (calls > 0, accuracy) == (True, 0.0)
     assert await conducted(tmp_path, Exact(), "m") == (0, 0.0)

@@ -34,7 +34,7 @@ def test_a_team_is_seldom_recommended_where_none_helps() -> None:
     assert all(one.best.is_team is team for one, team in zip(found, better, strict=True))
 
 
-def test_a_choice_looks_better_on_its_own_questions_than_on_others() -> None:
+def test_chosen_method_scores_higher_on_its_own_questions_than_on_new() -> None:
     on_its_own, on_others = [], []
     for seed in range(20):
         answers = nothing_helps(seed, workers=6)
@@ -73,7 +73,7 @@ def test_a_cheaper_worker_as_good_is_recommended_though_nothing_is_better() -> N
     assert [f.verdict for f in found.rows if f.label == "w2 alone"] == ["worse"]
 
 
-def test_as_many_more_questions_as_it_says_decide_an_open_case() -> None:
+def test_stated_number_of_extra_questions_decides_an_open_case() -> None:
     answers = votes_help(3, questions=60, right=0.6)
     methods = [method for method in methods_for(answers) if not method.is_team]
     one = crossfit(answers, methods)
@@ -93,7 +93,7 @@ def test_as_many_more_questions_as_it_says_decide_an_open_case() -> None:
     assert next(f for f in decide(some).rows if f.label == opened.label).verdict == "open"
 
 
-def test_one_methods_interval_is_the_usual_one_and_of_many_a_wider_one() -> None:
+def test_simultaneous_intervals_widen_with_the_number_of_methods() -> None:
     rng = np.random.default_rng(0)
     difference = rng.choice([-1.0, 0.0, 1.0], size=(400, 12), p=[0.2, 0.5, 0.3])
     (alone,), factor = simultaneous_intervals(difference[:, :1])
@@ -186,7 +186,7 @@ def test_equal_accuracy_without_a_margin_stays_open() -> None:
     assert (equal.verdict, equal.more_questions) == ("open", 0)
 
 
-def test_no_question_is_scored_by_a_choice_that_was_made_on_it() -> None:
+def test_cross_fitting_never_scores_a_question_used_for_the_choice() -> None:
     answers = votes_help(0, questions=53)
     seen: list[set[str]] = []
 
@@ -218,7 +218,7 @@ def test_repeats_tell_luck_from_skill() -> None:
     assert Bounds.of(nothing_helps(0)).again is None
 
 
-def test_a_part_of_the_answers_is_what_it_was() -> None:
+def test_selected_questions_keep_their_answers_and_scores() -> None:
     answers = votes_help(0, questions=30)
     part = select_questions(answers, np.array([3, 9]))
     assert part.texts == ("3", "9")

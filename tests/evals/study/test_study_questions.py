@@ -22,7 +22,7 @@ async def asked(text: str, right: bool | None = None, **more: object) -> Trace:
     return trace.model_copy(update={"outcome": SimpleNamespace(right=right)})
 
 
-async def test_an_answer_is_right_or_wrong_as_users_said_and_else_nobody_knows() -> None:
+async def test_answers_are_graded_by_user_feedback_or_left_ungraded() -> None:
     traces = [await asked("liked", True), await asked("disliked", False), await asked("unjudged")]
     found = questions_of_traces(traces, share=1.0)
     assert found.judged_by == "outcomes"

@@ -26,7 +26,7 @@ def study_of(answers: AnswerMatrix, **known: object) -> Study:
     return Study(**made | known)
 
 
-def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
+def test_report_says_if_nothing_helps_and_which_gain_was_detectable() -> None:
     study = study_of(nothing_helps(0, samples=2))
     page = study_markdown(study)
     single = study.reference.choice.removesuffix(" alone")
@@ -38,7 +38,7 @@ def test_where_nothing_helps_it_says_so_and_what_it_could_have_missed() -> None:
     assert Study.model_validate_json(study.model_dump_json()) == study
 
 
-def test_the_recommendation_stands_first_with_its_price_and_a_cheaper_one() -> None:
+def test_report_starts_with_the_recommendation_and_its_price() -> None:
     better = study_markdown(study_of(votes_help(0), files=("team.toml",)))
     assert "**Use a vote of " in better
     assert "points more often than" in better
@@ -61,7 +61,7 @@ def test_an_open_case_says_how_many_questions_would_decide_it() -> None:
     assert wanted in page
 
 
-def test_so_few_questions_that_no_gain_could_be_found_show_no_figure() -> None:
+def test_report_of_too_few_questions_shows_no_detectable_gain() -> None:
     few = study_of(nothing_helps(0, questions=3))
     assert few.detectable is not None
     assert few.detectable > 1
@@ -79,7 +79,7 @@ def test_a_grader_that_seems_to_judge_right_answers_wrong_is_doubted() -> None:
         assert (f"{with_words} of the 12 answers judged wrong contain the words" in page) == doubted
 
 
-def test_what_stands_for_right_answers_is_said() -> None:
+def test_report_states_how_answers_were_judged() -> None:
     answers = votes_help(0, questions=40)
     assert "agreement, not truth" in study_markdown(study_of(answers, judged_by="agreement"))
     assert "the worker large judged all answers" in study_markdown(

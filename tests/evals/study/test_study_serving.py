@@ -76,7 +76,7 @@ def recording(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Recording:
     return Recording.open(Path("made/r.parquet"))
 
 
-async def test_each_choice_scores_and_costs_what_its_planner_does_when_it_is_run(
+async def test_computed_score_and_cost_of_a_choice_match_a_real_run(
     recording: Recording,
 ) -> None:
     pool = open_pool("my.toml")

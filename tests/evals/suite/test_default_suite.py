@@ -96,7 +96,7 @@ def test_without_training_questions_nothing_is_chosen(live: tuple[str, ...]) -> 
         suite(*live, 'eval.split="train"')
 
 
-def test_over_recorded_workers_votes_are_chosen_on_training(
+def test_default_suite_chooses_votes_on_recorded_training_answers(
     recorded: tuple[str, ...], tmp_path: Path
 ) -> None:
     found = compared(suite(*recorded), tmp_path / "r")

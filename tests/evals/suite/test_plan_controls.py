@@ -110,7 +110,7 @@ def test_the_most_frequent_plan_counts_workers_and_access_before_subtasks() -> N
     assert most_frequent([*two, *one, one[1]]) == one[1]
 
 
-def test_wrong_ratings_tell_of_each_worker_what_is_true_of_another() -> None:
+def test_wrong_ratings_control_swaps_worker_descriptions() -> None:
     seen: list[PlanRequest] = []
 
     class Listening(Planner):

@@ -142,7 +142,7 @@ async def test_a_run_that_its_budget_stopped_goes_on_and_ends_with_the_same_rows
     assert timeless[0].equals(timeless[1])
 
 
-async def test_models_of_a_machine_share_the_questions_of_a_budget_of_calls(tmp_path: Path) -> None:
+async def test_models_of_one_host_answer_the_same_questions_under_a_call_budget(tmp_path: Path) -> None:
     workers = [
         FunctionWorker(Profile(name=name), lambda messages: "Answer: 3", limits=Limits(host="box"))
         for name in ("ada", "bob")
@@ -167,7 +167,7 @@ async def test_a_complete_recording_calls_no_worker(tmp_path: Path) -> None:
     assert (more.wanted, more.kept, len(worker.requests)) == (16, 16, 16)
 
 
-async def test_what_judging_costs_counts_and_no_paid_answer_is_lost(tmp_path: Path) -> None:
+async def test_judging_cost_counts_toward_the_budget_and_paid_answers_are_kept(tmp_path: Path) -> None:
     spec = {"name": "judy", "kind": "scripted", "replies": {"": "RIGHT"}}
     spec |= {"price": {"output": 1e5}, "limits": {"max_tokens": 2}}
     judge = build({"kind": "judge", "worker": spec}, Judge)
@@ -215,7 +215,7 @@ def test_questions_with_a_past_or_images_are_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("dollars", [0.0, 150.0])
-async def test_with_16_at_once_spending_never_passes_the_budget(tmp_path: Path, dollars: float) -> None:
+async def test_recorder_with_16_concurrent_calls_stays_within_budget(tmp_path: Path, dollars: float) -> None:
     worker = dear("Answer: 4, at some length")
     with closing(SharedSpendLimit(None, "run", dollars)) as limit:
         table = table_of(tmp_path, Pool([worker]), Sums("test", 30))
@@ -254,14 +254,14 @@ async def test_calls_that_failed_are_counted_and_made_again(tmp_path: Path) -> N
     assert (first.errors, second.errors) == ({"moody": "moody: It is down."}, {})
 
 
-async def test_a_time_limit_stops_it_too(tmp_path: Path) -> None:
+async def test_time_limit_stops_the_recorder(tmp_path: Path) -> None:
     table = table_of(tmp_path, Pool([dear("Answer: 4")]), Sums("test", 400), 1)
     progress = await ask(table, dispatcher=calls(seconds=0.1))
     assert progress.refusal == "The time limit of 0.1 s was reached."
     assert progress.kept < 400
 
 
-async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> None:
+async def test_cancelled_recording_keeps_its_finished_answers(tmp_path: Path) -> None:
     table = table_of(tmp_path, Pool([dear("Answer: 4")]), TASKS, 2)
     ended: list[int] = []
 
@@ -278,7 +278,7 @@ async def test_what_was_done_before_it_was_cancelled_is_kept(tmp_path: Path) -> 
     assert (await ask(table)).kept == 8
 
 
-async def test_what_was_recorded_of_a_recording_replays_alike(
+async def test_recording_of_a_recording_replays_the_same_answers(
     tmp_path: Path, make_recording: MakeRecording
 ) -> None:
     source = make_recording({"Q?": [RecordedResponse("ada", 0, "Answer: 4", "4", 0.5)]})

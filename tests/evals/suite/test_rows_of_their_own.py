@@ -63,7 +63,7 @@ def _answers(folder: Path, key: str) -> list[Any]:
     return answers(folder)[key]
 
 
-def test_a_row_of_other_workers_learns_from_these(tmp_path: Path, pair: dict[str, Any]) -> None:
+def test_suite_row_with_other_workers_trains_on_their_answers(tmp_path: Path, pair: dict[str, Any]) -> None:
     planners = [{"planner": "weighted-vote", "label": "theirs", "pool": pair}, {"planner": "weighted-vote"}]
     manifest = check(questions=4, training=6, planner=planners, processes=1)
     theirs, ours = (set(job.training) for job in manifest.jobs)
@@ -110,7 +110,7 @@ def test_a_set_with_a_seed_has_the_same_questions_for_each_seed(tmp_path: Path) 
     assert (comparison.questions, comparison.seed) == (5, "0, 1, 2")
 
 
-def test_fewer_seeds_depend_on_nothing_that_the_row_does_not_use(
+def test_suite_row_with_fewer_seeds_ignores_files_of_other_seeds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other.jsonl"
@@ -156,7 +156,7 @@ def test_a_row_whose_workers_were_recorded_on_other_questions_is_refused(
         ({"planner": [{"planner": "random", "seeds": 1}], "seeds": 2}, "give each [[tasks]] a seed"),
     ],
 )
-def test_a_row_that_names_what_the_suite_lacks_is_refused(settings: dict[str, Any], said: str) -> None:
+def test_suite_row_with_an_unknown_task_set_is_refused(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         check(**settings)
     assert said in str(refused.value)

@@ -67,7 +67,7 @@ def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_pat
     assert run(tmp_path / "two", **SMALL, processes=2) == whole
 
 
-def test_a_finished_run_asks_nothing_again_and_a_new_planner_only_its_own(tmp_path: Path) -> None:
+def test_finished_suite_runs_only_the_questions_of_a_new_planner(tmp_path: Path) -> None:
     few = {**SMALL, "planner": [{"planner": "random"}], "processes": 1}
     run(tmp_path, **few)
     more = check(**{**few, "planner": [{"planner": "random"}, {"planner": "single:gus", "label": "Gus"}]})
@@ -164,7 +164,7 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 
 
-def test_a_worker_that_turns_bad_is_left_by_a_conductor_told_outcomes(
+def test_conductor_with_feedback_stops_calling_a_degraded_worker(
     tmp_path: Path,
 ) -> None:
     asks_bram = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", ALONE[1]))}}
@@ -248,13 +248,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "said"), REFUSED)
-def test_what_cannot_run_is_refused_before_anything_runs(settings: dict[str, Any], said: str) -> None:
+def test_invalid_suite_is_refused_before_any_run(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(UsageError) as refused:
         check(**{**SMALL, **settings})
     assert said in str(refused.value)
 
 
-def test_every_reason_has_its_line() -> None:
+def test_suite_refusal_lists_each_problem_on_its_own_line() -> None:
     with pytest.raises(UsageError) as refused:
         check(**{**SMALL, "planner": [{"planner": "single:zoe"}, {"planner": "committee:gus+zed"}]})
     assert str(refused.value).count("\n") == 1
@@ -288,7 +288,7 @@ def test_a_table_calls_a_pool_by_its_label_or_its_file(pool: PoolEntry, title: s
     assert pool.title == title
 
 
-def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
+def test_oracle_row_takes_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
     policy = {"conductor": {"checkpoint": POLICY}}
     settings = {"questions": 6, "seeds": 1, "processes": 1}
     planners = [policy, {**policy, "best_of": 6}]
@@ -302,6 +302,6 @@ def test_a_bound_is_the_best_of_many_sampled_plans(tmp_path: Path) -> None:
     assert [row.kind for row in manifest.tables[0].rows] == ["conductor", "oracle"]
 
 
-def test_a_bound_needs_sampled_plans() -> None:
+def test_best_of_is_refused_for_a_planner_without_sampled_plans() -> None:
     with pytest.raises(ConfigError, match="best_of is for a planner whose plans a model writes"):
         check(planner=[{"planner": "random", "best_of": 4}])

@@ -159,7 +159,7 @@ class Holder(Settings):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_grader_is_what_a_toml_table_says_and_says_it_again(table: str) -> None:
+def test_grader_settings_survive_a_round_trip_through_toml(table: str) -> None:
     said = tomllib.loads(table)
     grader = build({"grader": said}, Holder).grader
     again = build({"grader": grader.model_dump(mode="json", exclude_none=True)}, Holder).grader

@@ -124,7 +124,7 @@ def test_a_list_of_letters_is_no_choice(form: str, response: str, gold: str) -> 
         "C\n\nAnswer: B",
     ],
 )
-def test_what_is_not_the_letter_earns_nothing(response: str) -> None:
+def test_choice_grader_scores_other_answers_0(response: str) -> None:
     assert Choice().judge(response, "C").score == 0
 
 
@@ -143,7 +143,7 @@ def test_what_is_not_the_letter_earns_nothing(response: str) -> None:
         ("Rome is not it", 0),
     ],
 )
-def test_an_options_text_stands_for_its_letter_where_golds_have_letters(response: str, score: float) -> None:
+def test_choice_grader_accepts_the_option_text_if_the_gold_lists_options(response: str, score: float) -> None:
     assert Choice().judge(response, OPTIONS).score == score
     assert Choice().judge(response, "C").score == (score if response == "Answer: C" else 0)
 
@@ -193,6 +193,6 @@ def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> No
         "[" * 10_000,
     ],
 )
-def test_other_gold_answers_are_refused(gold: str) -> None:
+def test_choice_grader_refuses_a_gold_answer_without_a_letter(gold: str) -> None:
     assert "no letter" in str(Choice().gold_problem(gold))
     assert Choice().judge("Answer: C", gold).score == 0

@@ -251,7 +251,7 @@ async def _scores_of(texts: list[str], gold: dict[str, Any]) -> set[float]:
 
 
 @pytest.mark.parametrize("name", ["a program", "a suite"])
-def test_whatever_is_written_is_graded(name: str) -> None:
+def test_hostile_programs_are_graded_0_or_1(name: str) -> None:
     gold, right = RIGHT[name]
     chance = Random(f"code/{name}")
     cut = [right[: chance.randrange(len(right))] for _ in range(2)]

@@ -97,7 +97,7 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_a_value_of_json_is_what_was_wanted(value: Any) -> None:
+def test_json_value_matches_itself(value: Any) -> None:
     assert same_value(said(value), value)
 
 

@@ -64,7 +64,7 @@ SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(
     ],
     ids=str,
 )
-def test_what_is_no_gold_answer_is_said(gold: str | dict[str, Any], problem: str) -> None:
+def test_code_grader_reports_an_invalid_gold_answer(gold: str | dict[str, Any], problem: str) -> None:
     text = gold if isinstance(gold, str) else json.dumps(gold)
     assert problem in (Code().gold_problem(text) or "")
 
@@ -107,14 +107,14 @@ def test_only_names_the_tests_do_not_define_come_from_the_program(
     assert used_names(setup, tests) == names
 
 
-def test_definitions_are_what_calls_nothing() -> None:
+def test_definitions_keep_only_statements_without_side_effects() -> None:
     source = (
         "import os\nLIMIT = 10\nroot = Node(1)\nroot.left = Node(2)\nprint(1)\n\ndef f():\n    return g()\n"
     )
     assert definitions(source).split("\n") == ["import os", "LIMIT = 10", "def f():", "    return g()"]
 
 
-def test_tests_are_counted_with_those_of_parents() -> None:
+def test_unittest_methods_include_inherited_tests() -> None:
     source = dedent("""
         class A(B, C):
          def test_a(self): 0
@@ -138,9 +138,7 @@ def test_tests_are_counted_with_those_of_parents() -> None:
         ("", "import os\nwith open(f()): pass", ["open"]),
     ],
 )
-def test_tests_that_share_more_than_values_with_the_program_are_told(
-    setup: str, tests: str, shared: list[str]
-) -> None:
+def test_modules_shared_by_tests_and_program_are_reported(setup: str, tests: str, shared: list[str]) -> None:
     assert shared_definitions(setup, tests) == shared
 
 
@@ -195,7 +193,7 @@ async def _fault(grader: Code, gold: str) -> str:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_fault_of_the_tests_is_no_wrong_answer(name: str) -> None:
+def test_faulty_tests_are_a_grader_failure_and_not_a_wrong_answer(name: str) -> None:
     assert FAULTS[name][1] in faults()[name]
 
 

@@ -67,7 +67,9 @@ STATED = [
 
 
 @pytest.mark.parametrize(("place", "response", "answer"), FOUND)
-def test_each_place_is_found(place: AnswerPlace, response: str, answer: str | None) -> None:
+def test_extract_finds_the_answer_in_each_place(
+    place: AnswerPlace, response: str, answer: str | None
+) -> None:
     assert extract(response, place) == answer
 
 
@@ -79,7 +81,7 @@ def test_the_latest_statement_of_the_answer_counts(response: str, answer: str) -
 @pytest.mark.parametrize(
     "response", ["", " \n", "Answer:", "**", "So we have 3 + 4 =", "Thus x <", "and 4 is equal to"]
 )
-def test_a_response_without_a_statement_has_none(response: str) -> None:
+def test_extract_returns_none_without_a_stated_answer(response: str) -> None:
     assert extract(response, "stated") is None
 
 
@@ -94,7 +96,7 @@ def test_a_response_without_a_statement_has_none(response: str) -> None:
         ("$ \n 5 \n $", None),
     ],
 )
-def test_a_formula_is_what_stands_between_marks(response: str, answer: str | None) -> None:
+def test_extract_formula_returns_the_text_between_math_marks(response: str, answer: str | None) -> None:
     assert (extract(response, "formula") or "").strip() == (answer or "")
 
 
@@ -131,7 +133,7 @@ PIECES += (
 
 
 @given(response=st.text(max_size=50) | st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_what_is_found_has_no_outer_space_and_it_changes_nothing(response: str) -> None:
+def test_extract_strips_outer_space(response: str) -> None:
     for place in PLACES:
         found = extract(response, place)
         assert found is None or (found and found == found.strip())

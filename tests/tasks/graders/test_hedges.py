@@ -167,5 +167,5 @@ def test_an_open_list_is_no_gold_answer_of_a_set() -> None:
         "4\nor 5",
     ],
 )
-def test_a_hedge_is_no_number(response: str) -> None:
+def test_numeric_grader_rejects_a_hedged_number(response: str) -> None:
     assert Numeric().judge(response, "5").score == 0

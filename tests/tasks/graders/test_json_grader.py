@@ -71,7 +71,7 @@ async def test_a_value_that_is_the_gold_one_is_right(response: str, gold: str) -
         ('```json\n{"a": 2}\n```\n```json\n{"a": 1}\n```\nAnswer: {"a": 2}', '{"a": 1}'),
     ],
 )
-async def test_any_other_value_is_wrong(response: str, gold: str) -> None:
+async def test_json_grader_rejects_any_other_value(response: str, gold: str) -> None:
     assert (await Json()(response, gold)).score == 0
 
 

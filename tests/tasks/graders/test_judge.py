@@ -128,7 +128,7 @@ async def test_the_judge_sees_question_reference_response_rubric_in_both_orders(
     assert all("Only even numbers are right." in chat[0]["content"] for chat in endpoint.chats)
 
 
-async def test_a_judge_without_the_question_in_its_settings_is_not_shown_it(endpoint: Endpoint) -> None:
+async def test_judge_prompt_has_no_question_unless_configured(endpoint: Endpoint) -> None:
     await endpoint.judge()("It is four.", "4")
     assert "<<<question" not in endpoint.chats[0][0]["content"]
     assert RUBRIC in endpoint.chats[0][0]["content"]
@@ -173,7 +173,7 @@ async def test_a_reply_without_a_verdict_is_requested_again_once(endpoint: Endpo
         await scripted("RIGHT or WRONG", "Hm.")("It is four.", "5")
 
 
-async def test_what_judging_costs_is_in_the_grade(endpoint: Endpoint) -> None:
+async def test_grade_includes_the_cost_of_judging(endpoint: Endpoint) -> None:
     asking = (300 * 2.0 + 20 * 10.0) / 1e6
     assert (await endpoint.judge()("4", "4")).cost_usd == pytest.approx(2 * asking)
     said = iter(["Hm.", "WRONG"])
@@ -183,14 +183,14 @@ async def test_what_judging_costs_is_in_the_grade(endpoint: Endpoint) -> None:
     assert (await endpoint.judge()("4", "5")).cost_usd == pytest.approx(asking)
 
 
-async def test_nothing_is_not_judged(endpoint: Endpoint) -> None:
+async def test_empty_response_scores_0_without_a_judge_call(endpoint: Endpoint) -> None:
     for judge, response in ((endpoint.judge(), " \n"), (endpoint.judge(answer="tag"), "It is four.")):
         grade = await judge(response, "4")
         assert (grade.score, grade.found, grade.cost_usd) == (0, None, 0)
     assert endpoint.chats == []
 
 
-async def test_the_place_decides_what_is_judged(endpoint: Endpoint) -> None:
+async def test_judge_sees_only_the_text_in_the_configured_place(endpoint: Endpoint) -> None:
     grade = await endpoint.judge(answer="final")("Five, no.\nAnswer: four", "4")
     assert grade.found == "four"
     assert "Five" not in endpoint.chats[0][0]["content"]
@@ -222,7 +222,7 @@ async def test_an_endpoint_that_fails_or_hangs_is_the_graders_failure(endpoint: 
         await endpoint.judge(limits={"timeout": 0.05, "retries": 0})("4", "4")
 
 
-async def test_a_judge_and_those_made_of_it_keep_to_its_places_together(endpoint: Endpoint) -> None:
+async def test_judges_made_for_questions_share_one_concurrency_limit(endpoint: Endpoint) -> None:
     judge = endpoint.judge(limits={"concurrency": 2})
     endpoint.seconds = 0.01
     await asyncio.gather(*(judge.for_question(f"What is {k}?")(str(k), str(k)) for k in range(8)))
@@ -241,27 +241,27 @@ def test_a_judge_lives_through_several_event_loops() -> None:
         asyncio.run(judge("4", "4"))
 
 
-def test_a_judge_is_what_its_settings_say() -> None:
+def test_judges_with_equal_settings_are_equal() -> None:
     judge = scripted("RIGHT")
     assert judge == scripted("RIGHT")
     assert judge.for_question("Why?") == scripted("RIGHT", question="Why?")
     assert judge.gold_problem(" ") == "the gold answer is empty"
 
 
-async def test_a_key_that_is_missing_is_the_users_to_mend(endpoint: Endpoint) -> None:
+async def test_missing_judge_api_key_raises_a_config_error(endpoint: Endpoint) -> None:
     worker = endpoint.judge().worker.model_copy(update={"api_key_env": "NO_SUCH_KEY"})
     with pytest.raises(ConfigError, match="NO_SUCH_KEY"):
         await Judge(worker=worker)("4", "4")
 
 
 @pytest.mark.parametrize("changes", [{"fallback": "bob"}, {"limits": {"rpm": 10}}, {"limits": {"tpm": 10}}])
-def test_what_a_judge_cannot_keep_to_is_refused(changes: dict[str, Any]) -> None:
+def test_judge_worker_with_a_fallback_or_rate_limit_is_refused(changes: dict[str, Any]) -> None:
     worker = {"name": "judy", "kind": "scripted", "replies": ["RIGHT"], **changes}
     with pytest.raises(ConfigError, match="a judge stands in no pool"):
         build({"kind": "judge", "worker": worker}, Judge)
 
 
-async def test_what_judging_cost_before_it_failed_is_in_the_error(endpoint: Endpoint) -> None:
+async def test_judge_failure_reports_the_cost_so_far(endpoint: Endpoint) -> None:
     endpoint.verdict = lambda prompt: "RIGHT" if prompt.index("<<<ref") < prompt.index("<<<resp") else "Hm."
     with pytest.raises(GraderError, match="gave no verdict") as failed:
         await endpoint.judge()("It is four.", "4")

@@ -65,14 +65,14 @@ def test_joined_values_are_one_list(statement: str, text: str) -> None:
 @pytest.mark.parametrize(
     "statement", ["", " . ", "{}", "perhaps 2 or maybe it is 3", "either $2$ or possibly $3$", "1" * 5000]
 )
-def test_nothing_and_several_guesses_say_nothing(statement: str) -> None:
+def test_empty_or_hedged_latex_statement_yields_no_expression(statement: str) -> None:
     assert expression(statement) is None
 
 
 @pytest.mark.parametrize(
     "statement", ["Evelyn", "\\text{Evelyn}", "There is no solution", "\\text{(C)}", "odd"]
 )
-def test_words_are_words(statement: str) -> None:
+def test_latex_words_are_recognised_as_words(statement: str) -> None:
     said = expression(statement)
     assert said is not None
     assert said.words
@@ -160,5 +160,5 @@ def test_a_hostile_statement_is_read_in_bounded_time() -> None:
         ("{1, 2}", "1, 2"),
     ],
 )
-def test_dress_is_taken_off(written: str, plain: str) -> None:
+def test_latex_is_normalised_to_its_plain_form(written: str, plain: str) -> None:
     assert normalise_latex(written) == plain

@@ -50,7 +50,7 @@ def test_hostile_answers_are_wrong_in_bounded_time(judge: Judge) -> None:
     assert time.monotonic() - started < 120
 
 
-def test_a_gold_answer_that_cannot_be_compared_in_time_is_no_wrong_answer(judge: Judge) -> None:
+def test_gold_answer_too_slow_to_compare_is_a_grader_failure(judge: Judge) -> None:
     endless = "{" * 18 + "1" + "}" * 18
     with pytest.raises(GraderError, match="cannot be compared"):
         judge("41 + x", endless)

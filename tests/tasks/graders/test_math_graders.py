@@ -62,12 +62,12 @@ NOT_THE_NUMBER = [
 
 
 @pytest.mark.parametrize(("gold", "response"), CLOSE_ENOUGH)
-def test_a_number_is_right_however_it_is_dressed(gold: str, response: str) -> None:
+def test_numeric_grader_accepts_a_number_in_any_format(gold: str, response: str) -> None:
     assert Numeric().judge(response, gold).score == 1
 
 
 @pytest.mark.parametrize(("gold", "response"), NOT_THE_NUMBER)
-def test_what_is_no_number_or_another_one_is_wrong(gold: str, response: str) -> None:
+def test_numeric_grader_rejects_other_numbers_and_text(gold: str, response: str) -> None:
     assert Numeric().judge(response, gold).score == 0
 
 
@@ -255,7 +255,7 @@ def test_an_equal_value_is_right_however_it_is_written(judge: Judge, gold: str, 
 
 
 @pytest.mark.parametrize(("gold", "response"), WRONG)
-def test_another_value_is_wrong(judge: Judge, gold: str, response: str) -> None:
+def test_math_grader_rejects_another_value(judge: Judge, gold: str, response: str) -> None:
     assert judge(response, gold).score == 0
 
 
@@ -287,7 +287,7 @@ def test_the_last_box_counts(judge: Judge) -> None:
     assert judge(response, "5").found == "5"
 
 
-def test_settings_loosen_and_narrow_what_is_right(judge: Judge) -> None:
+def test_math_grader_settings_change_which_answers_are_right(judge: Judge) -> None:
     assert judge("0.33", "1/3", Math(decimals=2)).correct
     assert judge("f(y)", "f(x)", Math(strict=False)).correct
     assert not judge("f(y)", "f(x)").correct

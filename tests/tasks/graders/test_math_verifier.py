@@ -44,7 +44,7 @@ def test_processes_are_few_are_kept_and_end_with_their_loop() -> None:
     assert running() == before
 
 
-def test_what_takes_too_long_has_no_verdict_and_the_next_is_answered() -> None:
+def test_verifier_timeout_gives_no_verdict_and_the_next_call_works() -> None:
     async def ask() -> None:
         verifier = MathVerifier()
         assert await verifier.compare(SLOW, 0.3) is None

@@ -43,7 +43,7 @@ def test_the_place_decides_where_the_answer_is_looked_for(place: str, found: str
     assert grader.judge(response, found).found == found
 
 
-def test_what_was_found_is_in_the_grade() -> None:
+def test_grade_includes_the_answer_found() -> None:
     assert Exact().judge("So.\nAnswer: **Oslo**", "Lima").found == "Oslo"
     assert Exact(answer="tag").judge("Oslo", "Oslo").found is None
 
@@ -73,7 +73,7 @@ def test_an_empty_gold_answer_is_refused(gold: str, good: bool) -> None:
         ("Answer: snow,  white", "Snow White"),
     ],
 )
-def test_dress_does_not_count(response: str, gold: str) -> None:
+def test_normalised_grader_ignores_case_articles_and_punctuation(response: str, gold: str) -> None:
     assert Normalised().judge(response, gold).score == 1
 
 
@@ -96,7 +96,7 @@ def test_dress_does_not_count(response: str, gold: str) -> None:
         ("ab", "a b"),
     ],
 )
-def test_marks_that_mean_something_count(response: str, gold: str) -> None:
+def test_normalised_grader_keeps_meaningful_punctuation(response: str, gold: str) -> None:
     assert Normalised().judge(response, gold).score == 0
     assert Normalised().judge(gold, response).score == 0
 
@@ -207,7 +207,7 @@ def test_items_are_numbers_or_words(response: str, gold: str, score: float) -> N
     assert SetOf().judge(response, gold).score == score
 
 
-def test_how_often_an_item_stands_counts_where_that_is_set() -> None:
+def test_set_grader_counts_repeated_items_if_configured() -> None:
     bag = SetOf(repeats=True)
     assert bag.judge("1, 2, 1", "1, 1, 2").score == 1
     assert bag.judge("1, 2", "1, 1, 2").score == 0
@@ -266,7 +266,7 @@ async def test_a_pattern_that_cannot_be_used_is_refused(gold: str, reason: str) 
 
 
 @pytest.mark.parametrize("gold", ["a", DATE, "(?i)x", "[^0-9]+"])
-def test_other_patterns_are_not(gold: str) -> None:
+def test_regex_grader_accepts_usable_patterns(gold: str) -> None:
     assert Regex().gold_problem(gold) is None
 
 
@@ -277,11 +277,11 @@ async def test_a_pattern_that_takes_too_long_is_a_failure_not_a_wrong_answer() -
     assert (await Regex()("Answer: b", slow)).score == 0
 
 
-def test_a_search_is_content_with_a_part() -> None:
+def test_regex_search_mode_accepts_a_partial_match() -> None:
     assert matches("b", "abc", whole=False)
     assert not matches("b", "abc")
 
 
-def test_a_gold_answer_that_is_no_pattern_is_the_graders_failure() -> None:
+def test_invalid_gold_pattern_is_a_grader_failure() -> None:
     with pytest.raises(GraderError, match="is no pattern"):
         matches("(", "a")

@@ -53,7 +53,7 @@ def test_thoughts_of_any_form_change_no_grade(case: tuple[GraderSettings, str, s
     assert grade(grader, f"<think>\n{right}", gold).score == 0
 
 
-def test_a_judge_sees_no_thoughts_and_its_own_do_not_count() -> None:
+def test_judge_sees_no_thoughts_and_verdicts_in_its_thoughts_are_ignored() -> None:
     def judged(*replies: str) -> float:
         worker = ScriptedSpec(name="judy", kind="scripted", replies=list(replies))
         return grade(Judge(worker=worker), "<think>Rome?</think>Paris", "Paris").score
@@ -129,7 +129,7 @@ def test_a_letter_is_read_in_other_languages_widths_and_json(response: str) -> N
 
 
 @pytest.mark.parametrize("response", NO_LETTERS)
-def test_what_claims_no_letter_in_any_language_earns_nothing(response: str) -> None:
+def test_choice_grader_scores_0_without_a_claimed_letter_in_any_language(response: str) -> None:
     assert Choice().judge(response, "C").score == 0
 
 

@@ -115,7 +115,7 @@ def test_the_prompts_of_our_sets_do_not_tell_questions_apart(prompt: str) -> Non
     assert task_key(task) == task_key(Task("1", Question(text=put), "1", Exact())) == "what is x"
 
 
-def test_nor_do_the_letters_of_options() -> None:
+def test_question_key_ignores_option_letters() -> None:
     assert (
         question_key(strip_prompt(CHOICE.format(question="Which?", options="A. one\nB. two")))
         == "which one two"
@@ -130,7 +130,7 @@ def test_a_set_may_define_the_text_by_which_questions_are_compared() -> None:
     assert task_key(task) == "what is 2 + 2"
 
 
-def test_questions_without_names_are_named_by_what_they_ask() -> None:
+def test_question_without_an_id_gets_an_id_from_its_content() -> None:
     assert content_id("What is 2+2?") == content_id("what is  2 + 2")
     assert content_id("What is 2+2?") != content_id("What is 2-2?")
 
@@ -160,7 +160,7 @@ def test_a_source_with_train_alone_gives_a_validation_split_too(sources, splits)
     assert [later_splits(split) for split in SPLIT_ORDER] == [("validation", "test"), ("test",), ()]
 
 
-def test_only_what_is_needed_is_read_and_that_once() -> None:
+def test_each_needed_split_is_read_once_and_others_never() -> None:
     read: list[str] = []
 
     def source(split: str) -> LoadedSplit:

@@ -121,9 +121,7 @@ def test_a_template_is_filled_in_and_lists_become_lettered_lines(tmp_path: Path)
         (0, "0"),
     ],
 )
-def test_a_gold_answer_is_written_as_people_and_graders_write_it(
-    tmp_path: Path, gold: Any, written: str
-) -> None:
+def test_gold_answers_of_a_table_are_written_in_plain_form(tmp_path: Path, gold: Any, written: str) -> None:
     assert first(own(tmp_path, [{"problem": "p?", "answer": gold}])).gold == written
 
 
@@ -137,13 +135,13 @@ def test_the_number_of_the_right_option_becomes_its_letter(
     assert first(spec).gold == letter
 
 
-def test_half_a_letter_is_no_reason_to_stop(tmp_path: Path) -> None:
+def test_custom_set_replaces_a_lone_surrogate(tmp_path: Path) -> None:
     # A text that was cut within an emoji: json.dumps writes its first half.
     task = first(own(tmp_path, [{"problem": "What? \ud83d", "answer": "4 \ud83d", "nr": "\udc00"}], id="nr"))
     assert (task.question.text, task.gold, task.id) == ("What? �", "4 �", "rows/�")
 
 
-def test_it_is_named_after_its_file_unless_it_says_otherwise() -> None:
+def test_custom_set_is_named_after_its_file_by_default() -> None:
     for file, label in (("a/b.jsonl", "b"), ("my.data.csv.gz", "my.data"), ("c", "c")):
         assert CustomSet.model_validate({"file": file}).label == label
     assert CustomSet.model_validate({"file": "b.jsonl", "name": "mine"}).label == "mine"
@@ -188,7 +186,7 @@ def test_a_column_may_say_the_split_by_any_of_its_usual_names(tmp_path: Path) ->
     }
 
 
-def test_a_row_that_is_skipped_moves_no_other_to_its_split(tmp_path: Path) -> None:
+def test_skipped_row_does_not_free_its_question_for_another_split(tmp_path: Path) -> None:
     rows = [{"problem": "x?", "answer": 1, "split": "train"}, {"problem": "X", "answer": 2, "split": "test"}]
     found = every(own(tmp_path, rows, split="split", on_bad_row="skip"))
     assert {split: [task.gold for task in tasks] for split, tasks in found.items()} == {
@@ -198,7 +196,7 @@ def test_a_row_that_is_skipped_moves_no_other_to_its_split(tmp_path: Path) -> No
     }
 
 
-def test_rows_whose_split_is_not_said_go_by_the_hash(tmp_path: Path) -> None:
+def test_rows_without_a_split_are_assigned_by_hash(tmp_path: Path) -> None:
     by_hash = every(own(tmp_path, ROWS))
     unsaid = every(
         own(tmp_path, [row | {"split": "" if row["nr"] % 2 else None} for row in ROWS], split="split")
@@ -234,7 +232,7 @@ ASKED = st.builds(
 
 
 @given(st.lists(st.tuples(ASKED, st.sampled_from(["train", "dev", "test", ""])), min_size=1, max_size=30))
-def test_splits_never_share_a_question_however_it_is_dressed(tmp_path_factory, drawn) -> None:
+def test_custom_splits_never_share_a_question_in_any_spelling(tmp_path_factory, drawn) -> None:
     folder = tmp_path_factory.mktemp("own")
     rows = [{"problem": text, "answer": 1, "split": split, "nr": n} for n, (text, split) in enumerate(drawn)]
     for more in ({"split": "split"}, {}):
@@ -314,7 +312,7 @@ def test_a_bad_row_is_refused_with_file_and_line_or_skipped_and_reported(
         ('on_bad_row = "skpi"', "part.0.on_bad_row is \"skpi\"; did you mean 'skip'?"),
     ],
 )
-def test_a_setting_that_is_wrong_is_answered_with_what_was_meant(
+def test_wrong_custom_set_setting_is_refused_with_a_suggestion(
     tmp_path: Path, more: str, message: str
 ) -> None:
     (tmp_path / "rows.jsonl").write_text(GOOD)
@@ -332,13 +330,13 @@ def test_a_setting_that_is_wrong_is_answered_with_what_was_meant(
         ("{problem!r}", "is no template: name a column in each pair of braces, and no more"),
     ],
 )
-def test_a_template_that_is_none_is_refused(template: str, part: str) -> None:
+def test_malformed_template_is_refused(template: str, part: str) -> None:
     with pytest.raises(ValueError, match="question") as refused:
         CustomSet.model_validate({"file": "rows.jsonl", "question": template})
     assert part in str(refused.value)
 
 
-def test_a_template_reads_columns_and_nothing_of_what_python_has(tmp_path: Path) -> None:
+def test_template_reads_columns_and_no_python_attributes(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"has no column 'problem\.__class__'"):
         every(own(tmp_path, ROWS, question="{problem.__class__}"))
     odd = [{"a.b": "dotted?", "c[0]": "index?", "answer": 1}]
@@ -352,7 +350,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [{"file": "a.csv", "files": {"test": "b.csv"}}, {}])
-def test_own_data_is_one_file_or_one_for_each_split(given: Mapping[str, Any]) -> None:
+def test_custom_set_requires_either_file_or_files(given: Mapping[str, Any]) -> None:
     with pytest.raises(ValueError, match="give one of the two"):
         CustomSet.model_validate(given)
 

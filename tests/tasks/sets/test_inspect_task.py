@@ -89,7 +89,7 @@ def test_a_verdict_of_inspects_is_a_score(said, score):
         ("raise", "the scorer failed: no verdict today"),
     ],
 )
-def test_what_is_no_verdict_is_a_grader_that_failed_and_no_score(said, sentence):
+def test_invalid_inspect_verdict_is_a_grader_failure(said, sentence):
     with pytest.raises(GraderError, match=f"inspect_tasks.py@verdict, sample 1: {sentence}"):
         grade(only("verdict", args={"value": said}), "Well.")
 
@@ -170,7 +170,7 @@ def test_a_task_that_cannot_be_a_set_is_refused_in_one_sentence(settings, senten
     assert "\n" not in str(refused.value)
 
 
-def test_answers_of_another_scorer_or_of_other_arguments_are_told_apart():
+def test_grader_digest_differs_by_inspect_scorer_and_arguments():
     names = ("sums", "lettered", "options", "chat")
     tasks = [read(name).tasks[0] for name in names]
     tasks += [only("verdict", args={"value": value}) for value in ("C", "I")]
@@ -179,7 +179,7 @@ def test_answers_of_another_scorer_or_of_other_arguments_are_told_apart():
     assert value_digest(grader_settings(read("sums").tasks[0].grader)) in graders
 
 
-def test_arguments_make_the_task():
+def test_arguments_are_passed_to_the_inspect_task():
     assert len(read("sums", args={"count": 5}).tasks) == 5
 
 

@@ -33,7 +33,7 @@ def test_every_set_can_stand_in_a_task_file() -> None:
     assert {spec.model_fields["set"].default for spec in kinds_of_set()} <= known
 
 
-def test_a_set_that_there_is_not_is_refused_with_the_nearest() -> None:
+def test_unknown_task_set_is_refused_with_the_nearest_name() -> None:
     with pytest.raises(ConfigError, match="did you mean 'inspect'"):
         build({"name": "mine", "part": [{"set": "inspect_"}]}, TaskFile)
 

@@ -30,7 +30,7 @@ def test_without_a_gpu_it_says_so(
 
 
 @pytest.mark.parametrize("lora_rank", [None, 2])
-def test_it_generates_and_updates(
+def test_gpu_benchmark_measures_generation_and_updates(
     benchmark: dict[str, Any], lora_rank: int | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     training = TrainingSize(

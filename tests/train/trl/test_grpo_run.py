@@ -107,7 +107,7 @@ def test_drawn_pools_failures_two_rounds_and_all_or_none_go_in_one_run(
     )
 
 
-def test_an_adapter_is_trained_and_the_merged_policy_computes_what_it_did(
+def test_merged_policy_computes_the_same_logits_as_its_trained_adapter(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
     # Of the other start no attention layer has a gradient.

@@ -78,7 +78,7 @@ async def test_a_plan_is_run_as_soon_as_its_last_token_is_drawn(
     assert events.index("all are written") > 0
 
 
-async def test_other_rollouts_calls_end_before_a_spent_budget_ends_the_run(
+async def test_spent_budget_ends_the_run_after_calls_of_other_rollouts(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     events: list[str] = []

@@ -54,7 +54,7 @@ def test_an_evaluation_has_the_saved_policys_figures_and_changes_nothing(
     assert {f"validation/{task.id}" for task in questions} <= set(asked)
 
 
-def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(
+def test_resumed_run_makes_up_for_an_unpaid_evaluation(
     train: Any, settings: Settings, evaluated_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings |= {"grpo": settings["grpo"] | EACH}
@@ -76,7 +76,9 @@ def test_a_run_that_could_not_pay_an_evaluation_makes_it_when_it_goes_on(
     assert rows(tmp_path / "halves") == rows(evaluated_run)
 
 
-def test_questions_that_there_are_not_are_refused(train: Any, settings: Settings, tmp_path: Path) -> None:
+def test_evaluation_without_validation_questions_is_refused(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
     (tmp_path / "mine.jsonl").write_text('{"question": "What is 6 times 7?", "answer": "42"}\n')
     (tmp_path / "own.toml").write_text('[[part]]\nset = "own"\nfiles = { train = "mine.jsonl" }\n')
 

@@ -137,7 +137,9 @@ def test_two_ranks_make_the_calls_of_one_pay_each_once_and_report_the_same(
     assert spent[0] > 0
 
 
-def test_two_ranks_learn_from_examples_what_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_ranks_learn_the_same_from_examples_as_one_rank(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     examples = '[sft]\nexamples = "random"\ncount = 8\nbatch = 4\nmicro_batch = 2\nepochs = 1\n'
     (tmp_path / "run.toml").write_text(RUN + examples)

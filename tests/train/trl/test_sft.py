@@ -65,7 +65,7 @@ async def test_random_examples_are_valid_plans_for_the_runs_prompts(settings: Se
     assert len({example.messages for example in examples}) == 20  # The tasks come in turn.
 
 
-async def test_of_traces_only_right_answers_over_the_runs_own_pool_are_learned(
+async def test_only_traces_with_right_answers_over_the_same_pool_are_learned(
     settings: Settings, tmp_path: Path
 ) -> None:
     pool = open_pool(settings["pool"])
@@ -154,7 +154,9 @@ async def test_a_teachers_plan_is_learned_over_pools_as_training_draws_them(
             assert [dict(offered)[str(step.worker)] for step in plan.steps] == names
 
 
-async def test_a_files_plans_are_read_as_a_policys_own(settings: Settings, tmp_path: Path) -> None:
+async def test_plans_of_an_examples_file_are_parsed_like_policy_plans(
+    settings: Settings, tmp_path: Path
+) -> None:
     path = tmp_path / "plans.jsonl"
     plan = 'model_id = [0]\nsubtasks = ["Add."]\naccess_list = [[]]'
     path.write_text(json.dumps({"question": "1 + 1?", "plan": plan}) + "\n")
@@ -229,7 +231,7 @@ def test_both_engines_learn_the_same_from_a_batch(settings: Settings, tmp_path: 
         assert ours["learning_rate"] == theirs["learning_rate"]
 
 
-def test_a_stopped_run_goes_on_as_if_it_had_not_been(
+def test_stopped_supervised_run_resumes_identically(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sft = {"examples": "random", "count": 8, "epochs": 3, "batch": 4, "lr": 1e-3, "save_every": 2}
@@ -311,7 +313,7 @@ async def test_a_judge_of_traces_is_paid_from_the_runs_budget(settings: Settings
         assert len(provider.requests) == asked
 
 
-def test_a_run_needs_no_workers_key_and_its_policy_conducts_real_ones(
+def test_supervised_run_needs_no_worker_key_and_may_lead_real_workers(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ADA_KEY", raising=False)
@@ -337,7 +339,7 @@ def test_a_batch_that_micro_batches_cannot_make_up_is_refused(settings: Settings
     assert not (tmp_path / "run").exists()
 
 
-def test_what_is_no_source_of_examples_is_refused(settings: Settings) -> None:
+def test_unknown_source_of_examples_is_refused(settings: Settings) -> None:
     with pytest.raises(ConfigError, match=r"give NAME.jsonl, a store of traces NAME.sqlite, or random"):
         asyncio.run(_collected(settings | {"sft": {"examples": "plans.txt"}}))
 

@@ -120,7 +120,7 @@ def _trainer(rank: int) -> Any:
         (("a", "ended" + chr(END)), (f"b{chr(END)}", "c")),
     ],
 )
-async def test_a_rank_whose_prompts_are_too_long_takes_no_completion_of_another(
+async def test_rank_with_too_long_prompts_takes_no_completion_of_another_rank(
     tasks: tuple[tuple[str, str], ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ranks = Ranks()
