@@ -1,7 +1,7 @@
 """Podium's SQLite files: their folder, how they are opened, and how new ones are created.
 
 A mark in the header distinguishes them from other SQLite files. The callers define the tables and own the connections.
-`trace.database` opens those whose tables may also lie in PostgreSQL.
+`podium.store.database` opens those whose tables may also lie in PostgreSQL.
 """
 
 from __future__ import annotations

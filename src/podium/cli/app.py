@@ -182,7 +182,7 @@ VERBS = (
         "podium.cli.evaluation:compare_planners",
         "Compare planners on held-out questions: the team's with workers alone, votes and others, or those of a file.",
         "podium eval --run runs/mine\npodium eval --questions 100 eval.tuning=0 --markdown\n"
-        'podium eval configs/eval/world.toml questions=50 --run runs/world --declare "A first try."',
+        'podium eval lab/configs/eval/world.toml questions=50 --run runs/world --declare "A first try."',
     ),
     Verb(
         "score-server",

@@ -1,7 +1,7 @@
-"""`podium study`: does a team pay on my questions (preset `team`), or on my traffic (`shadow`)?
-Which of many workers make one (`compose`)?
+"""`podium study` says whether a team pays on the user's questions (preset `team`) or traffic (`shadow`), and which of
+many workers make the best team (`compose`).
 
-It opens the questions that the options name. `study_run` and `compose` do the rest.
+The verb opens the questions that the options name. `study_run` and `compose` do the rest.
 """
 
 from __future__ import annotations

@@ -16,7 +16,6 @@ from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import (
     CHOICES,
-    FORMATS_STRICTEST_FIRST,
     PlanConstraints,
     PlanFormat,
     format_options,
@@ -168,7 +167,7 @@ class WorkerPolicy:
             seeded = replace(sampling, seed="probe")
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
-        format, is_proven = FORMATS_STRICTEST_FIRST[-1], False
+        format, is_proven = "text", False
         if negotiator.known_format is not None or self._affords_probe(ledger, messages):
             format, is_proven = await negotiator.choose(ask)
         return negotiator.after(format) if sampling.attempt else format, is_proven
@@ -200,18 +199,11 @@ class WorkerPolicy:
             listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
             reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)
         except WorkerError as error:
-            if (
-                format == FORMATS_STRICTEST_FIRST[-1]
-                or not is_proven
-                or error.retryable
-                or error.kind != "status"
-            ):
+            if format == "text" or not is_proven or error.retryable or error.kind != "status":
                 raise
             self._negotiator.forget()
             return (await self._call(ledger, messages, sampling))[1]
-        disobeyed = (
-            format != FORMATS_STRICTEST_FIRST[-1] and "{" not in completion.text and not completion.truncated
-        )
+        disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
         if is_proven and (
             disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
         ):

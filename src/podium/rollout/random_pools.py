@@ -67,8 +67,7 @@ class PoolSampler:
         if settings.random and not settings.min_workers <= settings.max_workers <= len(offered):
             raise ConfigError(
                 f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(offered)} "
-                "workers; "
-                "set pool_sampling.min_workers and pool_sampling.max_workers to fit."
+                "workers; set pool_sampling.min_workers and pool_sampling.max_workers to fit."
             )
         if settings.renamed and len(offered) > len(NAMES):
             raise ConfigError(
@@ -112,9 +111,8 @@ class PoolSampler:
             if self._settings.subsets in ("all", _part(self._pool.names[i] for i in drawn)):
                 return drawn
         raise ConfigError(
-            f"No set of {self._settings.min_workers} to {self._settings.max_workers} workers of this pool is "
-            "in the part "
-            f'"{self._settings.subsets}"; draw from more workers, or set subsets = "all".'
+            f"No set of {self._settings.min_workers} to {self._settings.max_workers} workers of this pool is in the "
+            f'part "{self._settings.subsets}"; draw from more workers, or set subsets = "all".'
         )
 
 

@@ -252,8 +252,7 @@ class TeamSettings(PoolSpec, TeamTables):
         """The settings of this team with another planner.
 
         Args:
-            conductor: the other planner's Conductor.
-            Default: the team's own.
+            conductor: the other planner's Conductor. Default: the team's own.
         """
         chosen = {key: getattr(choice, key) for key in PlannerChoice.model_fields}
         update: dict[str, Any] = {"plan": self.plan.model_copy(update=chosen)}

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from podium.child_process import (
-    OWN_LIMITS,
+    RESOURCE_LIMIT_STATUSES,
     ChildEndedError,
     ChildPool,
     ChildProcess,
@@ -193,7 +193,7 @@ def _of_failure(error: ChildEndedError | ChildSilentError) -> ProcessReply:
     Raises:
         GraderError: it had not passed a limit.
     """
-    if isinstance(error, ChildEndedError) and error.status in OWN_LIMITS:
+    if isinstance(error, ChildEndedError) and error.status in RESOURCE_LIMIT_STATUSES:
         return ProcessReply(timed_out=True)
     how = f"wrote nothing for {_MAX_REQUEST_S:.0f} s" if isinstance(error, ChildSilentError) else str(error)
     raise GraderError(f"The process that runs reasoning-gym {how}; try again.") from None

@@ -115,9 +115,9 @@ def routes(service: Service) -> APIRouter:
 
         With `Last-Event-ID` the events after that one. A question that has ended gives the same events without the
         pieces of text; after any of them comes the last one, with the whole trace. Each process of a server sends
-        the events of the questions of all of them. Where several servers share a
-        store, a server that does not run the question sends its events once the trace is stored; until then its
-        stream ends after a while without events, and the client reconnects.
+        the events of the questions of all of them. Where several servers share a store, a server that does not run
+        the question sends its events once the trace is stored; until then its stream ends after a while without
+        events, and the client reconnects.
         """
         if last_event_id == ENDED:
             return Response(status_code=204)
