@@ -51,12 +51,12 @@ $(VENV)/torch.done:
 
 $(VENV)/train.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml testing/pyproject.toml
 	@echo "Installing Podium ..."
-	@$(PIP) install -e '.[serve,train]' -e lab -e research -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[serve,train]' -e 'lab[train]' -e research -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $@
 
 $(VENV)/dev.done: $(VENV)/torch.done pyproject.toml lab/pyproject.toml research/pyproject.toml testing/pyproject.toml
 	@echo "Installing Podium and what the tests need ..."
-	@$(PIP) install -e '.[train,dev]' -e lab -e 'research[reasoning-gym,trinity]' -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
+	@$(PIP) install -e '.[train,dev]' -e 'lab[train]' -e 'research[reasoning-gym,trinity]' -e testing 2>$(VENV)/pip.log || { cat $(VENV)/pip.log; exit 1; }
 	@touch $(VENV)/train.done $@
 
 # A real language model of 98 MB, which tests put behind a real server.
@@ -74,7 +74,7 @@ install-gpu:
 	@rm -f $(VENV)/*.done
 	@$(PIP) freeze | grep -q '^torch==.*+cpu' && $(PIP) uninstall --yes torch || true
 	$(PIP) install torch
-	$(PIP) install -e '.[serve,train]' -e lab -e research -e testing
+	$(PIP) install -e '.[serve,train]' -e 'lab[train]' -e research -e testing
 	@touch $(VENV)/torch.done $(VENV)/train.done
 
 check: setup-dev

@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 E = TypeVar("E", bound=Exception)
 
@@ -77,15 +77,33 @@ class RunMismatchError(UsageError):
     """A run folder that was made with another configuration. The message names the keys that differ."""
 
 
+WorkerErrorKind = Literal[
+    "budget",
+    "connection",
+    "context",
+    "environment",
+    "exhausted",
+    "limited",
+    "missing",
+    "open",
+    "protocol",
+    "refused",
+    "status",
+    "timeout",
+    "unready",
+    "unrecorded",
+]
+"""A stable word for metrics. "context": the messages do not fit in the model's. "unready": the worker could not be
+built. "missing": a tool has nothing to work on, since earlier steps failed. "budget": a budget refuses the plan.
+"environment": training made the worker fail."""
+
+
 class WorkerError(PodiumError):
     """One call to one worker failed.
 
     Args:
         message: one sentence for the user, free of secrets.
-        kind: a stable word for metrics: "timeout", "connection", "status", "limited", "protocol", "refused", "open",
-            "context" (the messages do not fit in it), "unrecorded", "exhausted", "unready" (the worker could not be
-            built), "missing" (a tool has nothing to work on, since earlier steps failed), "budget" (a budget refuses
-            the plan), or "environment" (training made the worker fail).
+        kind: what failed.
         retryable: whether the same call may succeed later (429, 5xx, timeouts, broken connections).
         retry_after_s: seconds to wait before a retry. None if the worker named none.
     """
@@ -94,7 +112,7 @@ class WorkerError(PodiumError):
         self,
         message: str,
         *,
-        kind: str,
+        kind: WorkerErrorKind,
         retryable: bool = False,
         retry_after_s: float | None = None,
     ) -> None:

@@ -141,7 +141,7 @@ async def test_rate_limit_reply_does_not_end_the_running_probe():
     assert await breaker.acquire(wait=True), "this call is the probe"
     channel = WorkerChannel(ScriptedWorker("w", []))
     channel.breaker = breaker
-    channel.failed(now(), limited, probe=False)
+    channel.record_failure(now(), limited, probe=False)
     assert breaker.state == "half-open"
     breaker.succeeded()
     assert breaker.state == "closed"

@@ -104,8 +104,8 @@ async def test_a_call_that_can_never_fit_the_budget_is_refused_at_once():
 
 def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
     ledger = Ledger(Budget(calls=3, usd=1.0))
-    part = ledger.part()
-    within = part.part()
+    part = ledger.sub_ledger()
+    within = part.sub_ledger()
     spent = Spent(Usage(input_tokens=4, output_tokens=1), 0.25)
     for account in (ledger, part, within):
         assert account.try_reserve(Reservation(1, 10, 0.3), now=0.0) is None
@@ -118,7 +118,7 @@ def test_ledger_part_reports_its_own_spending_and_counts_in_the_total():
 
 def test_cached_reply_uses_no_budget():
     ledger = Ledger(Budget(tokens=5))
-    part = ledger.part()
+    part = ledger.sub_ledger()
     saved = Spent(Usage(input_tokens=90), saved_usd=0.5)
     part.observe(saved)
     assert (part.spent, ledger.tokens, ledger.usd, ledger.exhausted) == (saved, 0, 0.0, False)

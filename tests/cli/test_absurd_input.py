@@ -7,7 +7,7 @@ from itertools import cycle
 from pathlib import Path
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from command_line import Podium
 from podium.cli.found_files import FoundFiles

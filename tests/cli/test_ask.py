@@ -5,7 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.store import TraceStore
 from podium.trace import Trace

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.team.team_file import open_pool
 from podium.workers.pool import load_pool

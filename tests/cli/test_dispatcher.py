@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.trace import Trace
 from podium_testing import Answer, FaultServer

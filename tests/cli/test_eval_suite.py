@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 from small_recording import record_small
 
 from podium.calls.shared_spend_limit import SharedSpendLimit

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.errors import UsageError
 from podium.server.keys import Keys, is_loopback, open_register, require_keys

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.recordings import Recording
 from podium_testing import FaultServer

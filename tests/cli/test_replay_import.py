@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from podium.recordings import Recording, RecordingHeader
 from scripted_team import write_sums

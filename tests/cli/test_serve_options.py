@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from refusal import one_sentence
+from refused_commands import one_sentence
 
 from loaded_programs import loaded_podium
 from podium.evals.study.result import Study

@@ -79,7 +79,7 @@ async def test_local_answer_for_a_seed_is_the_same_in_a_batch(worker):
 async def test_a_prompt_that_is_too_long_is_refused_in_a_sentence(worker):
     with pytest.raises(WorkerError, match="reads at most") as refused:
         await worker.answer(Request((Message(role="user", content="word " * 5000),), seed="1"))
-    assert (refused.value.kind, refused.value.retryable) == ("protocol", False)
+    assert (refused.value.kind, refused.value.retryable) == ("context", False)
 
 
 async def test_a_team_of_local_models_answers_a_question(worker, tmp_path):

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from house import TOML, House
+from house_settings import TOML, House
 from hypothesis import given
 from hypothesis import strategies as st
 

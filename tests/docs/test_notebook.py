@@ -4,7 +4,7 @@ from pathlib import Path
 
 import nbclient
 import nbformat
-from reader import conduct
+from document_reader import conduct
 
 from podium_testing import FaultServer
 

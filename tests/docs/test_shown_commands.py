@@ -1,7 +1,8 @@
 """Every command of every document is run, as a reader would, or stands in the one table that says why not.
 
-What a shell block shows is run with bash (reader.py) where a reader's files are (ground.py); what a Python block shows,
-with Python, the blocks of a document after one another. What a sentence names is held against the parser.
+What a shell block shows is run with bash (document_reader.py) where a reader's files are (document_files.py); what a
+Python block shows, with Python, the blocks of a document after one another. What a sentence names is held against the
+parser.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 
 import pytest
 from command_table import CHANGED, CHECKED, changed, checked
-from ground import GROUND, Ground, lay
+from document_files import GROUND, Ground, lay
+from document_reader import DEFAULT, SERVE, Reader, conduct
 from named_commands import fault
-from reader import DEFAULT, SERVE, Reader, conduct
 from shown_commands import DOCUMENTS, ROOT, SHELL, Block, Command, blocks, loose, named
 
 from loaded_programs import loaded_programs

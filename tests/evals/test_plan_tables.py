@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graded import column, graded
+from graded_evaluations import column, graded
 
 from podium.evals.plan_tables import collapse_section
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from teams import answered, called, team
+from planner_teams import answered, called, team
 
 from known_answers import known_answers
 from podium.errors import ConfigError

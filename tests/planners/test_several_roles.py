@@ -1,7 +1,7 @@
 """Planners that give workers roles: what each worker sees, and when a planner stops."""
 
 import pytest
-from teams import answered, called, team
+from planner_teams import answered, called, team
 
 from podium.errors import ConfigError
 from podium.planners import find_baseline, open_baseline

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from sources import imported, refused
+from importer_sources import imported, refused
 
 from podium.errors import ConfigError
 from podium.recordings import RecordedResponse, RecordingWriter

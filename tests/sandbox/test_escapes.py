@@ -10,18 +10,18 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from attacks import Attack
-from siege import (
+from attack_runs import (
     ANONYMOUS,
     LONG,
     TABLE,
+    AttackRun,
     Outcome,
-    Siege,
     as_ordinary_user,
-    besiege,
     isolations_here,
     may_be_ordinary,
+    run_attacks,
 )
+from attacks import Attack
 
 from podium.sandbox.isolation import PlainProcess
 from podium.sandbox.sandbox_pool import SandboxPool
@@ -34,14 +34,14 @@ SIEGES = [*ISOLATIONS, *([ORDINARY] if may_be_ordinary() else [])]
 
 
 @cache
-def siege(name: str) -> Siege:
+def attack_run(name: str) -> AttackRun:
     if name != ORDINARY:
-        return asyncio.run(besiege(ISOLATIONS[name]))
+        return asyncio.run(run_attacks(ISOLATIONS[name]))
     done = subprocess.run(as_ordinary_user(), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     outcomes = {attack: Outcome(**outcome) for attack, outcome in found.pop("outcomes").items()}
-    return Siege(outcomes=outcomes, **found)
+    return AttackRun(outcomes=outcomes, **found)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def siege(name: str) -> Siege:
     ids=lambda value: value if isinstance(value, str) else value.name,
 )
 def test_no_attack_succeeds(name: str, attack: Attack) -> None:
-    outcome = siege(name).outcomes[attack.name]
+    outcome = attack_run(name).outcomes[attack.name]
     assert not outcome.escaped
     assert outcome.reason in attack.ends
     assert outcome.lives
@@ -58,12 +58,12 @@ def test_no_attack_succeeds(name: str, attack: Attack) -> None:
 
 @pytest.mark.parametrize("name", SIEGES)
 def test_sandboxed_attacks_leave_no_connections_files_or_processes(name: str) -> None:
-    assert (siege(name).visitors, siege(name).written, siege(name).left) == (0, [], [])
+    assert (attack_run(name).visitors, attack_run(name).written, attack_run(name).left) == (0, [], [])
 
 
 @pytest.mark.parametrize("name", SIEGES)
 def test_sandboxed_program_runs_as_the_expected_user(name: str) -> None:
-    assert siege(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
+    assert attack_run(name).user == (ANONYMOUS if name == ORDINARY else os.getuid())
 
 
 async def test_file_attack_succeeds_without_isolation(tmp_path: Path) -> None:

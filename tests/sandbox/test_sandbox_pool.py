@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from siege import isolations_here, left
+from attack_runs import isolations_here, left
 
 from podium.errors import ConfigError, GraderError
 from podium.sandbox.inside.run_limits import RunLimits

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, chat_model
-from keys_place import Place
+from key_storage import Place
 from running_server import Serve
 
 from podium.errors import StoreError

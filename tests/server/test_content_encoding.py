@@ -15,7 +15,7 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from keys_place import Place
+from key_storage import Place
 from running_server import Serve
 
 from podium.errors import APIError

@@ -4,7 +4,7 @@ import asyncio
 
 import httpx
 import pytest
-from keys_place import Place
+from key_storage import Place
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError

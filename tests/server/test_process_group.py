@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from chat_model import ChatModel, Say, chat_model
-from keys_place import Place
+from key_storage import Place
 from running_server import until
 from served_process import WAIT_S, Served, pool_file, processes_of, served
 

@@ -4,9 +4,9 @@ import httpx
 import pytest
 from running_server import Serve
 
-from away_limit import Away
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
+from unavailable_spend_limit import Away
 
 
 @pytest.mark.parametrize(("calls", "status"), [(0, 503), (1, 200)])

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from away_limit import Away
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import StoreError, UsageError, WorkerError
@@ -19,6 +18,7 @@ from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workflow import Acceptance, Access, PlanError, Step, Workflow
+from unavailable_spend_limit import Away
 
 QUESTION = Question(text="What is 2 + 2?")
 BROKEN = WorkerError("It broke.", kind="status")

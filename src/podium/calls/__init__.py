@@ -6,7 +6,7 @@ its true cost. This package knows neither workflows nor plans. The executor call
 
 from podium.calls.attempt_log import AttemptLog
 from podium.calls.dispatcher import Dispatcher
-from podium.calls.ledger import Ledger, LedgerPart, Reservation
+from podium.calls.ledger import Ledger, Reservation, SubLedger
 from podium.calls.worker_call import CallContext, RetrySettings, WorkerCall
 
 __all__ = [
@@ -14,8 +14,8 @@ __all__ = [
     "CallContext",
     "Dispatcher",
     "Ledger",
-    "LedgerPart",
     "Reservation",
     "RetrySettings",
+    "SubLedger",
     "WorkerCall",
 ]

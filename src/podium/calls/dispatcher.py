@@ -129,7 +129,7 @@ class WorkerChannel:
         self._seconds.append(asyncio.get_running_loop().time() - began)
         self.breaker.succeeded()
 
-    def failed(self, began: float, error: WorkerError, *, probe: bool) -> None:
+    def record_failure(self, began: float, error: WorkerError, *, probe: bool) -> None:
         """Count an attempt that began at `began` and failed."""
         self.attempts += 1
         self.failures += 1

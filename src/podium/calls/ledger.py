@@ -85,9 +85,9 @@ class Ledger:
         """All limits that a call is charged to. The question's own limit comes first."""
         self._totals = _Totals()
 
-    def part(self) -> LedgerPart:
+    def sub_ledger(self) -> SubLedger:
         """A ledger of the same account that also says what is spent through it."""
-        return LedgerPart(self)
+        return SubLedger(self)
 
     @property
     def calls(self) -> int:
@@ -222,7 +222,7 @@ class Ledger:
         self._totals.usd += spent.cost_usd
 
     def observe(self, spent: Spent) -> None:
-        """Take note of a reply from the response cache, which takes nothing of the budget. Only a `LedgerPart` keeps
+        """Take note of a reply from the response cache, which takes nothing of the budget. Only a `SubLedger` keeps
         it."""
 
     @asynccontextmanager
@@ -262,7 +262,7 @@ class Ledger:
         return f"The time limit of {self.budget.seconds:g} s was reached."
 
 
-class LedgerPart(Ledger):
+class SubLedger(Ledger):
     """A ledger within `whole` that also says what one part of the question took, such as its plan."""
 
     def __init__(self, whole: Ledger) -> None:

@@ -258,7 +258,7 @@ class WorkerCall:
                     self._record(started, hedge, error.kind, str(error), receipt.spent)
                     if receipt.spent != Spent():
                         self._learn(receipt.spent.usage)
-                    channel.failed(began, error, probe=probe)
+                    channel.record_failure(began, error, probe=probe)
                     raise
                 except BaseException as error:
                     channel.breaker.release(probe=probe)

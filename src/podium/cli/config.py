@@ -42,7 +42,7 @@ def show(*keys: Overrides, team: PlannerOptions = PlannerOptions(), json: Flag =
     team_file = FoundTeam.find() if team.team is None and not team.no_team else None
     if team_file is not None:
         print(printable(team_file.standing()), file=sys.stderr)
-    file = TeamFile(team.team, overrides) if team_file is None else team_file.as_it_is(overrides)
+    file = TeamFile(team.team, overrides) if team_file is None else team_file.without_trust_check(overrides)
     settings = list(settings_of(file))
     if json:
         print(json_.dumps([asdict(setting) for setting in settings]))

@@ -92,7 +92,7 @@ class FoundTeam:
         """What the file sets, by dotted key; of workers their names."""
         return dict(_flat(self.source.tables))
 
-    def as_it_is(self, overrides: Sequence[str] = ()) -> TeamFile:
+    def without_trust_check(self, overrides: Sequence[str] = ()) -> TeamFile:
         """The team of the file, trusted or not, read from the bytes that `files` has."""
         return TeamFile(str(self.path), tuple(overrides), self.files.toml)
 
@@ -105,12 +105,12 @@ class FoundTeam:
         needing = [key for key in self.settings_by_key if key not in _LIMITS]
         if not needing:
             _say(f"Read ./{FILE}: limits alone, which need no trust.")
-            return self.as_it_is(overrides)
+            return self.without_trust_check(overrides)
         trusted_before = self._trusted_before()
         if trusted_before is not None and not trusted_before.changes(self.files):
             pool = self.source.tables.get("pool")
             _say(f"Read ./{FILE} (trusted on {trusted_before.since}){f', pool {pool}' if pool else ''}.")
-            return self.as_it_is(overrides)
+            return self.without_trust_check(overrides)
         check_tables(self.source)  # A wrong key is said first.
         keys = ", ".join(needing)
         if any(text.startswith("pool=") for text in overrides):

@@ -97,7 +97,7 @@ class LocalWorker:
         try:
             completion = await asyncio.wrap_future(done)
         except UsageError as error:
-            raise WorkerError(str(error), kind="protocol") from None
+            raise WorkerError(str(error), kind="context") from None
         finally:
             done.cancel()
         if listeners == (None, None):

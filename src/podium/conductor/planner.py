@@ -99,7 +99,7 @@ class Conductor(Planner):
         """
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
-        ledger = request.ledger.part()
+        ledger = request.ledger.sub_ledger()
         request = numbering.request(replace(request, ledger=ledger))
         messages = build_prompt(request, prompt)
         if prompt.think:

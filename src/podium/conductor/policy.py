@@ -148,7 +148,7 @@ class WorkerPolicy:
         The first completion with constraints also probes which plan format the endpoint obeys. The question's budget
         pays for the probe.
         """
-        ledger, constraints = (ledger or Ledger(Budget())).part(), sampling.constraints
+        ledger, constraints = (ledger or Ledger(Budget())).sub_ledger(), sampling.constraints
         if constraints is None or self._negotiator is None:
             _, completion = await self._call(ledger, messages, sampling)
         else:
@@ -167,7 +167,8 @@ class WorkerPolicy:
             seeded = replace(sampling, seed="probe")
             return (await self._call(ledger, question, seeded, options, cached=False))[0]
 
-        format, is_proven = "text", False
+        format: PlanFormat = "text"
+        is_proven = False
         if negotiator.known_format is not None or self._affords_probe(ledger, messages):
             format, is_proven = await negotiator.choose(ask)
         return negotiator.after(format) if sampling.attempt else format, is_proven

@@ -16,7 +16,7 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger, LedgerPart
+from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
 from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown
@@ -159,7 +159,7 @@ class _Round:
     earlier_rounds: tuple[EarlierRound, ...]
     """Earlier rounds, as the planner sees them."""
     started_s: float
-    planning: LedgerPart
+    planning: SubLedger
     """Counts what planning takes."""
     trace: RoundTrace | None = None
     """The plan. None while it is being written."""
@@ -290,8 +290,8 @@ class _QuestionRun:
 
     def begin_round(self, number: int) -> _Round:
         """The next round, whose plan is not written yet."""
-        context = self._context
-        self._round = _Round(number, self._history.earlier_rounds, context.elapsed(), context.ledger.part())
+        began, planning = self._context.elapsed(), self._context.ledger.sub_ledger()
+        self._round = _Round(number, self._history.earlier_rounds, began, planning)
         return self._round
 
     def _decide(self, round_: _Round, plan: Plan) -> RoundTrace:

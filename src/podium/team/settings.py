@@ -144,7 +144,7 @@ class ServeSettings(Settings):
         return int(self.max_body_mib * 2**20) or 1
 
 
-class EvalTable(Settings):
+class EvalSettings(Settings):
     """The table [eval]: what `podium eval` measures on."""
 
     tasks: str | None = None
@@ -218,7 +218,7 @@ class TeamSettings(PoolSpec, TeamTables):
     """Answer from the response cache alone: call no worker, and fail if the cache lacks an answer."""
     budget: TeamBudget = TeamBudget()
     serve: ServeSettings = ServeSettings()
-    eval: EvalTable = EvalTable()
+    eval: EvalSettings = EvalSettings()
 
     _origin: SettingsOrigin = PrivateAttr(default=SettingsOrigin())
 

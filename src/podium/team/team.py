@@ -152,13 +152,13 @@ class Team:
             runner = opened_planner.runner(settings, pool, dispatcher)
             if for_evaluation:
                 runner = runner.for_evaluation()
-            held = {
+            effective = {
                 "plan": settings.plan.model_copy(update={"max_steps": runner.max_steps}),
                 "budget": settings.budget.model_copy(update={"rounds": runner.budget.rounds}),
             }
             # The store is opened last, so that a team that cannot be opened leaves no file.
             traces = None if store is None else files.enter_context(TraceStore(store))
-            return cls(settings.model_copy(update=held), runner, opened_planner, files.pop_all(), traces)
+            return cls(settings.model_copy(update=effective), runner, opened_planner, files.pop_all(), traces)
 
     @property
     def pool(self) -> Pool:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from podium.errors import ConfigError, WorkerError
+from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.workers.base import Request
 from podium.workers.program import CompletedProgram, Program
@@ -132,7 +132,7 @@ class CommandWorker:
             shown if len(shown) <= _SHOWN_CHARS else f"…{shown[-_SHOWN_CHARS:]}"
         ) or "(nothing on its standard error)"
 
-    def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
+    def _error(self, what: str, kind: WorkerErrorKind, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The program {self._command[0]} {what}.", kind=kind, retryable=retryable)
 
 

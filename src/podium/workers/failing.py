@@ -7,6 +7,7 @@ cooldowns do not change (`Dispatcher.channel`). Its fallback takes over failed c
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from podium.errors import WorkerError
 from podium.trace import Reply
@@ -14,7 +15,7 @@ from podium.types import Limits
 from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN, traits_of
 
-ENVIRONMENT = "environment"
+ENVIRONMENT: Final = "environment"
 """The kind of the errors of a `FailingWorker`. They are part of the exercise, so their rollouts are not left out."""
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from podium.errors import ConfigError, WorkerError
+from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile
 from podium.workers.base import Request
@@ -141,11 +141,14 @@ class FunctionWorker:
         what = f"raised {type(error).__name__}{': ' if message else ''}{message.rstrip('.')}"
         return self._error(what, kind or "protocol", retryable=kind is not None)
 
-    def _error(self, what: str, kind: str, *, retryable: bool = False) -> WorkerError:
+    def _error(self, what: str, kind: WorkerErrorKind, *, retryable: bool = False) -> WorkerError:
         return WorkerError(f"The function {self._name} {what}.", kind=kind, retryable=retryable)
 
 
-_RETRYABLE = {TimeoutError: "timeout", ConnectionError: "connection"}
+_RETRYABLE: Mapping[type[BaseException], WorkerErrorKind] = {
+    TimeoutError: "timeout",
+    ConnectionError: "connection",
+}
 
 
 def worker(

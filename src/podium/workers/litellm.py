@@ -20,7 +20,7 @@ from typing import Any
 import aiohttp
 from pydantic import SecretStr
 
-from podium.errors import ConfigError, WorkerError
+from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.types import Message, Usage, sent_tokens
 from podium.workers.base import Request
@@ -229,7 +229,7 @@ def _library() -> Any:
     return litellm
 
 
-def _beneath(error: Exception) -> tuple[str, str, bool] | None:
+def _beneath(error: Exception) -> tuple[str, WorkerErrorKind, bool] | None:
     """The message and kind of the connection error or garbled reply behind a status 500 of the library, and whether it
     is retryable. None if there is no such error."""
     from openai import APIConnectionError  # noqa: PLC0415 - litellm depends on it

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, Union
 from pydantic import AfterValidator, Field, create_model, field_validator, model_validator
 
 from podium.config import Settings
+from podium.errors import WorkerErrorKind
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
 from podium.workers.traits import ENDPOINT, LOCAL_MODEL, TOOL, WRITTEN, Traits
@@ -207,8 +208,8 @@ class LocalSpec(WorkerSpec):
 class ScriptedFailure(Settings):
     """A call that fails, in place of a scripted reply."""
 
-    error: str
-    """Kind of the `WorkerError`, such as "timeout"."""
+    error: WorkerErrorKind
+    """Kind of the `WorkerError`."""
     message: str = "The script says so."
     retryable: bool = False
     retry_after_s: float | None = Field(default=None, ge=0)

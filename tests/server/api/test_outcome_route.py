@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from keys_place import Place
+from key_storage import Place
 from running_server import Serve
 
 

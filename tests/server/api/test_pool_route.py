@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from made_traces import keep, plain, troubled
+from viewer_traces import keep, plain, troubled
 
 from podium.server.api.pool import call_histories
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from made_traces import keep, of_sums, plain
+from viewer_traces import keep, of_sums, plain
 
 from podium.rollout.run_folder import RunFolder
 from podium.store import TraceStore

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import httpx
-from keys_place import Place
-from made_traces import keep, plain
+from key_storage import Place
+from viewer_traces import keep, plain
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.store.spend import MAX_DAYS

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-from keys_place import Place
+from key_storage import Place
 from running_server import Serve
 
 from podium.trace import Trace

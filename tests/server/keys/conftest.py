@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from keys_place import Place
+from key_storage import Place
 
 from postgres_server import DATABASES
 

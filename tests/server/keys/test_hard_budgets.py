@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from keys_place import Place
+from key_storage import Place
 from served_process import served
 
 from podium.workers.spend_limit import NANO_PER_USD

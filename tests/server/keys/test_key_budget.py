@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from keys_place import Place
+from key_storage import Place
 from sqlalchemy import Executable
 
 from podium.calls import Ledger, Reservation

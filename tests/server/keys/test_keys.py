@@ -18,7 +18,7 @@ from urllib.error import HTTPError
 
 import openai
 import pytest
-from keys_place import Place
+from key_storage import Place
 from openai import OpenAI
 from openai_client import client
 from running_server import Serve

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 
-from keys_place import Place
+from key_storage import Place
 
 from podium.errors import StoreError
 

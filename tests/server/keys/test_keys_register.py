@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from keys_place import Place
+from key_storage import Place
 
 from podium.errors import UsageError
 from podium.server.keys.keys import FILE

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import openai
 import pytest
-from keys_place import Place
+from key_storage import Place
 from served_process import command
 
 from podium.server.keys.register import KeySpending

@@ -12,7 +12,7 @@ from typing import Any
 
 import openai
 import pytest
-from background import QUESTION, Answers, calls, ended, pool_file
+from background_team import QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
 from openai_client import client
 from running_server import Serve, until

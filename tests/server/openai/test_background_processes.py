@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from background import INPUT_TOKENS, QUESTION, Answers, calls, pool_file, pronounce_dead
+from background_team import INPUT_TOKENS, QUESTION, Answers, calls, pool_file, pronounce_dead
 from chat_model import ChatModel, chat_model
 from openai_client import client
 from running_server import until

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from background import CALL_USD, QUESTION, Answers, calls, ended, pool_file
+from background_team import CALL_USD, QUESTION, Answers, calls, ended, pool_file
 from chat_model import ChatModel
 from openai import OpenAI
 from openai_client import client

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import openai
 import pytest
-from background import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
+from background_team import CALL_USD, QUESTION, Answers, calls, pool_file, pronounce_dead
 from chat_model import ChatModel
-from keys_place import Place
+from key_storage import Place
 from openai import OpenAI
 from openai_client import client
 from running_server import until

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_traces import keep
 from running_server import Serve
+from viewer_traces import keep
 
 from podium.trace import Trace
 

@@ -16,7 +16,7 @@ import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
-from keys_place import Place
+from key_storage import Place
 
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import httpx
-from made_traces import keep, plain
+from viewer_traces import keep, plain
 
 
 def test_answer_can_be_judged_with_a_note_and_filtered_by_outcome(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from keys_place import Place
+from key_storage import Place
 
 
 def keyed(serve, folder: Path, **allowed: object) -> tuple[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from made_traces import plain
+from viewer_traces import plain
 
 WELL_FORMED = r"""# Sum
 

@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 
 import pytest
-from made_traces import keep, of_sums
 from running_server import Serve
+from viewer_traces import keep, of_sums
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow

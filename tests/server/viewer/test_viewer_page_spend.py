@@ -9,8 +9,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from made_traces import keep, of_sums
 from running_server import Serve
+from viewer_traces import keep, of_sums
 
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.store import TraceStore

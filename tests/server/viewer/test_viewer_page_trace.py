@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import httpx
-from made_traces import WRITABLE, hundred_steps, plain, poisoned, troubled, two_rounds
+from viewer_traces import WRITABLE, hundred_steps, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
 from podium.types import NO_USAGE, Spent

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from made_traces import keep, keep_rows, many, plain, two_rounds
 from running_server import Serve
+from viewer_traces import keep, keep_rows, many, plain, two_rounds
 
 
 def rows(page) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from made_traces import rejected_first, troubled, two_rounds
+from viewer_traces import rejected_first, troubled, two_rounds
 
 
 def test_the_steps_are_read_from_top_to_bottom_without_a_click(trace_server, opened_once) -> None:

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from paid import IDENTITY, request
+from paid_worker import IDENTITY, request
 
 from podium.types import AnswerOptions, Message, ToolCall
 from podium.workers.base import Request

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from paid import Paid, reply, request
+from paid_worker import Paid, reply, request
 
 from podium.errors import StoreError
 from podium.workers.response_cache import ResponseCache
@@ -21,7 +21,7 @@ PREAMBLE = """
 import asyncio, json, os, resource, sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from paid import Paid, reply, request
+from paid_worker import Paid, reply, request
 from podium.errors import StoreError
 from podium.workers.response_cache import ResponseCache
 path, *told = sys.argv[2:]

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from paid import Paid, reply, request
+from paid_worker import Paid, reply, request
 
 from podium.errors import StoreError, UsageError, WorkerError
 from podium.trace import Plan, Reply, RoundTrace, Span, Trace

@@ -104,8 +104,8 @@ class ComparisonInputs:
         led = self.team.with_planner(entry, entry.conductor)
         if settings is None:
             return led
-        held = {"max_steps": settings.max_steps, "early_stop": settings.early_stop}
-        return led.model_copy(update={"plan": led.plan.model_copy(update=held)})
+        effective = {"max_steps": settings.max_steps, "early_stop": settings.early_stop}
+        return led.model_copy(update={"plan": led.plan.model_copy(update=effective)})
 
     @asynccontextmanager
     async def open_team(

@@ -17,7 +17,7 @@ from typing import Any
 import aiohttp
 from aiohttp.http_exceptions import ContentEncodingError
 
-from podium.errors import WorkerError
+from podium.errors import WorkerError, WorkerErrorKind
 from podium.workers.chat.reply_builder import ReplyBuilder
 from podium.workers.chat.retry_hints import retry_after
 from podium.workers.redaction import Secrets, redact_url
@@ -54,7 +54,7 @@ class Failures:
     def error(
         self,
         what: str,
-        kind: str,
+        kind: WorkerErrorKind,
         *,
         retryable: bool = False,
         retry_after_s: float | None = None,
@@ -85,7 +85,7 @@ class Failures:
         way_out = _WAY_OUT[402] if out_of_credit else _WAY_OUT.get(status, "")
         if not out_of_credit and 400 <= status < 500 and provider_error.unknown_model:
             way_out = " (is model right?)"
-        kind = "limited" if status == 429 else "status"
+        kind: WorkerErrorKind = "limited" if status == 429 else "status"
         if provider_error.too_long and status < 500 and status != 429:
             kind, way_out = "context", _WAY_OUT[413]
         hint = retry_after(headers, provider_error.body, provider_error.text, limited=status == 429)
@@ -220,7 +220,7 @@ class RequestRejectedError(WorkerError):
         message: str,
         reported: ProviderError,
         *,
-        kind: str,
+        kind: WorkerErrorKind,
         retryable: bool,
         retry_after_s: float | None,
     ) -> None:

@@ -157,8 +157,8 @@ class Reader:
         output = "\n".join(file.read_text(errors="replace")[-3000:] for file in files if file.exists())
         return (
             f"{commands[step]}\nwas run as\n{texts[step]}\nand ended with status {status}:\n{output}\n"
-            "Mend the document or the code. What it reads and a reader would have, tests/docs/ground.py lays; what no "
-            "suite can run, tests/docs/command_table.py says."
+            "Mend the document or the code. tests/docs/document_files.py writes what a reader would "
+            "have, and tests/docs/command_table.py says what no suite can run."
         )
 
 

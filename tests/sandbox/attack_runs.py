@@ -47,7 +47,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Siege:
+class AttackRun:
     user: int
     outcomes: Mapping[str, Outcome]
     visitors: int
@@ -75,7 +75,7 @@ def strong() -> bool:
     return asyncio.run(tried())
 
 
-async def besiege(isolation: Isolation) -> Siege:
+async def run_attacks(isolation: Isolation) -> AttackRun:
     """Run every attack that this isolation claims to stop."""
     attacks = [attack for attack in TABLE if attack.weak or not isolation.weak]
     os.environ["OUR_SECRET"] = "ESCAPED"
@@ -87,7 +87,7 @@ async def besiege(isolation: Isolation) -> Siege:
         temporary = stack.enter_context(_temporary_folder())
         async with SandboxPool(isolation, slots=AT_ONCE) as pool:
             outcomes = await asyncio.gather(*(_attempt(pool, attack, places) for attack in attacks))
-        return Siege(
+        return AttackRun(
             os.getuid(),
             {attack.name: outcome for attack, outcome in zip(attacks, outcomes, strict=True)},
             sum(map(_visited, listeners)),
@@ -189,4 +189,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["look"]:
         subprocess.run([sys.executable, "-c", ""], check=True)
     else:
-        print(json.dumps(asdict(asyncio.run(besiege(isolations_here()[0])))))
+        print(json.dumps(asdict(asyncio.run(run_attacks(isolations_here()[0])))))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from command_table import QUESTION
-from reader import Reader
+from document_reader import Reader
 from shown_commands import ROOT, Block, blocks
 
 from podium.planners import Single
