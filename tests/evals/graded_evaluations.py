@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from evals.made import rollout
-
+from evals.handmade_evaluations import rollout
 from podium.evals import Evaluation
 from podium.tasks.task import Grade
 from podium.trace import Plan, RoundTrace, Span

@@ -11,7 +11,7 @@ from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.dylan import import_dylan
 from podium_research.importers.judgebench import COMPARE, import_judgebench
 from podium_research.importers.llmverify import VERIFY, import_llmverify
-from recordings.sources import imported, refused, write_json
+from recordings.importer_sources import imported, refused, write_json
 
 # --- JudgeBench --------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from podium.recordings import RecordedResponse
 from podium.types import estimate_tokens
 from podium_research.importers.mmlu_pro import import_mmlu_pro
 from podium_research.importers.reasoning_gym import import_reasoning_gym
-from recordings.sources import imported, refused, write_json, write_zip
+from recordings.importer_sources import imported, refused, write_json, write_zip
 
 # --- reasoning-gym-eval ------------------------------------------------------------------------------------
 

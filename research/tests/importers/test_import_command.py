@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.refusal import one_sentence
+from cli.refused_commands import one_sentence
 from command_line import Podium
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from podium.recordings import header_path
 from podium_research.importers.routeprofile import import_routeprofile
-from recordings.sources import imported, refused, write_json
+from recordings.importer_sources import imported, refused, write_json
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "routeprofile.py"
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from podium_research.importers.routerdc import import_routerdc
-from recordings.sources import imported, write_json
+from recordings.importer_sources import imported, write_json
 
 SCRIPT = Path(__file__).parents[2] / "runs" / "routerdc.py"
 FOLDER = "datasets/split2_model7"

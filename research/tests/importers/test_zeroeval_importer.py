@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium_research.importers.zeroeval import extract_json_answer, import_zeroeval, same
-from recordings.sources import imported, refused, write_json
+from recordings.importer_sources import imported, refused, write_json
 
 
 def zero(id_: str, gold: str, *output: str, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import re
 
-from evals.graded import graded
+from evals.graded_evaluations import graded
 from evals.recorded_world import pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
 from podium.planners import Committee, SelfConsistency, Single

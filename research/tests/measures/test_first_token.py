@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals.graded import column, graded
+from evals.graded_evaluations import column, graded
 from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import NO_USAGE
 from podium.workflow import Acceptance, Step, Workflow

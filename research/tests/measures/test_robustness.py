@@ -2,7 +2,7 @@
 
 import pytest
 
-from evals.graded import graded
+from evals.graded_evaluations import graded
 from podium.errors import UsageError
 from podium_research.measures.robustness import measure_robustness
 

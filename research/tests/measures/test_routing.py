@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evals.made import evaluation
+from evals.handmade_evaluations import evaluation
 from podium_research.measures.routing import (
     ALIGNMENTS,
     mutual_information,

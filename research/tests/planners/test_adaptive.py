@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from scipy.special import betainc
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium_research.planners.adaptive import AdaptiveConsistency, is_stable
 
 

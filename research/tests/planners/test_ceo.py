@@ -2,7 +2,7 @@
 
 import json
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.workers.view import read_view
 from podium_research.planners.ceo import CEO
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.planner import PlanRequest
 from podium.planners.rounds import question_random
 from podium.types import Question

@@ -2,7 +2,7 @@
 
 import json
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.errors import WorkerError
 from podium.planner import EarlierRound, PlanRequest
 from podium.types import Profile, Question

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from known_answers import known_answers
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
 from podium.planners.phrases import CHECK, NEXT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.team import Runner
 from podium.types import ANSWER_WHOLE_QUESTION, Budget, Question
 from podium.workers.pool import Pool

@@ -1,6 +1,6 @@
 """Answers that many share stay, the others are revised in order, and the answer needs no further call."""
 
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.workers.view import read_view
 from podium_research.planners.selforg import SelfOrg
 

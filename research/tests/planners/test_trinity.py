@@ -5,7 +5,7 @@ import pytest
 from cmaes import SepCMA
 
 from known_answers import known_answers
-from planners.teams import answered, called, team
+from planners.planner_teams import answered, called, team
 from podium.errors import ConfigError
 from podium.planners import open_baseline
 from podium.types import Profile

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cli.refusal import one_sentence
+from cli.refused_commands import one_sentence
 from podium.planners import open_baseline
 from podium.team.team_file import open_pool
 from podium.workers.vote import VoteWorker
