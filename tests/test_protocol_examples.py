@@ -16,7 +16,21 @@ from podium.types import NO_USAGE, Limits, Price, Profile, Question
 from podium.workers import Pool, Request, ScriptedWorker, Worker
 from podium.workflow import Step, Workflow
 
-NAMES = (dataclass, Mapping, Any, Profile, Limits, Request, Reply, PlanRequest, Plan, Step, Workflow, Grade)
+NAMES = (
+    dataclass,
+    Mapping,
+    Any,
+    Profile,
+    Limits,
+    Request,
+    Reply,
+    Planner,
+    PlanRequest,
+    Plan,
+    Step,
+    Workflow,
+    Grade,
+)
 
 
 def example(protocol: type) -> Any:
