@@ -141,7 +141,7 @@ def page(results: Sequence[Result], failed: dict[str, str], now: datetime, load:
         "# Benchmarks",
         "",
         f"`make bench` on {now:%Y-%m-%d}, commit {commit()}: {os.cpu_count()} cores, Python "
-        f"{platform.python_version()}, {platform.system()}. Load before the run: {load:.1f}. Workers are "
+        f"{platform.python_version()}, {platform.system()}. Load before: {load:.1f}. Workers are "
         "endpoints on the same machine, or simulated. A ratio is Podium's figure divided by the peer's, both from this "
         "run.",
         "",
