@@ -214,7 +214,7 @@ async def on_real(
             taken.setdefault(way, []).append((seconds, len(servers.loads) or None))
             first = first or answers
             print(
-                f"{way}: {seconds:.1f} s, {differing(answers, first)} of {len(answers)} greedy answers "
+                f"{way}: {seconds:.1f} s, {len(differing(answers, first))} of {len(answers)} greedy answers "
                 f"unlike the first way's, loads: {' '.join(servers.loads)}",
                 flush=True,
             )

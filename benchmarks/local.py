@@ -192,10 +192,9 @@ async def measure(team: Path, large: Server, small: Server, questions: int) -> l
                         started[number] = start, again.rounds[0].plan.seconds
                 seconds[turn].append(took)
                 answered += len(answers)
-                unlike += differing(answers, answers_of(trace))
-                for one, other in zip(answers, answers_of(trace), strict=True):
-                    if one.strip() != other.strip():
-                        print(f"  {turn} was answered {one!r} in place of {other!r}", flush=True)
+                for one, other in differing(answers, answers_of(trace)):
+                    unlike += 1
+                    print(f"  {turn} was answered {one!r} in place of {other!r}", flush=True)
                 print(f"  {turn}: {took:.1f} s", flush=True)
     await asyncio.gather(large.client.close(), small.client.close())
     if not started:

@@ -265,7 +265,7 @@ def main(url: str, file: Path | None) -> None:
     kept, anew = (asyncio.run(ask_all(url, kept)) for kept in (True, False))
     unlike = Row(
         f"greedy answers of {len(anew.answers)} that differ when nothing is kept",
-        differing(kept.answers, anew.answers),
+        len(differing(kept.answers, anew.answers)),
         "answers",
         goal="0",
         higher_is_better=False,

@@ -32,9 +32,10 @@ class Row:
         return self.figure / self.peer_figure if self.peer_figure else None
 
 
-def differing(answers: Sequence[str], others: Sequence[str]) -> int:
-    """How many answers are unlike the other one at the same place."""
-    return sum(one.strip() != other.strip() for one, other in zip(answers, others, strict=True))
+def differing(answers: Sequence[str], others: Sequence[str]) -> list[tuple[str, str]]:
+    """The answers that are unlike the other one at the same place, each with that."""
+    pairs = zip(answers, others, strict=True)
+    return [(one, other) for one, other in pairs if one.strip() != other.strip()]
 
 
 def report(rows: Sequence[Row], file: Path | None) -> None:

@@ -17,8 +17,8 @@
     RefusalError                  a budget refuses a call (data: the executor catches it)
 
 A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. The executor
-catches a `WorkerError`, and records it in the trace. A `GraderError` makes the
-rollout one that failed by its infrastructure. Podium's own bugs are ordinary exceptions and escape.
+catches a `WorkerError`, and records it in the trace. A `GraderError` makes the rollout one that failed by its
+infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations

@@ -118,9 +118,8 @@ async def check_pool(settings: TeamSettings, limit_s: float | None) -> tuple[Che
 
 def _paid_fallback(worker: Worker, pool: Pool) -> str | None:
     """A warning, if the calls of a free worker may end with a fallback that costs money."""
-    if not worker.profile.price.is_zero or isinstance(
-        worker, TeamWorker
-    ):  # A team costs what its workers cost.
+    # A team costs what its workers cost.
+    if isinstance(worker, TeamWorker) or not worker.profile.price.is_zero:
         return None
     fallback = pool.fallback(worker)
     while fallback is not None and fallback.profile.price.is_zero:
