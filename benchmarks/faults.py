@@ -35,7 +35,7 @@ from podium.tasks.task import Task
 from podium.team import Runner
 from podium.trace import Reply, Trace
 from podium.types import Limits, Profile, Usage
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool, load_pool
 from podium_testing import (
     Answer,
@@ -161,11 +161,8 @@ limits = {{ {LIMITS} }}
         return load_pool(path)
 
 
-class ClientWorker:
+class ClientWorker(Worker):
     """A model behind the official client."""
-
-    identity = None
-    fallback = None
 
     def __init__(self, profile: Profile, url: str) -> None:
         self.profile = profile

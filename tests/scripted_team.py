@@ -20,7 +20,7 @@ from podium.tasks.task import Task
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN
 
 SKILLS = ("plus", "minus", "times", "modulo")
@@ -49,17 +49,15 @@ class Sums(GeneratedTasks):
         )
 
 
-class Calculator:
+class Calculator(Worker):
     """Answers `Sums`; to another question it says that it does not know."""
 
-    identity = None
     traits = WRITTEN
 
     def __init__(
         self, profile: Profile, ability: Mapping[str, float], *, limits: Limits = Limits(retries=0)
     ) -> None:
         self.profile, self.limits = profile, limits
-        self.fallback: str | None = None
         self._ability = dict(ability)
 
     async def answer(self, request: Request) -> Reply:

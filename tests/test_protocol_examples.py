@@ -1,9 +1,8 @@
-"""The examples in the docstrings of the protocols are implementations of them, and run."""
+"""The examples in the docstrings of the interfaces are implementations of them, and run."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import dedent
 from typing import Any
@@ -12,16 +11,14 @@ from podium.planner import Planner, PlanRequest
 from podium.tasks.task import Grade, Grader, Task
 from podium.team import Runner
 from podium.trace import Plan, Reply
-from podium.types import NO_USAGE, Limits, Price, Profile, Question
+from podium.types import NO_USAGE, Price, Profile, Question
 from podium.workers import Pool, Request, ScriptedWorker, Worker
 from podium.workflow import Step, Workflow
 
 NAMES = (
     dataclass,
-    Mapping,
-    Any,
     Profile,
-    Limits,
+    Worker,
     Request,
     Reply,
     Planner,
@@ -36,7 +33,7 @@ NAMES = (
 def example(protocol: type) -> Any:
     """What the example in the docstring of `protocol` defines."""
     text = inspect.getdoc(protocol) or ""
-    namespace = {getattr(name, "__name__", "Any"): name for name in NAMES} | {"NO_USAGE": NO_USAGE}
+    namespace: dict[str, Any] = {name.__name__: name for name in NAMES} | {"NO_USAGE": NO_USAGE}
     known = set(namespace)
     exec(dedent(text.partition("::\n")[2]), namespace)
     (name,) = set(namespace) - known - {"__builtins__"}
@@ -44,9 +41,7 @@ def example(protocol: type) -> Any:
 
 
 async def test_the_worker_of_the_docstring_answers() -> None:
-    worker = example(Worker)()
-    assert isinstance(worker, Worker)
-    trace = await Runner(example(Planner)(), Pool([worker])).answer(Question(text="Hm?"))
+    trace = await Runner(example(Planner)(), Pool([example(Worker)()])).answer(Question(text="Hm?"))
     assert "Hm?" in (trace.answer or "")
 
 

@@ -15,8 +15,7 @@ from podium.planners import Committee, Single
 from podium.team import Runner
 from podium.team.team_file import open_pool
 from podium.types import AnswerOptions, Message, Profile, Question
-from podium.workers.base import Request
-from podium.workers.traits import has_costly_workers, has_paid_workers
+from podium.workers.base import Request, has_costly_workers, has_paid_workers
 from podium.workers.view import EarlierStep, WorkerView
 
 MESSAGES = (Message(role="user", content="Who founded Rado Mill?"),)

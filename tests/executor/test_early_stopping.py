@@ -15,7 +15,7 @@ from podium.executor.early_stopping import cheapest_first
 from podium.reading.answer import final_answer, normalise
 from podium.trace import Plan, Reply, RoundTrace, Span
 from podium.types import Budget, Message, Price, Profile, Question, Rating
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.traits import responses_to_get_next
 from podium.workers.vote import VoteWorker, is_certain
@@ -183,18 +183,13 @@ async def test_the_workers_of_a_turn_are_called_at_the_same_time(make_context) -
     """Two who may decide it between them do not wait for each other."""
     both = asyncio.Barrier(2)
 
-    class Waiting:
-        limits = ScriptedWorker("x", []).limits
-        fallback = identity = None
-
+    class Waiting(Worker):
         def __init__(self, name: str) -> None:
             self.profile = Profile(name=name)
 
         async def answer(self, request: Request) -> Reply:
             await both.wait()
             return await ScriptedWorker(self.profile.name, ["Answer: a"]).answer(request)
-
-        async def close(self) -> None: ...
 
     workers = [Waiting("0"), Waiting("1"), Waiting("2"), VoteWorker("v")]
     execution = Execution(make_context(workers, settings=STOPPING), ballot(3))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from podium.executor import Execution, StepText
 from podium.executor.echoed_fences import FenceFilter, remove_fences
 from podium.trace import Reply
-from podium.types import Limits, Profile, Usage
-from podium.workers.base import Request
+from podium.types import Profile, Usage
+from podium.workers.base import Request, Worker
 from podium.workflow import Access, Step, Workflow
 
 MARK = "56f769c82cfeb65e"
@@ -56,12 +56,12 @@ def test_streamed_text_is_a_prefix_of_the_filtered_answer(written: list[str]) ->
     assert end == remove_fences("".join([*written, "\n."]), MARK)
 
 
-class Echoing:
+class Echoing(Worker):
     """A worker that ends its answer with the last fence that it was sent, as small models do, and streams by the
     character."""
 
     def __init__(self) -> None:
-        self.profile, self.limits, self.fallback, self.identity = Profile(name="a"), Limits(), None, None
+        self.profile = Profile(name="a")
 
     async def answer(self, request: Request) -> Reply:
         fences = [line for line in request.messages[-1].content.splitlines() if line.startswith("<<<")]
@@ -69,9 +69,6 @@ class Echoing:
         for piece in text if request.on_text is not None else ():
             request.on_text(piece)
         return Reply(text, Usage(input_tokens=2, output_tokens=1))
-
-    async def close(self) -> None:
-        return None
 
 
 async def test_no_fence_is_in_an_answer_or_its_stream(make_context):

@@ -35,7 +35,7 @@ from podium.types import (
     Spent,
     Usage,
 )
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 from podium.workers.response_cache import ResponseCache
 
@@ -50,7 +50,7 @@ PLAN = 'model_id = [0]\nsubtasks = ["Answer."]\naccess_list = [[]]'
 
 
 @dataclass(eq=False)
-class Paid:
+class Paid(Worker):
     """A worker at $1 and $10 a million tokens; `script` has what its calls give, in order, the last one for ever."""
 
     script: tuple[Any, ...] = ("4",)
@@ -80,9 +80,6 @@ class Paid:
         if isinstance(said, WorkerError):
             raise WorkerError(str(said), kind=said.kind, retryable=said.retryable)
         return Reply(said, USED, finish="length" if said == "cut" else "stop")
-
-    async def close(self) -> None:
-        return None
 
 
 async def _step(make_context, pool, spend_limits, budget) -> tuple[float, int]:

@@ -9,7 +9,7 @@ from podium.errors import WorkerError
 from podium.executor import Execution, ExecutionSettings, RoundContext
 from podium.trace import Reply
 from podium.types import Budget, Limits, Message, Price, Profile
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.view import read_view
 from podium.workers.vote import VoteWorker
@@ -39,14 +39,12 @@ def workflows(draw: st.DrawFn) -> Workflow:
     )
 
 
-class Witness:
+class Witness(Worker):
     """A worker that takes turns of the event loop instead of seconds, and notes who ran beside it."""
 
     def __init__(self, name: str, turns: int, log: list[tuple[str, str]], price: Price) -> None:
         self.profile = Profile(name=name, price=price)
         self.limits = Limits(max_tokens=8)
-        self.fallback = None
-        self.identity = None
         self._turns = turns
         self._log = log
 
@@ -57,8 +55,6 @@ class Witness:
         self._log.append(("end", self.profile.name))
         worker = ScriptedWorker(self.profile.name, {"": "well"})
         return await worker.answer(request)
-
-    async def close(self) -> None: ...
 
 
 def witnesses(turns: list[int], log: list[tuple[str, str]], price: Price = Price()) -> list[Witness]:

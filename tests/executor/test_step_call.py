@@ -10,19 +10,17 @@ from podium.executor import ExecutionSettings
 from podium.executor.step_call import FailedCall, WorkerAnswer, call_with_fallbacks
 from podium.trace import Reply
 from podium.types import AnswerOptions, Budget, Limits, Message, Price, Profile, Spent, Usage
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.scripted import ScriptedWorker
 
 
-class Uneven:
+class Uneven(Worker):
     """A worker that is quick but for the next `slow` calls."""
 
     def __init__(self, limits: Limits) -> None:
         self.profile = Profile(name="a")
         self.limits = limits
-        self.fallback = None
-        self.identity = None
         self.slow = 0
         self.delay = 60.0
         self.broken = False
@@ -40,9 +38,6 @@ class Uneven:
             if self.broken:
                 raise BUSY
         return Reply("4", Usage(input_tokens=2, output_tokens=1))
-
-    async def close(self) -> None:
-        return None
 
 
 REQUEST = Request((Message(role="user", content="2 + 2?"),), seed="0")
@@ -289,21 +284,17 @@ async def test_when_both_requests_fail_the_first_error_is_reported(make_context)
     assert sorted(attempt.hedge for attempt in attempts) == [False, True]
 
 
-class Cut:
+class Cut(Worker):
     """A worker whose answers are as long as they may be, and no longer."""
 
     def __init__(self, name: str, price: Price, fallback: str | None = None) -> None:
         self.profile = Profile(name=name, price=price)
         self.limits = Limits()
         self.fallback = fallback
-        self.identity = None
         self.finish = "length"
 
     async def answer(self, request: Request) -> Reply:
         return Reply("The answer is", Usage(input_tokens=10, output_tokens=100), finish=self.finish)
-
-    async def close(self) -> None:
-        return None
 
 
 async def test_an_answer_that_was_cut_goes_to_the_fallback_and_both_are_paid_for(make_context):

@@ -26,17 +26,14 @@ from podium.team import Runner
 from podium.trace import Reply
 from podium.types import Budget, Limits, Price, Profile, Question, Usage
 from podium.workers import Pool
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.scripted import ScriptedWorker
 from podium.workers.vote import VoteWorker
 from scripted_team import Sums
 
 
-class Meter:
+class Meter(Worker):
     """A worker that takes a moment, and knows what it was paid and what is being paid at any moment."""
-
-    identity = None
-    fallback = None
 
     def __init__(self, spend_limit: SharedSpendLimit) -> None:
         self.profile = Profile(name="meter", price=Price(output=1e4))
@@ -59,9 +56,6 @@ class Meter:
         tokens = self._random.randrange(1, 101)
         self.paid += tokens / 100
         return Reply("Answer: 4", Usage(input_tokens=9, output_tokens=tokens))
-
-    async def close(self) -> None:
-        """Nothing to give back."""
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from podium.team import Event, PlanReady, Runner
 from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Price, Profile, Question, Spent, Usage
 from podium.workers import Pool, ScriptedWorker
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workflow import Acceptance, PlanError, Step, Workflow
 from podium_testing import Answer, FaultServer, Rule, SlowDrip
 
@@ -33,11 +33,8 @@ ANSWERED, LOST = Usage(input_tokens=7, output_tokens=3), Usage(input_tokens=7, e
 PRICE = Price(input=1.0, output=2.0)
 
 
-class Metered:
+class Metered(Worker):
     """A worker that takes a while, costs money also when it is cancelled, and counts what it was paid."""
-
-    identity = None
-    fallback = None
 
     def __init__(self, name: str, seconds: float) -> None:
         self.profile = Profile(name=name, price=PRICE)
@@ -62,9 +59,6 @@ class Metered:
         if request.on_text is not None:
             request.on_text(text)
         return Reply(text, ANSWERED)
-
-    async def close(self) -> None:
-        pass
 
 
 @dataclass

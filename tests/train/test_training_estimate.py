@@ -32,7 +32,7 @@ from podium.train.gpu_estimate import (
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import estimate_workers
 from podium.types import Limits, Price, Profile, Question
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 from podium.workflow import Step, Workflow
 from scripted_team import Sums, open_team
@@ -145,19 +145,14 @@ def test_a_card_is_known_by_the_name_that_its_driver_gives_it() -> None:
     assert find_gpu("Some card") is None
 
 
-class Priced:
+class Priced(Worker):
     """A worker that would be asked for real."""
 
     profile = Profile(name="priced", price=Price(input=1.0, output=2.0))
     limits = Limits(concurrency=4)
-    fallback = None
-    identity = None
 
     async def answer(self, request: Request) -> Reply:
         raise AssertionError("an estimate asks nobody")
-
-    async def close(self) -> None:
-        return None
 
 
 async def _never(response: str, gold: str) -> Grade:

@@ -40,7 +40,7 @@ from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.types import Limits, Message, Price, Profile, Question, Usage
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
 
 PAD, BEGIN, END = 0, 1, 2
@@ -57,7 +57,7 @@ SHAPE = ModelShape(
 
 
 @dataclass(frozen=True)
-class Adder:
+class Adder(Worker):
     """Adds the numbers of a question, and is right with some chance."""
 
     name: str
@@ -68,16 +68,11 @@ class Adder:
         return Profile(name=self.name, description="adds", price=Price(input=1, output=1))
 
     limits = Limits()
-    fallback = None
-    identity = None
 
     async def answer(self, request: Request) -> Reply:
         numbers = request.messages[-1].content.split("add ", 1)[1].split("\n", 1)[0].split()[:2]
         right = Random(f"{self.name}/{request.seed}").random() < self.chance
         return Reply(str(sum(map(int, numbers)) + (not right)), Usage(input_tokens=50, output_tokens=5))
-
-    async def close(self) -> None:
-        return None
 
 
 async def equal(response: str, gold: str) -> Grade:

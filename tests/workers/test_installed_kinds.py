@@ -12,14 +12,14 @@ from podium.errors import ConfigError
 from podium.team.team_file import open_pool
 from podium.types import Message
 from podium.workers import Request, load_pool
-from podium.workers.traits import has_costly_workers, has_paid_workers, is_tool
+from podium.workers.base import has_costly_workers, has_paid_workers
 
 PACKAGE = """
 from typing import Literal
 
 from podium.types import Profile, Usage
-from podium.workers.base import Request
 from podium.trace import Reply
+from podium.workers.base import Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.spec import WorkerSpec
 from podium.workers.traits import LOCAL_MODEL, TOOL, WRITTEN
@@ -30,8 +30,7 @@ class ShoutSpec(WorkerSpec):
     times: int = 1
 
 
-class ShoutWorker:
-    identity = None
+class ShoutWorker(Worker):
     traits = WRITTEN
 
     def __init__(self, spec: ShoutSpec) -> None:
@@ -40,9 +39,6 @@ class ShoutWorker:
 
     async def answer(self, request: Request) -> Reply:
         return Reply(request.messages[-1].content.upper() + "!" * self._times, Usage())
-
-    async def close(self) -> None:
-        pass
 
 
 KIND = WorkerKind(ShoutSpec, lambda spec, context: ShoutWorker(spec))
@@ -99,7 +95,7 @@ def test_installed_kind_declares_its_traits(
 ) -> None:
     install("shout = shouting:KIND", PACKAGE.replace("traits = WRITTEN", declared))
     loud = load_pool(pool_file)[0]
-    assert (is_tool(loud), has_costly_workers([loud]), has_paid_workers([loud])) == tool_real_paid
+    assert (loud.is_tool, has_costly_workers([loud]), has_paid_workers([loud])) == tool_real_paid
 
 
 def test_a_wrong_key_of_an_installed_kind_is_refused_with_its_line(install: Install, pool_file: Path) -> None:

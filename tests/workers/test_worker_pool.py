@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from podium.errors import ConfigError, WorkerError
 from podium.types import Limits, Message, Price
 from podium.workers import Pool, Request, ScriptedWorker, VoteWorker, Worker, load_pool
-from podium.workers.traits import costly_workers
+from podium.workers.base import costly_workers
 
 HELLO = Request((Message(role="user", content="Hello"),), seed="0")
 
@@ -338,6 +338,11 @@ async def test_calls_in_flight_together_take_replies_in_the_order_they_came() ->
     worker = ScriptedWorker("parrot", ["a", "b", "c"], delay=0.01)
     replies = await asyncio.gather(*(worker.answer(HELLO) for _ in range(3)))
     assert [reply.text for reply in replies] == ["a", "b", "c"]
+
+
+def test_pool_refuses_an_object_that_is_no_worker() -> None:
+    with pytest.raises(ConfigError, match=r"str is no podium\.workers\.Worker; derive its class from it"):
+        Pool(["gpt-4.1"])  # type: ignore[list-item]
 
 
 def test_only_paid_workers_are_costly_when_the_pool_is_not_ready(

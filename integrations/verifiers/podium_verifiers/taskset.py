@@ -16,8 +16,8 @@ from podium.errors import ConfigError
 from podium.scoring import Client, ScoringBackend, ScoringSettings, SyncClient, open_session
 from podium.scoring.session import open_training_tasks
 from podium.team.team_file import open_pool
+from podium.workers.base import has_costly_workers
 from podium.workers.pool import Pool
-from podium.workers.traits import has_costly_workers
 
 
 class PodiumConfig(vf.TasksetConfig):

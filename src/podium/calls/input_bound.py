@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from podium.types import AnswerOptions, Message, sent_tokens
 from podium.workers.base import Worker
-from podium.workers.traits import costly_workers
 
 _PER_CALL, _PER_MESSAGE = 64, 16
 """Tokens of a template: a default system prompt, and the marks around each message."""
@@ -112,7 +111,7 @@ class InputTokenBound:
     """
 
     def __init__(self, worker: Worker) -> None:
-        self.proven = not costly_workers([worker])
+        self.proven = not worker.is_costly
         """Whether the worker has reported a count, or Podium itself counts."""
         self._podium_counts = self.proven
         self._identity = None if self._podium_counts else worker.identity

@@ -29,7 +29,6 @@ from podium.types import (
     unchecked_copy,
 )
 from podium.workers.base import Request, Worker, time_limit
-from podium.workers.traits import traits_of
 
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
@@ -127,7 +126,7 @@ class WorkerCall:
             worker.limits.max_tokens, request.options.max_tokens or worker.limits.max_tokens
         )
         self._waits_for_cooldown = waits_for_cooldown
-        self._pays_for_own_calls = traits_of(worker).pays_for_own_calls
+        self._pays_for_own_calls = worker.traits.pays_for_own_calls
         self._hands_on_limits = self._pays_for_own_calls and worker.limits.max_usd is None
         self._make_listeners = make_listeners
 
@@ -249,7 +248,7 @@ class WorkerCall:
                 request = self._request_with(receipt)
                 began, started = asyncio.get_running_loop().time(), context.elapsed()
                 try:
-                    if traits_of(worker).keeps_time_limit:
+                    if worker.traits.keeps_time_limit:
                         reply = await worker.answer(request)
                     else:
                         async with time_limit(worker.limits.timeout, _GRACE_S):

@@ -29,10 +29,10 @@ from podium.evals.study.candidates import (
     order_of_tests,
 )
 from podium.files import lock_folder, replace_file
+from podium.workers.base import costly_workers
 from podium.workers.discovery.catalogue import read_catalogue
 from podium.workers.pool import Pool
 from podium.workers.redaction import read_key
-from podium.workers.traits import costly_workers
 
 CANDIDATES = "candidates.toml"
 """The file in the study's folder that is made from an endpoint's list of models."""

@@ -33,11 +33,10 @@ from podium.team.team import Team
 from podium.team.team_file import open_pool
 from podium.team.team_worker import TeamWorker
 from podium.trace import Span, Trace
-from podium.workers.base import Worker
+from podium.workers.base import Worker, has_paid_workers
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import has_paid_workers
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def open_limited_dispatcher(
         run: the run's folder. Without it, these calls are no part of a run, and its budget does not hold.
     """
     from podium.calls.dispatcher import open_dispatcher  # noqa: PLC0415 - `podium --help` needs no worker
-    from podium.workers.traits import has_paid_workers  # noqa: PLC0415
+    from podium.workers.base import has_paid_workers  # noqa: PLC0415
 
     return open_dispatcher(
         paid_workers=has_paid_workers(pool),

@@ -18,7 +18,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, build, read_file
 from podium.errors import CheckpointError
 from podium.shipped import shipped_checkpoint, shipped_checkpoints
-from podium.workers.traits import costly_workers, has_costly_workers
+from podium.workers.base import costly_workers, has_costly_workers
 from podium.workers.vote import VOTE
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from podium.workers.view import WorkerView
 _MILLION = 1_000_000
 
 
-class LocalWorker:
+class LocalWorker(Worker):
     """A language model of this process.
 
     Args:
@@ -114,9 +114,6 @@ class LocalWorker:
             model=self._policy.name,
             reasoning=thoughts,
         )
-
-    async def close(self) -> None:
-        """Nothing to close: the thread that writes ends after the last text."""
 
 
 def view_prompt(view: WorkerView) -> str:

@@ -13,7 +13,7 @@ from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.traits import IsCertain, responses_to_get_next, traits_of
+from podium.workers.traits import IsCertain, responses_to_get_next
 from podium.workflow import Workflow
 
 _OUTPUT_SHARE = 4
@@ -83,7 +83,7 @@ def answering_steps(workflow: Workflow, workers: Mapping[int, Worker]) -> frozen
     """
     answering = {len(workflow.steps) - 1}
     for position in reversed(range(len(workflow.steps))):
-        if position in answering and traits_of(workers[position]).is_certain is not None:
+        if position in answering and workers[position].traits.is_certain is not None:
             answering.update(workflow.reads(position))
     return frozenset(answering)
 
@@ -105,7 +105,7 @@ def find_early_stops(
     readers = {j: [k for k in needed if j in workflow.reads(k)] for j in needed}
     profiles = question_context.profiles
     early_stops: dict[int, EarlyStopping] = {}
-    deciding = {position: traits_of(worker).is_certain for position, worker in workers.items()}
+    deciding = {position: worker.traits.is_certain for position, worker in workers.items()}
     for position, is_certain in deciding.items():
         if is_certain is None or any(deciding[k] is None for k in readers[position]):
             continue

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from podium.executor.estimate import Range, StepEstimate
-from podium.workers.base import Worker
-from podium.workers.traits import costly_workers
+from podium.workers.base import Worker, costly_workers
 
 TOKENS_A_SECOND = 50
 """The assumed tokens per second of a worker whose speed is not known."""

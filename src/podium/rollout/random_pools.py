@@ -16,7 +16,6 @@ from podium.config import Settings, suggestion
 from podium.errors import ConfigError
 from podium.workers.failing import FailingWorker
 from podium.workers.pool import Pool
-from podium.workers.traits import is_tool
 
 NAMES = (
     "ada", "bram", "cleo", "dora", "egon", "gus", "hana", "ivo", "jana", "kai", "lena", "milo", "nora", "otto",
@@ -96,7 +95,7 @@ class PoolSampler:
             {
                 worker.profile.name: FailingWorker(worker)
                 for worker in pool
-                if not is_tool(worker) and Random(f"failing/{name}/{worker.profile.name}").random() < rate
+                if not worker.is_tool and Random(f"failing/{name}/{worker.profile.name}").random() < rate
             }
         )
 

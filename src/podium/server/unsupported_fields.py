@@ -18,7 +18,6 @@ from podium.server.api_errors import invalid
 from podium.server.requests import BodyPart, Unsupported
 from podium.types import Message
 from podium.workers.pool import Pool
-from podium.workers.traits import traits_of
 
 _MAX_NAMED = 32
 _MAX_NAME_CHARS = 100
@@ -71,7 +70,7 @@ def ignored_header(ignored: tuple[str, ...]) -> dict[str, str]:
 
 def takes_extra(pool: Pool, worker: str | None) -> bool:
     """Whether a request for `worker` may have fields that only the worker's endpoint knows."""
-    return worker is not None and traits_of(pool.named(worker)).takes_extra
+    return worker is not None and pool.named(worker).traits.takes_extra
 
 
 def handle_unsupported(

@@ -17,7 +17,6 @@ from podium.errors import RefusalError, WorkerError
 from podium.types import Budget, Message, Spent
 from podium.workers.base import Request, Worker, time_limit
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import has_costly_workers, is_tool
 
 QUESTION = "Reply with the one word: ready"
 
@@ -98,12 +97,12 @@ async def _answer(worker: Worker, request: Request, limit_s: float | None) -> Ch
         answered = error.kind == "unrecorded"
         failure, spent = error, request.receipt.spent
     else:
-        request.receipt.spent = reply.spent(worker.profile) if has_costly_workers([worker]) else Spent()
+        request.receipt.spent = reply.spent(worker.profile) if worker.is_costly else Spent()
         return CheckResult(
             name,
             True,
             time.perf_counter() - started,
-            "ready" if is_tool(worker) else reply.text,  # A tool has nothing to work on here.
+            "ready" if worker.is_tool else reply.text,  # A tool has nothing to work on here.
             first_token_s=reply.first_token_s,
             input_tokens=reply.usage.input_tokens,
             output_tokens=reply.usage.output_tokens,

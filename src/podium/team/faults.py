@@ -5,7 +5,6 @@ from __future__ import annotations
 from podium.executor.early_stopping import answering_steps
 from podium.types import ANSWER_WHOLE_QUESTION, AnswerOptions
 from podium.workers.pool import Pool
-from podium.workers.traits import is_tool, traits_of
 from podium.workflow import Acceptance, PlanError, Step, Workflow, check
 
 TOOL_ANSWERS = "tool_answers"
@@ -35,7 +34,7 @@ def options_fault(
     what = "call the tools of the request" if options.tools else "answer in the request's response_format"
     for position in sorted(answering_steps(decision, workers), reverse=True):
         worker = workers[position]
-        if is_tool(worker) and (options.tools or traits_of(worker).is_certain is None):
+        if worker.is_tool and (options.tools or worker.traits.is_certain is None):
             return PlanError(
                 TOOL_ANSWERS,
                 f"Step {position} may give the answer, and its worker {worker.profile.name!r} runs no model, so it "

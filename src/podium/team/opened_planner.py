@@ -23,10 +23,9 @@ from podium.planners.plans import refuse_without_vote
 from podium.planners.rating_router import RatingRouter
 from podium.team.runner import Runner
 from podium.team.settings import TeamSettings
-from podium.workers.base import Worker
+from podium.workers.base import Worker, costly_workers, has_costly_workers, has_paid_workers
 from podium.workers.pool import Pool
 from podium.workers.replay import replays_bare_questions
-from podium.workers.traits import costly_workers, has_costly_workers, has_paid_workers, is_tool, traits_of
 
 _CHOSEN = "a worker of the pool"
 
@@ -143,8 +142,8 @@ def checkpoint_of(settings: TeamSettings) -> str | None:
 def first_model(pool: Pool) -> Worker | None:
     """The first live model of the pool, else the first live program, else the first recorded or scripted worker. None
     if all workers are tools."""
-    live = min(costly_workers(pool), key=lambda worker: traits_of(worker).role != "model", default=None)
-    return live or next((worker for worker in pool if not is_tool(worker)), None)
+    live = min(costly_workers(pool), key=lambda worker: worker.traits.role != "model", default=None)
+    return live or next((worker for worker in pool if not worker.is_tool), None)
 
 
 def pays_for_plans(settings: TeamSettings, pool: Pool) -> bool:

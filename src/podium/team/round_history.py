@@ -10,7 +10,6 @@ from podium.planner import EarlierRound
 from podium.trace import RoundTrace, Span, TraceStatus
 from podium.workers.pool import Pool
 from podium.workers.tool import is_result
-from podium.workers.traits import is_tool
 from podium.workflow import Workflow
 
 
@@ -104,7 +103,7 @@ def _answering_step(spans: Sequence[Span], pool: Pool) -> int | None:
     done = [span.position for span in spans if span.status == "done"]
     for position in reversed(done):
         span = spans[position]
-        if is_result(span.response or "") or not is_tool(pool.named(span.worker)):
+        if is_result(span.response or "") or not pool.named(span.worker).is_tool:
             return position
     return done[-1] if done else None
 

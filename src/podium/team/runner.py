@@ -27,7 +27,6 @@ from podium.team.round_history import RoundHistory
 from podium.trace import Plan, RoundTrace, Span, Trace
 from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent, unchecked_copy
 from podium.workers.pool import Pool
-from podium.workers.traits import traits_of
 from podium.workflow import PlanError, Step
 
 
@@ -396,5 +395,5 @@ def _may_overlap(runner: Runner, question: Question) -> bool:
     """
     if runner.settings.early_stop or not runner.planner.streams_steps:
         return False
-    votes = any(traits_of(worker).is_certain is not None for worker in runner.pool)
+    votes = any(worker.traits.is_certain is not None for worker in runner.pool)
     return not (votes and question.options != DEFAULT_OPTIONS)

@@ -31,9 +31,8 @@ from podium.team.settings import TeamSettings
 from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Plan, Trace
 from podium.types import Question, Receipt
-from podium.workers.base import Worker
+from podium.workers.base import Worker, has_paid_workers
 from podium.workers.pool import Pool
-from podium.workers.traits import has_paid_workers
 from podium.workflow import PlanError, Workflow, render
 
 _CHECK = "What is 17 plus 25?"

@@ -18,15 +18,15 @@ from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
 from podium.trace import Reply, Trace
 from podium.types import Limits, Message, Profile, ProviderState, Question, Spent
-from podium.workers.base import Request, Worker
+from podium.workers.base import Request, Worker, costly_workers, has_costly_workers, has_paid_workers
 from podium.workers.pool import Pool
-from podium.workers.traits import Traits, costly_workers, has_costly_workers, has_paid_workers
+from podium.workers.traits import Traits
 
 _TEAM = "podium_team"
 """The key in a team's provider state that holds the provider state of the inner worker."""
 
 
-class TeamWorker:
+class TeamWorker(Worker):
     """A worker whose answers a runner gives.
 
     Args:
@@ -171,7 +171,7 @@ def share_limits(pool: Pool, number: int, process_count: int) -> None:
         if isinstance(worker, TeamWorker):
             share_limits(worker.runner.pool, number, process_count)
         try:
-            worker.limits = _share(worker, number, process_count)  # type: ignore[misc]
+            worker.limits = _share(worker, number, process_count)
         except AttributeError:
             raise UsageError(
                 f"The limits of the worker {worker.profile.name!r} cannot be divided, because its kind does not let "

@@ -31,9 +31,9 @@ from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import WorkerEstimate
+from podium.workers.base import has_paid_workers
 from podium.workers.build import UnreadyWorker
 from podium.workers.pool import Pool
-from podium.workers.traits import has_costly_workers, has_paid_workers
 
 PROMPT_TOKENS = 2000
 """The assumed tokens of the longest prompt, if the tasks cannot be opened."""
@@ -196,7 +196,7 @@ async def _try_worker(worker: int, task: Task, pool: Pool, dispatcher: Dispatche
         answered=answered,
         seconds=sum(span.seconds for span in spans),
         cost_usd=trace.cost_usd + rollout.grade.cost_usd,
-        paid=has_costly_workers([pool[worker]]),
+        paid=pool[worker].is_costly,
         score=rollout.grade.score if answered and rollout.grade.failure is None else None,
         error=rollout.grade.failure
         if answered

@@ -20,8 +20,8 @@ from podium.rollout.random_pools import PoolSampler
 from podium.scoring import ScoringSettings
 from podium.store.answers import PastAnswers
 from podium.tasks import Task
+from podium.workers.base import costly_workers
 from podium.workers.pool import Pool
-from podium.workers.traits import costly_workers
 
 SAMPLED = 300
 """The number of random plans whose price is estimated."""

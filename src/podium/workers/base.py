@@ -1,18 +1,20 @@
-"""The worker protocol: what every worker has, and the request that a worker gets. `podium.trace` has its reply."""
+"""The base of all workers, and the request that a worker gets. `podium.trace` has its reply."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import AnswerOptions, Limits, Message, Profile, Receipt
 from podium.workers.spend_limit import SpendLimit
+from podium.workers.traits import Traits
 from podium.workers.view import WorkerView, read_view
 
 
@@ -82,59 +84,62 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
         raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
 
 
-@runtime_checkable
-class Worker(Protocol):
-    """Answers messages. A call is one attempt, and `podium.calls` retries.
+class Worker(ABC):
+    """The base of all that answer messages. A call is one attempt, and `podium.calls` retries.
 
-    A worker that is a model or a tool, or whose calls cost no money, says so in a further attribute `traits`
-    (`podium.workers.traits`). The smallest worker::
+    A class says what differs from the defaults below. The smallest worker::
 
-        @dataclass(frozen=True)
-        class Echo:
-            profile: Profile = Profile(name="echo", description="Repeats what it is told.")
-            limits: Limits = Limits()
-            fallback: str | None = None
-            identity: Mapping[str, Any] | None = None
+        class Echo(Worker):
+            profile = Profile(name="echo", description="Repeats what it is told.")
 
             async def answer(self, request: Request) -> Reply:
                 return Reply(request.messages[-1].content, NO_USAGE)
-
-            async def close(self) -> None:
-                pass
     """
 
-    @property
-    def profile(self) -> Profile:
-        """The worker's name, description and price, as a planner sees them."""
-        ...
+    profile: Profile
+    """The worker's name, description and price, as a planner sees them."""
+    limits: Limits = Limits()
+    """The limits of the worker's calls: concurrency, rates, timeouts, tokens."""
+    fallback: str | None = None
+    """The name of the worker in the same pool that gets a call after this worker's last retry failed."""
+    identity: Mapping[str, Any] | None = None
+    """Everything except the messages that can change an answer (endpoint, model, sampling), as JSON without secrets.
+    None if the worker's replies are not cached, since its calls cost nothing or its answers change."""
+    traits: Traits = Traits()
+    """Whether the worker is a model, a tool or a program, and what its calls cost."""
 
     @property
-    def limits(self) -> Limits:
-        """The limits of the worker's calls: concurrency, rates, timeouts, tokens."""
-        ...
+    def is_tool(self) -> bool:
+        """Whether the worker runs no model, and works on what earlier steps gave."""
+        return self.traits.role == "tool"
 
     @property
-    def fallback(self) -> str | None:
-        """The name of the worker in the same pool that gets a call after this worker's last retry failed."""
-        ...
+    def is_costly(self) -> bool:
+        """Whether a call costs money or computing time. A call of a tool, a script or a recording does not."""
+        return self.traits.cost != "nothing"
 
-    @property
-    def identity(self) -> Mapping[str, Any] | None:
-        """Everything except the messages that can change an answer (endpoint, model, sampling), as JSON without
-        secrets.
-
-        None if the worker's replies are not cached, since its calls cost nothing or its answers change.
-        """
-        ...
-
+    @abstractmethod
     async def answer(self, request: Request) -> Reply:
         """Answer the request. A call without a reply adds what it took to `request.receipt`.
 
         Raises:
             WorkerError: the call failed.
         """
-        ...
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - most workers have nothing to close
         """Close connections. Calling twice is fine."""
-        ...
+
+
+def costly_workers(workers: Iterable[Worker]) -> list[Worker]:
+    """The workers whose calls cost something, in order. Tools, scripted and recorded workers are left out."""
+    return [worker for worker in workers if worker.is_costly]
+
+
+def has_costly_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of the workers costs something."""
+    return any(worker.is_costly for worker in workers)
+
+
+def has_paid_workers(workers: Iterable[Worker]) -> bool:
+    """Whether a call of any of the workers may cost money."""
+    return any(worker.traits.cost == "money" for worker in workers)

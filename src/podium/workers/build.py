@@ -16,7 +16,6 @@ from typing import Any, NoReturn
 from podium.errors import ConfigError, WorkerError
 from podium.plugins import PluginGroup
 from podium.recordings.recording import RecordingLoader
-from podium.types import Limits, Profile
 from podium.workers.base import Request, Worker
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import GgufServers
@@ -83,7 +82,7 @@ def build_worker(
     return kind.build(spec, context or BuildContext())
 
 
-class UnreadyWorker:
+class UnreadyWorker(Worker):
     """Stands for a worker that could not be built, in a pool that is only listed or checked. Every call fails.
 
     Args:
@@ -92,10 +91,10 @@ class UnreadyWorker:
     """
 
     def __init__(self, spec: WorkerSpec, reason: ConfigError) -> None:
-        self.profile: Profile = spec.to_profile()
-        self.limits: Limits = spec.limits
+        self.profile = spec.to_profile()
+        self.limits = spec.limits
         self.fallback = spec.fallback
-        self.identity: dict[str, Any] = {"kind": getattr(spec, "kind", None)}
+        self.identity = {"kind": getattr(spec, "kind", None)}
         self.traits = spec.traits
         self.reason = str(reason).removeprefix(f"Worker {spec.name!r}: ")
 
@@ -106,9 +105,6 @@ class UnreadyWorker:
         """Raises `WorkerError` with the reason."""
         del request
         raise WorkerError(self.reason, kind="unready")
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def _openai(spec: OpenAISpec, context: BuildContext) -> Worker:

@@ -17,7 +17,7 @@ from podium.reading.arithmetic import compute, find_expressions, format_number
 from podium.trace import Reply
 from podium.types import Limits, Profile
 from podium.workers import tool
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.traits import TOOL
 
 DESCRIPTION = (
@@ -41,10 +41,9 @@ _DEFAULT_FIGURES = 12
 _WIDE = Context(prec=10_000)
 
 
-class CalculatorWorker:
+class CalculatorWorker(Worker):
     """Computes every expression that it finds. The value of the last expression is the answer."""
 
-    identity = None
     traits = TOOL
 
     def __init__(
@@ -71,9 +70,6 @@ class CalculatorWorker:
             if texts := list(islice(find_expressions(text), _MAX_EXPRESSIONS)):
                 return tool.free_reply(_computed(texts, requested_rounding(text)))
         return tool.no_input_reply(request, NO_EXPRESSION)
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def _computed(texts: list[str], rounding: AnswerRounding) -> str:

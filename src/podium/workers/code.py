@@ -19,7 +19,7 @@ from podium.sandbox.sandbox_pool import SandboxPools
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.traits import TOOL
 
 DESCRIPTION = (
@@ -32,7 +32,7 @@ _CHARS_PER_TOKEN = 4
 """The assumed characters per token of the output."""
 
 
-class CodeWorker:
+class CodeWorker(Worker):
     """Runs programs, each in a sandbox of its own.
 
     Args:
@@ -41,7 +41,6 @@ class CodeWorker:
         allow_weak_sandbox: whether programs run without isolation where bubblewrap does not work.
     """
 
-    identity = None
     traits = TOOL
 
     def __init__(

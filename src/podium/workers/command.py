@@ -14,11 +14,10 @@ import shutil
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.program import CompletedProgram, Program
 from podium.workers.reply_form import read_form, text_reply
 from podium.workers.spec import CommandSpec
@@ -36,7 +35,7 @@ _RETRYABLE = {errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXT
 _PASSED_ON = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
-class CommandWorker:
+class CommandWorker(Worker):
     """A program that is run for each call.
 
     Args:
@@ -60,7 +59,6 @@ class CommandWorker:
         self._environment = kept_environment(os.environ) | named
         self._output = spec.output
         self._scrub = scrub
-        self.identity: Mapping[str, Any] | None = None
         if spec.cache:
             self.identity = {
                 "kind": "command",
@@ -105,9 +103,6 @@ class CommandWorker:
                 retryable=ended.status == _EX_TEMPFAIL,
             )
         return self._read(ended.output, request)
-
-    async def close(self) -> None:
-        """Nothing to close: no program outlives its call."""
 
     def _read(self, output: bytes, request: Request) -> Reply:
         try:

@@ -11,23 +11,21 @@ from typing import Final
 
 from podium.errors import WorkerError
 from podium.trace import Reply
-from podium.types import Limits
 from podium.workers.base import Request, Worker
-from podium.workers.traits import WRITTEN, traits_of
+from podium.workers.traits import WRITTEN
 
 ENVIRONMENT: Final = "environment"
 """The kind of the errors of a `FailingWorker`. They are part of the exercise, so their rollouts are not left out."""
 
 
-class FailingWorker:
+class FailingWorker(Worker):
     """Replaces `worker`, and fails every call."""
 
-    identity = None
     traits = WRITTEN
 
     def __init__(self, worker: Worker) -> None:
         self.profile = worker.profile
-        self.limits: Limits = worker.limits.model_copy(update={"retries": 0, "hedge_quantile": None})
+        self.limits = worker.limits.model_copy(update={"retries": 0, "hedge_quantile": None})
         self.fallback = worker.fallback
 
     async def answer(self, request: Request) -> Reply:
@@ -35,23 +33,17 @@ class FailingWorker:
         del request
         raise WorkerError("It does not answer this question: the pool was drawn so.", kind=ENVIRONMENT)
 
-    async def close(self) -> None:
-        """Nothing to close."""
 
-
-class ReplacedWorker:
+class ReplacedWorker(Worker):
     """Replaces `worker` with the answers and the price of `other`, like a provider that serves another model under an
     old name."""
 
     def __init__(self, worker: Worker, other: Worker) -> None:
         self.profile, self.fallback = worker.profile, worker.fallback
-        self.limits, self.identity, self.traits = other.limits, other.identity, traits_of(other)
+        self.limits, self.identity, self.traits = other.limits, other.identity, other.traits
         self._other = other
 
     async def answer(self, request: Request) -> Reply:
         """The other worker's answer, or its `WorkerError`."""
         reply = await self._other.answer(request)
         return replace(reply, cost_usd=reply.price(self._other.profile))
-
-    async def close(self) -> None:
-        """Nothing to close: the pool closes the other worker."""

@@ -23,7 +23,7 @@ from typing import Any
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.types import Limits, Price, Profile
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.reply_form import read_form, text_reply
 
 Function = Callable[..., Any]
@@ -34,7 +34,7 @@ _SHOWN_CHARS = 300
 """Characters of an exception that a message repeats."""
 
 
-class FunctionWorker:
+class FunctionWorker(Worker):
     """A Python function that answers messages.
 
     Args:
@@ -99,9 +99,6 @@ class FunctionWorker:
         except (Exception, SystemExit) as error:
             raise self._failure(error) from None
         return self._read(result, request)
-
-    async def close(self) -> None:
-        """Nothing to close: the function owns what it opened."""
 
     async def _call(self, messages: list[dict[str, str]], values: Mapping[str, Any]) -> Any:
         if _is_async(self._function):

@@ -7,15 +7,13 @@ may have calls at once.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from podium.errors import ConfigError
 from podium.trace import Reply
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.chat.client import ChatClient
 from podium.workers.connections import Connections
 from podium.workers.gguf_servers import HUB, GgufServer, GgufServers, check_sha256
@@ -24,7 +22,7 @@ from podium.workers.spec import GgufSpec
 from podium.workers.traits import LOCAL_MODEL
 
 
-class GgufWorker:
+class GgufWorker(Worker):
     """A model that a child process of Podium serves."""
 
     traits = replace(LOCAL_MODEL, takes_extra=True)
@@ -38,16 +36,9 @@ class GgufWorker:
         self._connections = connections
         self._endpoint: tuple[str, OpenAIWorker] | None = None
         self._closed = False
-
-    def __repr__(self) -> str:
-        return f"GgufWorker({self.profile.name!r}, {self._spec.file!r})"
-
-    @property
-    def identity(self) -> Mapping[str, Any] | None:
-        """The file and the settings. A file without a checksum is identified by name, size and date."""
-        spec = self._spec
+        # A file without a checksum is identified by its name, size and date.
         file = None if spec.file.startswith(HUB) or spec.sha256 else Path(spec.file).stat()
-        return {
+        self.identity = {
             "kind": "gguf",
             "model": Path(spec.file).stem,
             "file": spec.sha256 or spec.file,
@@ -59,6 +50,9 @@ class GgufWorker:
             "seed": spec.send_seed,
             "extra": spec.extra,
         }
+
+    def __repr__(self) -> str:
+        return f"GgufWorker({self.profile.name!r}, {self._spec.file!r})"
 
     async def answer(self, request: Request) -> Reply:
         """Call the model once.

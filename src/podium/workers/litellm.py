@@ -13,7 +13,7 @@ import importlib.util
 import json
 import os
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from pydantic import SecretStr
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
 from podium.types import Message, Usage, sent_tokens
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.chat.adaptation import Adaptation, AdaptedRequest, too_long
 from podium.workers.chat.failures import Failures, ProviderError
 from podium.workers.chat.reply_builder import ReplyBuilder
@@ -46,7 +46,7 @@ _IMPORT_ENVIRONMENT = {"LITELLM_MODE": "PRODUCTION", "LITELLM_LOCAL_MODEL_COST_M
 prices."""
 
 
-class LiteLLMWorker:
+class LiteLLMWorker(Worker):
     """A model that is called through litellm.
 
     Args:
@@ -68,13 +68,7 @@ class LiteLLMWorker:
         self._system = (Message(role="system", content=spec.system),) if spec.system else ()
         self._used = False
         self._adaptation = Adaptation()
-
-    def __repr__(self) -> str:
-        return f"LiteLLMWorker({self.profile.name!r}, {self._spec.model!r})"
-
-    @property
-    def identity(self) -> Mapping[str, Any]:
-        return {
+        self.identity = {
             "kind": "litellm",
             "url": self._spec.base_url,
             "model": self._spec.model,
@@ -83,6 +77,9 @@ class LiteLLMWorker:
             "temperature": self._spec.temperature,
             "extra": self._spec.extra,
         }
+
+    def __repr__(self) -> str:
+        return f"LiteLLMWorker({self.profile.name!r}, {self._spec.model!r})"
 
     async def answer(self, request: Request) -> Reply:
         """Call the model once. The seed is not sent, since providers do not promise the same answer for the same

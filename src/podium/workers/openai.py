@@ -6,19 +6,17 @@ one attempt.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from podium.trace import Reply
 from podium.types import Message
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.chat.client import ChatClient
 from podium.workers.spec import ChatSpec
 from podium.workers.traits import ENDPOINT
 
 
-class OpenAIWorker:
+class OpenAIWorker(Worker):
     """A model behind a `ChatClient`.
 
     Args:
@@ -36,15 +34,8 @@ class OpenAIWorker:
         self._client = client
         self._model = model
         self._system = (Message(role="system", content=spec.system),) if spec.system else ()
-
-    def __repr__(self) -> str:
-        return f"OpenAIWorker({self.profile.name!r}, {self._model!r}, {self._client!r})"
-
-    @property
-    def identity(self) -> Mapping[str, Any] | None:
-        """The endpoint, the model and the settings, without keys and secret headers."""
         endpoint = self._client.endpoint
-        return {
+        self.identity = {
             "kind": "openai",
             "url": endpoint.base_url,
             "query": endpoint.query,
@@ -56,6 +47,9 @@ class OpenAIWorker:
             "seed": self._spec.send_seed,
             "extra": self._spec.extra,
         }
+
+    def __repr__(self) -> str:
+        return f"OpenAIWorker({self.profile.name!r}, {self._model!r}, {self._client!r})"
 
     async def answer(self, request: Request) -> Reply:
         """Call the model once. `earlier_calls` and `sample` are not sent, since the seed already depends on them."""

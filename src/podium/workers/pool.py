@@ -28,15 +28,14 @@ from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
 from podium.workers.spec import PoolSpec, with_workers
-from podium.workers.traits import is_tool
 
 
 class Pool:
     """Workers in an order.
 
     Raises:
-        ConfigError: there is no worker, two workers have one name, a fallback is not in the pool, or fallbacks form a
-            circle.
+        ConfigError: there is no worker, one is no `Worker`, two have one name, a fallback is not in the pool, or
+            fallbacks form a circle.
     """
 
     __slots__ = ("_aliases", "_by_name", "_profiles", "_ratings", "_workers", "folder", "secrets", "source")
@@ -58,6 +57,11 @@ class Pool:
         """The secrets that the pool's workers, and an endpoint that plans for the pool, remove from messages and
         replies."""
         self._aliases: Mapping[str, str] = {}
+        for worker in workers:
+            if not isinstance(worker, Worker):
+                raise ConfigError(
+                    f"{type(worker).__name__} is no podium.workers.Worker; derive its class from it."
+                )
         self._fill(workers, ratings)
         for worker in self._workers:
             self._check_fallbacks(worker)
@@ -104,12 +108,12 @@ class Pool:
     @property
     def tools(self) -> tuple[str, ...]:
         """The names of the tools, in order."""
-        return tuple(worker.profile.name for worker in self if is_tool(worker))
+        return tuple(worker.profile.name for worker in self if worker.is_tool)
 
     @property
     def answering(self) -> tuple[str, ...]:
         """The names of all workers except tools, in order. These can answer a question."""
-        return tuple(worker.profile.name for worker in self if not is_tool(worker))
+        return tuple(worker.profile.name for worker in self if not worker.is_tool)
 
     def __len__(self) -> int:
         return len(self._workers)

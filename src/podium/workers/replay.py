@@ -24,7 +24,7 @@ from podium.workers.traits import WRITTEN
 from podium.workers.view import WorkerView, read_view
 
 
-class ReplayWorker:
+class ReplayWorker(Worker):
     """One worker of a recording.
 
     Args:
@@ -38,7 +38,6 @@ class ReplayWorker:
         ConfigError: the recording has no such worker.
     """
 
-    identity = None
     traits = WRITTEN
 
     def __init__(
@@ -138,9 +137,6 @@ class ReplayWorker:
         if seen is None:
             return None, self.responses(recorded.text)
         return seen, self.recording.conditioned_responses(recorded.text, self._worker, seen)
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
     def _question(self, request: Request) -> RecordedQuestion | None:
         """Find the recorded question: the last user message, else the question in it, else the question in that, and so

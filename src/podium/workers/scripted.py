@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.traits import WRITTEN
 
 
-class ScriptedWorker:
+class ScriptedWorker(Worker):
     """Answers from a script.
 
     Args:
@@ -30,7 +30,6 @@ class ScriptedWorker:
         limits, fallback: the limits of the worker's calls, and the name of its fallback.
     """
 
-    identity = None
     traits = WRITTEN
 
     def __init__(
@@ -70,9 +69,6 @@ class ScriptedWorker:
             )
         sent = sum(estimate_tokens(message.content) for message in request.messages)
         return Reply(reply, Usage(input_tokens=sent, output_tokens=estimate_tokens(reply), estimated=True))
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
     def _next(self, request: Request) -> str | WorkerError:
         if isinstance(self._replies, Mapping):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from podium.workers.base import Worker
 
 IsCertain = Callable[[str, Sequence[str | None]], bool]
 """A function that says whether a tool's result is certain although some responses are still to come.
@@ -20,8 +18,8 @@ _NEW_ANSWER = "Answer: something"
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What sort of worker a worker is. A worker declares its traits in an attribute `traits`, and a kind of workers in
-    its spec class. A worker that declares none has the defaults."""
+    """What sort of worker a worker is. A kind of workers declares the same traits in its spec class, which is read
+    before a worker is built."""
 
     role: Literal["model", "tool", "program"] = "program"
     """"model": a language model, which may conduct. "tool": runs no model, and works on what earlier steps gave.
@@ -44,33 +42,6 @@ WRITTEN = Traits(cost="nothing")
 """The traits of a worker whose answers are scripted or recorded."""
 ENDPOINT = Traits(role="model", takes_extra=True, keeps_time_limit=True)
 LOCAL_MODEL = Traits(role="model", cost="compute")
-_DEFAULT = Traits()
-
-
-def traits_of(worker: Worker) -> Traits:
-    """The traits that the worker declares, or the defaults."""
-    traits: Traits = getattr(worker, "traits", _DEFAULT)
-    return traits
-
-
-def is_tool(worker: Worker) -> bool:
-    """Whether a worker is a tool."""
-    return traits_of(worker).role == "tool"
-
-
-def costly_workers(workers: Iterable[Worker]) -> list[Worker]:
-    """The workers whose calls cost something, in order. Tools, scripted and recorded workers are left out."""
-    return [worker for worker in workers if traits_of(worker).cost != "nothing"]
-
-
-def has_costly_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of the workers costs something."""
-    return bool(costly_workers(workers))
-
-
-def has_paid_workers(workers: Iterable[Worker]) -> bool:
-    """Whether a call of any of the workers may cost money."""
-    return any(traits_of(worker).cost == "money" for worker in workers)
 
 
 def responses_to_get_next(

@@ -16,7 +16,7 @@ from podium.reading.same_answer import answer_key, sorted_json
 from podium.trace import Reply, VoteCount
 from podium.types import Limits, Profile
 from podium.workers import tool
-from podium.workers.base import Request
+from podium.workers.base import Request, Worker
 from podium.workers.traits import TOOL
 
 VOTE = "vote"
@@ -49,14 +49,13 @@ def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     )
 
 
-class VoteWorker:
+class VoteWorker(Worker):
     """Counts answers. In a tie, the first answer wins. The reply has the winner in its most common form.
 
     A response that is a JSON object or list is an answer as a whole. If the caller wants structured answers, the reply
     is only the winning object or list, as it was written.
     """
 
-    identity = None
     traits = replace(TOOL, is_certain=is_certain)
 
     def __init__(
@@ -98,9 +97,6 @@ class VoteWorker:
         counted = VoteCount(agreeing=votes.count(winner), of=len(votes) - votes.count(None))
         said = written if structured else announce(written, counted.agreeing, counted.of)
         return replace(tool.free_reply(said), votes=counted)
-
-    async def close(self) -> None:
-        """Nothing to close."""
 
 
 def announce(answer: str, agreeing: int, of: int) -> str:

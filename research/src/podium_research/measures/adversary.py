@@ -19,7 +19,6 @@ from podium.team import Runner
 from podium.trace import Plan
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import is_tool
 from podium.workflow import Workflow, needed_steps
 from podium_research.measures.adversarial_worker import AdversarialWorker
 from podium_research.measures.influence import POSITIONS, Position
@@ -48,7 +47,7 @@ def adversarial_pool(pool: Pool) -> Pool:
         [
             AdversarialWorker(worker, worker.profile.name + _SUFFIX, others=replays)
             for worker in pool
-            if not is_tool(worker)
+            if not worker.is_tool
         ]
     )
 

@@ -36,7 +36,6 @@ from podium.team.settings import TeamSettings
 from podium.types import FrozenModel
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import ClusterWords, Ratings, Tally
-from podium.workers.traits import is_tool
 
 UNSORTED = "unsorted"
 """The shown name of the kind without a name: questions that share no words with a cluster, or all if there are no
@@ -117,7 +116,7 @@ class Candidate(FrozenModel):
 
 def order_of_tests(pool: Pool) -> tuple[int, ...]:
     """The numbers of the pool's workers without its tools, by the sum of the prices of input and output."""
-    prices = {i: worker.profile.price for i, worker in enumerate(pool) if not is_tool(worker)}
+    prices = {i: worker.profile.price for i, worker in enumerate(pool) if not worker.is_tool}
     return tuple(sorted(prices, key=lambda i: (prices[i].input + prices[i].output, i)))
 
 

@@ -36,7 +36,6 @@ from podium.team.settings import PlannerChoice, TeamSettings
 from podium.workers.pool import Pool
 from podium.workers.ratings import Ratings
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import is_tool
 from podium.workers.vote import VOTE, VoteWorker
 
 PLAIN = "Conductor"
@@ -91,7 +90,7 @@ def with_conductor(team: TeamSettings) -> TeamSettings:
 
 def why_no_conductor(team: TeamSettings, pool: Pool) -> str:
     """Why no worker of the pool can plan for this study, in a sentence. Empty if one can."""
-    models = [worker for worker in pool if not is_tool(worker)]
+    models = [worker for worker in pool if not worker.is_tool]
     if all(isinstance(worker, ReplayWorker) for worker in models):
         return (
             "The Conductor is left out: all workers are recorded, and a recording has no answers to subtasks that a "

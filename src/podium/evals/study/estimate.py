@@ -16,9 +16,9 @@ from podium.executor.estimate import Range, StepEstimate, estimate_answer, estim
 from podium.executor.workload import Workload
 from podium.tasks import Task
 from podium.types import ANSWER_WHOLE_QUESTION, Price, Usage
+from podium.workers.base import costly_workers
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import costly_workers
 from podium.workflow import Access, Step, Workflow
 
 REPEATED = 0.2

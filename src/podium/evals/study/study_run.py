@@ -28,9 +28,9 @@ from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
+from podium.workers.base import has_costly_workers
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
-from podium.workers.traits import has_costly_workers, is_tool
 
 _CHANGEABLE = ("questions", "share", "margin", "conductor")
 """Settings that may differ when a study is resumed, since its answers stay valid."""
@@ -195,7 +195,7 @@ class StudyRun:
             UsageError: one of these is given.
         """
         settings, pool = self.settings, self.pool
-        if settings.judge is not None and is_tool(pool.named(settings.judge)):
+        if settings.judge is not None and pool.named(settings.judge).is_tool:
             raise UsageError(f"--judge {settings.judge}: this worker is a tool; name a model of the pool.")
         if settings.repeats > most_samples(pool):
             raise UsageError(

@@ -20,9 +20,9 @@ from podium.rollout import Rollout
 from podium.team.settings import TeamSettings
 from podium.trace import Trace
 from podium.types import MAX_USD
+from podium.workers.base import has_paid_workers
 from podium.workers.pool import Pool
 from podium.workers.spend_limit import SpendLimit
-from podium.workers.traits import has_paid_workers
 
 
 @dataclass(slots=True)

@@ -28,13 +28,13 @@ from podium.evals.suite.suite_settings import EACH_WORKER, PlannerEntry, PoolEnt
 from podium.planners import find_baseline
 from podium.tasks import warnings_of
 from podium.team.opened_planner import pays_for_plans
+from podium.workers.base import has_paid_workers
 from podium.workers.replay import (
     ReplayWorker,
     replays_bare_questions,
     replays_conditioned,
     unknown_length_warning,
 )
-from podium.workers.traits import has_paid_workers
 
 _STOPPED = (
     "In every row votes stopped early: once a vote was certain and no round could follow, no further worker "
