@@ -30,8 +30,8 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.team_file import open_pool
-from podium.train.engines import open_engine
 from podium.train.metrics_recorder import Recorder
+from podium.train.opening import open_engine
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.run import ScoredTasks, make_job, run_in_thread

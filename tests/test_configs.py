@@ -13,7 +13,7 @@ from podium.cli.run_settings import read_run_settings
 from podium.config import load
 from podium.tasks import open_tasks
 from podium.tasks.task_file import read_task_file
-from podium.team.settings import TeamSettings, TeamSpec
+from podium.team.settings import TeamSettings, TeamWorkerSpec
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import GRPO_SETTINGS, lora_config, trl_arguments
@@ -31,7 +31,7 @@ POOL_FORM = with_workers(
     TeamSettings,
     [
         *(kind.spec for kind in BUILT_IN.values()),
-        TeamSpec,
+        TeamWorkerSpec,
         LocalSpec,
         *(kind.spec for _, kind in INSTALLED_KINDS.items()),
     ],

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.team.settings import TeamSettings, TeamSpec
+from podium.team.settings import TeamSettings, TeamWorkerSpec
 from podium.types import Limits, Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
 from podium.workers.pool import Pool
@@ -32,7 +32,7 @@ SHOWN = [
 ]
 SPECS: list[type[WorkerSpec]] = [
     *(kind.spec for kind in BUILT_IN.values()),
-    TeamSpec,
+    TeamWorkerSpec,
     LocalSpec,
     *(kind.spec for _, kind in INSTALLED_KINDS.items()),
 ]

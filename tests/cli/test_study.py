@@ -299,6 +299,9 @@ async def _in_thread(podium: Podium, *tokens: str) -> Any:
         (["--questions", "0"], "--questions 0"),
         (["--judge", "nobody"], "nobody"),
         (["--split", "test", "--tasks", "unanswered.csv"], "so it has no splits; leave --split out"),
+        (["--share", "0.5"], "--share is an option of --preset shadow"),
+        (["--preset", "shadow", "--workers", "2"], "--workers is an option of --preset compose"),
+        (["--preset", "compose", "--repeats", "2"], "--preset compose does not read --repeats"),
     ],
 )
 def test_a_wrong_option_gets_a_sentence(podium: Podium, tokens: list[str], said: str) -> None:

@@ -5,7 +5,7 @@ import pytest
 from podium.calls import Dispatcher
 from podium.evals import Comparison, evaluate
 from podium.evals.comparison import comparison_row
-from podium.evals.comparison_table import notes, percent
+from podium.evals.comparison_table import percent, table_notes
 from podium.planners import Single
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -65,6 +65,6 @@ async def test_the_table_says_how_much_was_not_paid_again(dispatcher):
         f"{share} of these dollars were not paid again, because a response cache had the answers. The table counts the "
         "dollars and seconds of their first calls."
     )
-    assert said in list(notes(comparison))
+    assert said in list(table_notes(comparison))
     without = comparison.model_copy(update={"rows": (rows[0], rows[2])})
-    assert not any("response cache" in note for note in notes(without))
+    assert not any("response cache" in note for note in table_notes(without))

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from podium.evals.charts import (
     HEIGHT,
     WIDTH,
-    curve,
+    line_chart,
     moving_mean,
     nice_ticks,
-    shares,
+    share_chart,
     whisker,
 )
 from podium.evals.markup import SafeHtml, fragment, tag
@@ -37,14 +37,14 @@ def places(svg: str) -> list[tuple[float, float]]:
 @given(POINTS)
 @example([(0.0, 7.9e-22), (1.0, 1.2e-38)])
 def test_a_curve_stays_in_its_frame(points):
-    drawn = places(curve(points, show=str))
+    drawn = places(line_chart(points, show=str))
     assert len(drawn) == 2 * sum(math.isfinite(y) for _, y in points)
     assert all(0 <= x <= WIDTH and 0 <= y <= HEIGHT for x, y in drawn)
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), st.floats(0, 10)), min_size=1, max_size=20))
 def test_shares_fill_the_frame_and_no_more(rows):
-    drawn = places(shares([(float(x), row) for x, row in enumerate(rows)], ["a", "b", "c"]))
+    drawn = places(share_chart([(float(x), row) for x, row in enumerate(rows)], ["a", "b", "c"]))
     assert all(0 <= x <= 3 * WIDTH and 0 <= y <= HEIGHT for x, y in drawn)
 
 
@@ -84,7 +84,7 @@ def test_a_whisker_spans_its_interval():
 
 
 def test_chart_without_values_shows_a_note():
-    assert curve([(0.0, math.nan)], show=str) == '<p class="none">No values.</p>'
+    assert line_chart([(0.0, math.nan)], show=str) == '<p class="none">No values.</p>'
 
 
 @given(st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"])))

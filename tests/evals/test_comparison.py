@@ -11,7 +11,7 @@ from test_pareto_chart import shown
 
 from podium.evals import Comparison
 from podium.evals.comparison import ComparisonRow
-from podium.evals.comparison_table import comparison_markdown, notes
+from podium.evals.comparison_table import comparison_markdown, table_notes
 
 
 def comparison(rows: tuple[ComparisonRow, ...]) -> Comparison:
@@ -42,8 +42,8 @@ def test_cost_of_pass_divides_total_cost_by_right_answers() -> None:
 
 def test_comparison_notes_describe_the_measured_questions() -> None:
     made = comparison((shown("ada", 0.5, 0.01),)).model_copy(update=TOLD)
-    assert next(notes(made)).startswith(
+    assert next(table_notes(made)).startswith(
         "9 held-out questions of mine/validation, seed 0, at most 6 steps, 1 round. In brackets: "
     )
     again = made.model_copy(update={"max_steps": 1, "rounds": 2})
-    assert "seed 0, at most 1 step, 2 rounds." in next(notes(again))
+    assert "seed 0, at most 1 step, 2 rounds." in next(table_notes(again))

@@ -13,7 +13,7 @@ import pytest
 from recorded_world import TOKENS, pool_of, random_rows, replayed, tasks_of, world, write_recording
 
 from podium.evals.plan_selection import best_cascade, best_fixed_plan, best_vote
-from podium.evals.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.executor import ExecutionSettings
 from podium.planner import Planner
 from podium.planners import Cascade, Committee
@@ -148,7 +148,7 @@ async def test_computed_vote_equals_the_vote_of_a_real_run(tmp_path: Path, seed:
         members = tuple(random.choices(range(4), k=random.randint(1, 6)))
         weights = tuple(random.choices(WEIGHTS, k=len(members))) if weighted else ()
         really = await run(committee(answers, members, weights), pool, tasks)
-        assert answers.voted(members, weights).tolist() == really, (members, weights)
+        assert answers.vote_scores(members, weights).tolist() == really, (members, weights)
 
 
 async def test_computed_vote_includes_a_calculator_beside_recorded_workers(
@@ -166,19 +166,19 @@ async def test_computed_vote_includes_a_calculator_beside_recorded_workers(
         rows.append((RecordedQuestion(f"q{number}", text, gold, None, "train"), responses))
     recording = write_recording(tmp_path / "r.parquet", rows)
     pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
-    answers = await read_answers(tasks, measurable(pool, tasks))
+    answers = await read_answers(tasks, measurable_workers(pool, tasks))
     assert answers.workers == ("ada", "bob", "calculator")
     assert answers.score_QW[:, 2].mean() == 0.5
     assert answers.cost[2] == 0
     for members in ((2,), (2, 2), (0, 2), (2, 1), (0, 1, 2), (0, 2, 2), (2, 2, 2, 1, 1)):
         really = await run(committee(answers, members), pool, tasks)
-        assert answers.voted(members).tolist() == really, members
+        assert answers.vote_scores(members).tolist() == really, members
 
 
 def test_without_gold_answers_only_recorded_workers_are_measured(tmp_path: Path) -> None:
     recording = random_recording(tmp_path, "no gold", (1, 1))
     pool, tasks = pool_of(recording, CalculatorWorker()), tasks_of(recording, "train")
-    assert [worker.profile.name for worker in measurable(pool, tasks)] == ["ada", "bob"]
+    assert [worker.profile.name for worker in measurable_workers(pool, tasks)] == ["ada", "bob"]
 
 
 async def test_computed_vote_uses_weights_with_all_their_digits(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ async def test_computed_vote_uses_weights_with_all_their_digits(tmp_path: Path) 
     really = await run(
         committee(answers, (0, 1, 2), weights), pool_of(recording), tasks_of(recording, "train")
     )
-    assert answers.voted((0, 1, 2), weights).tolist() == really
+    assert answers.vote_scores((0, 1, 2), weights).tolist() == really
 
 
 async def test_vote_gets_the_majority_verdict_if_verdicts_differ(
@@ -207,7 +207,9 @@ async def test_vote_gets_the_majority_verdict_if_verdicts_differ(
     recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
     for members in ((0,), (1,), (0, 1), (1, 2), (0, 1, 2)):
-        assert answers.voted(members).tolist() == await run(committee(answers, members), pool, tasks), members
+        assert answers.vote_scores(members).tolist() == await run(committee(answers, members), pool, tasks), (
+            members
+        )
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ async def test_computed_vote_is_graded_by_the_response_text_of_the_vote_tool(
     ]
     recording = write_recording(tmp_path / "r.parquet", [(question, responses)])
     pool, tasks, answers = pool_of(recording), tasks_of(recording, "train"), await answers_of(recording)
-    assert answers.voted((0, 1)).tolist() == await run(committee(answers, (0, 1)), pool, tasks) == [1.0]
+    assert answers.vote_scores((0, 1)).tolist() == await run(committee(answers, (0, 1)), pool, tasks) == [1.0]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -260,7 +262,7 @@ async def test_an_empty_committee_is_not_unanimous_and_is_wrong(tmp_path: Path) 
     rows = [(question, [RecordedResponse(name, 0, " \n", score=0.0) for name in WORKERS])]
     answers = await answers_of(write_recording(tmp_path / "r.parquet", rows))
     assert answers.unanimous((0, 1)).tolist() == [False]
-    assert answers.voted((0, 1, 2)).tolist() == [0.0]
+    assert answers.vote_scores((0, 1, 2)).tolist() == [0.0]
 
 
 # --- what is read ------------------------------------------------------------------------------------------
@@ -295,8 +297,8 @@ async def test_best_vote_is_the_best_prefix_of_workers_by_accuracy(tmp_path: Pat
     members = numbered(answers, chosen.workers)
     assert list(members) == order[: len(members)]
     assert chosen.weights == ()
-    prefixes = [answers.voted(tuple(order[:k])).mean() for k in range(1, 5)]
-    assert answers.voted(members).mean() == max(prefixes)
+    prefixes = [answers.vote_scores(tuple(order[:k])).mean() for k in range(1, 5)]
+    assert answers.vote_scores(members).mean() == max(prefixes)
     assert len(members) == 1 + prefixes.index(max(prefixes))
     assert len(best_vote(answers, weighted=False, most=2).workers) <= 2
 
@@ -322,8 +324,8 @@ async def test_best_weighted_vote_uses_log_odds_and_always_has_members(tmp_path:
     odds = np.log(shares / (1 - shares))
     many, two = ((odds + np.log(wrong)).clip(0.01).round(3) for wrong in (wrong_answers(answers), 1.0))
     assert any(chosen.weights == pytest.approx(weights.tolist(), abs=1e-3) for weights in (many, two))
-    found = answers.voted(members, chosen.weights).mean()
-    assert found >= max(answers.voted(members, tuple(weights)).mean() for weights in (many, two))
+    found = answers.vote_scores(members, chosen.weights).mean()
+    assert found >= max(answers.vote_scores(members, tuple(weights)).mean() for weights in (many, two))
 
 
 async def test_a_worker_that_is_never_or_always_right_has_a_weight_all_the_same(tmp_path: Path) -> None:
@@ -344,7 +346,7 @@ async def test_the_best_fixed_plan_of_a_small_pool_is_that_of_brute_force(tmp_pa
         chosen = numbered(answers, best_fixed_plan(answers, most=3, max_cost=max_cost * (1 + 1e-9)).workers)
         within = [plan for plan in plans if costs[plan] <= max_cost * (1 + 1e-9)]
         assert chosen in within
-        assert answers.voted(chosen).mean() == max(answers.voted(plan).mean() for plan in within)
+        assert answers.vote_scores(chosen).mean() == max(answers.vote_scores(plan).mean() for plan in within)
 
 
 async def test_of_equally_good_fixed_plans_the_cheapest_is_taken(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_schedule_keeps_the_common_prefix_of_two_workflows(
     schedule.start_ready()
     for position in range(min(done, len(first.steps))):
         schedule.spans[position] = ended(position)
-    same = schedule.common_with(second.steps)
+    same = schedule.common_prefix_length(second.steps)
     assert first.steps[:same] == second.steps[:same]
     assert first.steps[same : same + 1] != second.steps[same : same + 1] or same == min(
         len(first.steps), len(second.steps)

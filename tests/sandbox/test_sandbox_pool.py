@@ -19,7 +19,7 @@ from podium.errors import ConfigError, GraderError
 from podium.sandbox.inside.run_limits import RunLimits
 from podium.sandbox.isolation import Bubblewrap, Isolation, PlainProcess
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput
-from podium.sandbox.sandbox_pool import SandboxPool, SandboxPools
+from podium.sandbox.sandbox_pool import SandboxPool, SandboxPoolPerLoop
 
 pytestmark = pytest.mark.filterwarnings("ignore:Programs run")
 FREE = RunLimits(cpu_s=60, wall_s=60)
@@ -151,7 +151,7 @@ async def test_no_process_is_left_when_a_grading_is_cancelled(others: list[int],
 
 @pytest.mark.parametrize("isolation", isolations_here(), ids=lambda isolation: isolation.name)
 def test_no_process_is_left_when_a_loop_has_ended(isolation: Isolation, others: list[int]) -> None:
-    pools = SandboxPools(isolation)
+    pools = SandboxPoolPerLoop(isolation)
     for _ in range(2):
         assert asyncio.run(_used(pools)) == "1\n"
         assert set(interpreters()) <= set(others)
@@ -162,14 +162,14 @@ def test_no_process_is_left_when_the_grader_goes_before_the_loop(
     isolation: Isolation, others: list[int]
 ) -> None:
     async def forget() -> None:
-        await _used(SandboxPools(isolation))
+        await _used(SandboxPoolPerLoop(isolation))
 
     asyncio.run(forget())
     gc.collect()
     assert set(interpreters()) <= set(others)
 
 
-async def _used(pools: SandboxPools) -> str:
+async def _used(pools: SandboxPoolPerLoop) -> str:
     return await printed(await pools.pool(), "print(1)")
 
 

@@ -17,7 +17,7 @@ from podium.store import TraceStore
 from podium.store.async_store import AsyncTraceStore
 from podium.store.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
-from podium.trace.validation import MAX_NUMBER
+from podium.trace.validation import MAX_TRACE_NUMBER
 
 SPAN = ("rounds", 0, "spans", 1)
 STEP = ("rounds", 0, "plan", "decision", "steps", 1)
@@ -108,7 +108,7 @@ def test_logprobs_and_request_parameters_may_be_negative(make_trace: Any) -> Non
     )
     (trace,) = read_jsonl([line], "x")
     assert trace.spans[1].reply.parameters == {"presence_penalty": -2, "seed": -7}
-    assert next(read_jsonl([changed(trace, ("seconds",), MAX_NUMBER)], "x")).seconds == MAX_NUMBER
+    assert next(read_jsonl([changed(trace, ("seconds",), MAX_TRACE_NUMBER)], "x")).seconds == MAX_TRACE_NUMBER
 
 
 DAMAGES: list[Callable[[str], tuple[str, Any]]] = [

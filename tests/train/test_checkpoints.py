@@ -9,13 +9,13 @@ from tiny_run import write_start
 
 from podium.train.runtime import generator
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_model
-from podium.train.shared_prefix.update import adamw, step
+from podium.train.shared_prefix.update import adamw, optimizer_step
 
 
 def stepped(model: torch.nn.Module, optimizer: torch.optim.Optimizer, name: str) -> None:
     for parameter in model.parameters():
         parameter.grad = torch.randn(parameter.shape, generator=generator(name))
-    step(optimizer, model, rate=1e-2)
+    optimizer_step(optimizer, model, rate=1e-2)
 
 
 def test_training_goes_on_exactly_from_a_checkpoint(tmp_path: Path) -> None:

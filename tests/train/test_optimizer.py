@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.train.shared_prefix.update import adamw, learning_rate, step
+from podium.train.shared_prefix.update import adamw, learning_rate, optimizer_step
 
 
 @given(st.integers(1, 500), st.floats(0, 0.5))
@@ -32,7 +32,7 @@ def test_a_step_clips_all_gradients_together_and_clears_them() -> None:
     for parameter in model.parameters():
         parameter.grad = torch.full_like(parameter, 10.0)
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    norm = step(adamw(model), model, rate=0.5, max_norm=1.0)
+    norm = optimizer_step(adamw(model), model, rate=0.5, max_norm=1.0)
     assert norm == pytest.approx(10 * 8**0.5, rel=1e-5)
     assert all(parameter.grad is None for parameter in model.parameters())
     for parameter, old in zip(model.parameters(), before, strict=True):

@@ -28,8 +28,8 @@ from podium.rollout.run_folder import RunFolder
 from podium.scoring import RolloutRequest, Score, ScoringSession
 from podium.tasks.task import Grade, Task
 from podium.trace import Reply
-from podium.train.engines import open_engine
 from podium.train.metrics_recorder import Recorder
+from podium.train.opening import open_engine
 from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.ranks import Ranks

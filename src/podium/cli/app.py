@@ -244,15 +244,19 @@ GROUPS = {
 """Help of each group of verbs."""
 
 
-_MOST = 10**15
+_MAX_NUMBER = 10**15
 """No number of an option is larger (`podium.config.MAX_NUMBER`, whose module help does not load)."""
 
 
 def _check_size(form: object, value: object) -> None:
     """Refuse numbers that no user means; some would fill the memory, or be written nowhere."""
     del form
-    if isinstance(value, int | float) and abs(value) > _MOST and value not in (float("inf"), float("-inf")):
-        raise ValueError(f"it is too large; give at most {_MOST:,}.")
+    if (
+        isinstance(value, int | float)
+        and abs(value) > _MAX_NUMBER
+        and value not in (float("inf"), float("-inf"))
+    ):
+        raise ValueError(f"it is too large; give at most {_MAX_NUMBER:,}.")
 
 
 def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:

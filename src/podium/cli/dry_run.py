@@ -17,8 +17,8 @@ from podium.cli.printable import counted, dollars, printable, ranged, seconds, s
 from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_sentence
 from podium.train.dry_run import DryRunSample, GPUEstimate, TrainingEstimate, WorkerTrial, estimate_training
-from podium.train.engines import open_engine
 from podium.train.gpu_estimate import GIB, Memory
+from podium.train.opening import open_engine
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
 from podium.train.worker_estimate import WorkerEstimate

@@ -184,8 +184,8 @@ def _print_servers(servers: Sequence[FoundServer]) -> None:
         if server in silent:
             continue
         models = [_described(model) for model in server.models[:_SHOWN]]
-        if unshown := len(server.models) - _SHOWN:
-            models += [f"{unshown} more"] if unshown > 0 else []
+        if (unshown := len(server.models) - _SHOWN) > 0:
+            models.append(f"{unshown} more")
         line = Text.assemble((f"{server.kind} ", "bold"), f"at {printable(server.url)}: ")
         if server.left_out:
             models.append(f"left out: {', '.join(server.left_out[:_SHOWN])}")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from podium.team.settings import ServeSettings
 from podium.workers.discovery import FoundModel, FoundServer
 
-_MOST = 5
+_MAX_WORKERS = 5
 """Workers of a first pool: a plan chooses better among few, and models on one machine push each other out of memory."""
 _ANSWER, _THOUGHTFUL_ANSWER = 4096, 8192
 """Most tokens of an answer, and of one that is thought about first."""
@@ -136,9 +136,9 @@ def propose(
         isolates: whether programs can be run in isolation here, without which there is no tool `code`.
     """
     ordered = sorted(models, key=lambda model: (model not in preferred, _strength(model)))
-    chosen = tuple(sorted(ordered[:_MOST], key=_strength))
+    chosen = tuple(sorted(ordered[:_MAX_WORKERS], key=_strength))
     tools = tuple(tool for tool in _TOOLS if tool != "code" or isolates)
-    return Proposal(chosen, _names(chosen, tools), tools, tuple(ordered[_MOST:]))
+    return Proposal(chosen, _names(chosen, tools), tools, tuple(ordered[_MAX_WORKERS:]))
 
 
 def free_port(servers: Sequence[FoundServer]) -> int:

@@ -7,7 +7,7 @@ from podium.errors import UsageError
 from podium.tasks import ALL_TASKS, TaskSet, open_tasks, warnings_of
 from podium.workers.pool import Pool
 
-_MOST = 10_000_000
+_MAX_QUESTIONS = 10_000_000
 """Questions that a command may ask: all of them are in memory."""
 
 
@@ -23,5 +23,5 @@ def open_questions(name: str, split: str, *, size: int, seed: int = 0, pool: Poo
 
 def check_size(size: int, name: str) -> None:
     """Raise a `UsageError` if so many questions are asked for that they fill the memory."""
-    if _MOST < size != ALL_TASKS:
-        raise UsageError(f"--questions {size:,} of {name} are too many; ask for at most {_MOST:,}.")
+    if _MAX_QUESTIONS < size != ALL_TASKS:
+        raise UsageError(f"--questions {size:,} of {name} are too many; ask for at most {_MAX_QUESTIONS:,}.")

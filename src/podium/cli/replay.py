@@ -21,10 +21,10 @@ from podium.recordings.importers import (
     import_from_traces,
     import_table,
     read_mapping,
-    read_traces,
 )
 from podium.recordings.importers.table import rows
 from podium.rows import cell_text, is_empty
+from podium.store import read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.workers.view import requests_whole_question
 

@@ -16,7 +16,7 @@ from podium.errors import UsageError
 from podium.sqlite_files import default_path
 from podium.store import open_store
 from podium.store.schema import WAY_OUT
-from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, Sums
+from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
 
 _NAMELESS: dict[SpendBy, str] = {"worker": "(planning)", "key": "(no key)"}
 
@@ -98,7 +98,7 @@ def _print(report: SpendReport) -> None:
         print(f"The response cache saved {dollars(total.saved_usd)}.")
 
 
-def _row(name: str, sums: Sums, accuracy: Accuracy | None) -> tuple[str, ...]:
+def _row(name: str, sums: SpendSums, accuracy: Accuracy | None) -> tuple[str, ...]:
     return (
         shorten(name, 40),
         plan_price(sums.cost_usd, bool(sums.unpriced_calls)),

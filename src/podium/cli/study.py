@@ -6,7 +6,8 @@ The verb opens the questions that the options name. `study_run` and `compose` do
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -25,8 +26,9 @@ from podium.cli.team_options import Overrides
 from podium.errors import UsageError
 from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.questions import load_study_questions, questions_of_traces
-from podium.recordings.importers.traces import read_traces
+from podium.evals.study.study_run import StudySettings
 from podium.sqlite_files import check_is_file, default_path
+from podium.store import read_traces
 from podium.team.team_file import open_pool
 
 Preset = Annotated[
@@ -70,6 +72,7 @@ def study(
         questions: The most questions. Default: all; of generated questions 300.
         run: The folder of the study: its answers, report and settings files. Default: the preset, or study.
     """
+    _refuse_unread_options(preset, options.settings, traffic, candidates)
     options.settings.check()
     if questions is not None and questions < 1:
         raise UsageError(f"--questions {questions}: ask for at least 1.")
@@ -97,6 +100,27 @@ def study(
         return compose(composition, options)
     made_of = {"tasks": tasks, "split": split, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, study_questions, options, made_of=made_of, run=folder)
+
+
+def _refuse_unread_options(
+    preset: Preset, settings: StudySettings, traffic: ShadowOptions, candidates: ComposeOptions
+) -> None:
+    """Refuse the options that the preset would not read."""
+    if preset != "shadow" and (names := _changed(traffic)):
+        raise UsageError(f"--{names[0]} is an option of --preset shadow; leave it out.")
+    if preset != "compose" and (names := _changed(candidates)):
+        raise UsageError(f"--{names[0]} is an option of --preset compose; leave it out.")
+    if preset == "compose" and (names := _changed(settings, but=("judge", "concurrency", "seed"))):
+        raise UsageError(f"--preset compose does not read --{names[0]}; leave it out.")
+
+
+def _changed(options: ShadowOptions | ComposeOptions | StudySettings, but: Collection[str] = ()) -> list[str]:
+    """The names of the options that are not at their defaults."""
+    return [
+        field.name.replace("_", "-")
+        for field in fields(options)
+        if field.name not in but and getattr(options, field.name) != field.default
+    ]
 
 
 def _shadow(

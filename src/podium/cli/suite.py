@@ -14,7 +14,7 @@ from podium.calls import Dispatcher
 from podium.cli.progress import show_progress
 from podium.cli.terminal import open_console
 from podium.errors import StoreError, UsageError
-from podium.evals.comparison_table import comparison_markdown, terminal
+from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparison_inputs import ComparisonInputs
@@ -93,7 +93,7 @@ class SuiteRunner:
             else:
                 console = open_console()
                 console.print(table.label)
-                console.print(terminal(comparison))
+                console.print(terminal_table(comparison))
         if len(comparisons) == 1:
             comparisons[0].save(self.run / COMPARISON)
         print(f"Written to {write_report([self.run])}", file=sys.stderr)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from random import Random
 
@@ -30,62 +30,40 @@ _THOUGHT_TOKENS = 150
 """The most tokens of a free thought before the plan."""
 
 
+@dataclass(frozen=True, slots=True)
 class Conductor(Planner):
-    """The planner whose plans a trained or untrained language model writes.
+    """The planner whose plans a trained or untrained language model writes."""
 
-    Args:
-        policy: the language model.
-        prompt: how a request is written as a prompt. For a checkpoint, `Checkpoint.prompt`.
-        cost_sensitivity: the level of cost sensitivity. If it is between two levels, each question gets one of the two,
-            and the nearer level more often. Default: the level in `prompt`.
-        second_try: whether the policy sees the error of a completion that is no plan, and may write another. In
-            training it may not, since such an error must lower the reward.
-        sampling: how completions are sampled. Its seed is joined with the seed of the request.
-        name: the planner's name in traces and reports.
-    """
-
-    def __init__(
-        self,
-        policy: Policy,
-        prompt: PromptSettings | None = None,
-        *,
-        cost_sensitivity: float | None = None,
-        second_try: bool = False,
-        sampling: Sampling | None = None,
-        name: str = "conductor",
-    ) -> None:
-        self._policy = policy
-        self._prompt = prompt or PromptSettings()
-        self._cost_sensitivity = cost_sensitivity
-        self._second_try = second_try
-        self._sampling = sampling or Sampling()
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        return self._name
+    policy: Policy
+    """The language model."""
+    prompt: PromptSettings = PromptSettings()
+    """How a request is written as a prompt. For a checkpoint, `Checkpoint.prompt`."""
+    _: KW_ONLY
+    cost_sensitivity: float | None = None
+    """The level of cost sensitivity. If it is between two levels, each question gets one of the two, and the nearer
+    level more often. If it is None, the level in `prompt` counts."""
+    second_try: bool = False
+    """Whether the policy sees the error of a completion that is no plan, and may write another. In training it may not,
+    since such an error must lower the reward."""
+    sampling: Sampling = Sampling()
+    """How completions are sampled. The seed is joined with the seed of the request."""
+    name: str = "conductor"
+    """The planner's name in traces and reports."""
 
     @property
     def streams_steps(self) -> bool:
         """Whether the policy writes structured plans, and its endpoint may take their schema."""
-        return self._policy.takes_schema and self._prompt.form == "structured"
+        return self.policy.takes_schema and self.prompt.form == "structured"
 
     @property
     def plan_format(self) -> PlanFormat | None:
         """The format in which the endpoint is asked for plans. None if it is not known yet, or if there is no
         endpoint."""
-        return self._policy.plan_format
+        return self.policy.plan_format
 
     def at_temperature(self, temperature: float) -> Conductor:
         """A copy of the planner whose plans are sampled at this temperature."""
-        return Conductor(
-            self._policy,
-            self._prompt,
-            cost_sensitivity=self._cost_sensitivity,
-            second_try=self._second_try,
-            sampling=replace(self._sampling, temperature=temperature),
-            name=self._name,
-        )
+        return replace(self, sampling=replace(self.sampling, temperature=temperature))
 
     async def plan(self, request: PlanRequest) -> Plan:
         """Write one plan, in which workers have the pool's numbers. The plan's spending includes both tries.
@@ -104,15 +82,15 @@ class Conductor(Planner):
         messages = build_prompt(request, prompt)
         if prompt.think:
             thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
-            thought = await self._policy.complete(thinking_prompt(messages), thinking, ledger)
+            thought = await self.policy.complete(thinking_prompt(messages), thinking, ledger)
             messages = thinking_prompt(messages, thought.text)
-        completion = await self._policy.complete(messages, self._for_plan(request, 0), ledger)
+        completion = await self.policy.complete(messages, self._for_plan(request, 0), ledger)
         first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
-        if not self._second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
+        if not self.second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
             return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self._policy.complete(again, self._for_plan(request, 1), ledger)
+            completion = await self.policy.complete(again, self._for_plan(request, 1), ledger)
         except (WorkerError, UsageError) as error:
             # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(
@@ -127,13 +105,13 @@ class Conductor(Planner):
 
         The level is drawn with the question's text as the seed, so it is the same in every round.
         """
-        if self._cost_sensitivity is None:
-            return self._prompt
-        level = math.floor(self._cost_sensitivity)
+        if self.cost_sensitivity is None:
+            return self.prompt
+        level = math.floor(self.cost_sensitivity)
         # "thrift" was the name of cost sensitivity. Another word would draw other levels than in published results.
         drawn = Random(f"thrift/{request.question.text[:SEED_PREFIX_CHARS]}").random()
-        level += drawn < self._cost_sensitivity - level
-        return self._prompt.model_copy(update={"cost_sensitivity": level})
+        level += drawn < self.cost_sensitivity - level
+        return self.prompt.model_copy(update={"cost_sensitivity": level})
 
     def _read(self, completion: Completion, request: PlanRequest) -> Plan:
         """The plan in a completion."""
@@ -152,15 +130,15 @@ class Conductor(Planner):
             workers=len(request.pool),
             max_steps=request.max_steps,
             later_round=bool(request.earlier_rounds),
-            access=self._prompt.access,
+            access=self.prompt.access,
             names=[profile.name for profile in request.pool],
-            form=self._prompt.form,
+            form=self.prompt.form,
             cut=cut,
         )
 
     def _for_plan(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with the constraints of the plan."""
-        prompt, sampling = self._prompt, self._seeded_sampling(request, number)
+        prompt, sampling = self.prompt, self._seeded_sampling(request, number)
         if prompt.form == "lists":
             return sampling
         names = tuple(profile.name for profile in request.pool) if prompt.pool == "described" else ()
@@ -195,8 +173,8 @@ class Conductor(Planner):
 
     def _seeded_sampling(self, request: PlanRequest, number: int) -> Sampling:
         """The sampling of one try, with the seed of that try."""
-        sampling = self._sampling
+        sampling = self.sampling
         seed = f"{sampling.seed}/{request.seed}/round-{len(request.earlier_rounds)}/try-{number}"
         # In the brief style both tries have the same prompt, so a greedy policy would write the same completion.
-        again = number > 0 and self._prompt.style == "brief"
+        again = number > 0 and self.prompt.style == "brief"
         return replace(sampling, seed=seed, temperature=max(sampling.temperature, 1.0 if again else 0.0))

@@ -184,7 +184,7 @@ class SettingsSource:
                 )
         return read
 
-    def refuse(self, error: ConfigError) -> ConfigError:
+    def located(self, error: ConfigError) -> ConfigError:
         """The same error, with the line or override that it is about before the message."""
         return ConfigError(f"{self.place_of(error.where)}: {error}", error.where)
 

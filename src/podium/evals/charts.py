@@ -29,7 +29,9 @@ def colour(position: int) -> str:
     return COLOURS[position % len(COLOURS)]
 
 
-def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: float | None = None) -> SafeHtml:
+def line_chart(
+    points: Sequence[Point], *, show: Callable[[float], str], minimum: float | None = None
+) -> SafeHtml:
     """A metric over iterations: its values as a faint line, and their moving mean.
 
     Args:
@@ -53,7 +55,7 @@ def curve(points: Sequence[Point], *, show: Callable[[float], str], minimum: flo
     )
 
 
-def shares(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[str]) -> SafeHtml:
+def share_chart(points: Sequence[tuple[float, Mapping[str, float]]], names: Sequence[str]) -> SafeHtml:
     """Shares of a whole over iterations, stacked in the order of `names`, the first at the bottom."""
     if not points:
         return tag("p", "No values.", class_="none")

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from podium.evals.evaluation import Evaluation
 from podium.evals.json_file import JsonFile
-from podium.evals.stats import Interval, holm, paired_difference, permutation_test
+from podium.evals.stats import Interval, adjusted_p_values, paired_difference, permutation_test
 from podium.types import FrozenModel
 
 PlannerKind = Literal[
@@ -184,9 +184,9 @@ def comparison_row(
     )
 
 
-def holm_adjusted(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
+def with_adjusted_p_values(rows: Sequence[ComparisonRow]) -> tuple[ComparisonRow, ...]:
     """The rows with their p-values adjusted for the number of tested rows."""
-    p_values = holm([shown.p_value for shown in rows])
+    p_values = adjusted_p_values([shown.p_value for shown in rows])
     return tuple(shown.model_copy(update={"adjusted_p": p}) for shown, p in zip(rows, p_values, strict=True))
 
 

@@ -33,7 +33,7 @@ def _cells(row: ComparisonRow) -> tuple[str, ...]:
     )
 
 
-def grid(comparison: Comparison) -> list[tuple[str, ...]]:
+def table_cells(comparison: Comparison) -> list[tuple[str, ...]]:
     """Headings and rows. Without a Conductor there is no column of differences. Without times there is no column of
     seconds."""
     lines = [HEADINGS, *map(_cells, comparison.rows)]
@@ -46,7 +46,7 @@ def grid(comparison: Comparison) -> list[tuple[str, ...]]:
     return [tuple(line[place] for place in columns) for line in lines]
 
 
-def notes(comparison: Comparison) -> Iterator[str]:
+def table_notes(comparison: Comparison) -> Iterator[str]:
     """The sentences below the table."""
     conditions = ", ".join(_conditions(comparison))
     yield f"{conditions}. In brackets: 95 % intervals over questions; differences are paired, in points."
@@ -124,13 +124,13 @@ def _money(comparison: Comparison) -> Iterator[str]:
 
 def comparison_markdown(comparison: Comparison) -> str:
     """The table and its notes."""
-    headings, *rows = grid(comparison)
+    headings, *rows = table_cells(comparison)
     lines = [headings, ("---", *["---:"] * (len(headings) - 1)), *rows]
     table = "\n".join("| " + " | ".join(_escaped(cell) for cell in line) + " |" for line in lines)
-    return table + "\n\n" + "\n\n".join(notes(comparison)) + "\n"
+    return table + "\n\n" + "\n\n".join(table_notes(comparison)) + "\n"
 
 
-def terminal(comparison: Comparison) -> RenderableType:
+def terminal_table(comparison: Comparison) -> RenderableType:
     """The table and its notes, for `rich`."""
     from rich.console import Group  # noqa: PLC0415 - only where something is drawn
     from rich.table import Table  # noqa: PLC0415
@@ -138,7 +138,7 @@ def terminal(comparison: Comparison) -> RenderableType:
 
     title = "Recorded responses" if comparison.recorded else None
     table = Table(title=title, title_justify="left")
-    headings, *rows = grid(comparison)
+    headings, *rows = table_cells(comparison)
     for position, heading in enumerate(headings):
         table.add_column(
             heading,
@@ -149,7 +149,7 @@ def terminal(comparison: Comparison) -> RenderableType:
     for row, line in zip(comparison.rows, rows, strict=True):
         style = {"conductor": "bold", "oracle": "dim"}.get(row.kind)
         table.add_row(*(Text(cell) for cell in line), style=style)
-    return Group(table, *(Text(note, style="dim") for note in notes(comparison)))
+    return Group(table, *(Text(note, style="dim") for note in table_notes(comparison)))
 
 
 def percent(share: float) -> str:

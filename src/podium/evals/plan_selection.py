@@ -38,7 +38,7 @@ def best_vote(answers: AnswerMatrix, *, weighted: bool, most: int = MAX_ANSWERS)
     if weighted:
         many = _wrong_answers(answers)
         tried = [(members, _weights(answers, members, wrong)) for members in best for wrong in (many, 1.0)]
-    members, weights = max(tried, key=lambda plan: answers.voted(*plan).mean())
+    members, weights = max(tried, key=lambda plan: answers.vote_scores(*plan).mean())
     return Committee(tuple(answers.workers[w] for w in members), weights)
 
 
@@ -60,7 +60,7 @@ def best_fixed_plan(
     """
     full = answers.cost
     cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
-    share_of = cache(lambda members: float(answers.voted(members).mean()))
+    share_of = cache(lambda members: float(answers.vote_scores(members).mean()))
     limit = max_cost * COST_TOLERANCE
 
     def is_within(members: Members) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from podium.evals.charts import colour, curve, shares
+from podium.evals.charts import colour, line_chart, share_chart
 from podium.evals.comparison import RECORDED
 from podium.evals.evaluation import Evaluation
 from podium.evals.markup import SafeHtml, data_table, fragment, table_row, tag
@@ -65,7 +65,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
         points = [(at, float(row[key])) for at, row in numbered if isinstance(row.get(key), int | float)]
         if points:
             figures.append(
-                tag("figure", tag("figcaption", caption), curve(points, show=show, minimum=minimum))
+                tag("figure", tag("figcaption", caption), line_chart(points, show=show, minimum=minimum))
             )
     used = [(at, row["workers"]) for at, row in numbered if row.get("workers")]
     names = sorted({name for _, points in used for name in points})
@@ -78,7 +78,7 @@ def training_section(metrics: Sequence[Mapping[str, Any]]) -> SafeHtml:
         tag("p", "Faint: each iteration. Strong: the moving mean over a tenth of them.", class_="note"),
         tag("div", figures, class_="curves"),
         _collapse(metrics),
-        (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), shares(used, names))
+        (tag("h2", "Share of steps by worker"), tag("ul", legend, class_="legend"), share_chart(used, names))
         if used
         else "",
     )

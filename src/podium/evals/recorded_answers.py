@@ -13,7 +13,9 @@ from podium.workers.replay import ReplayWorker
 from podium.workers.vote import announce, voted_answer
 
 
-def measurable(workers: Iterable[Worker], tasks: Iterable[Task]) -> list[ReplayWorker | CalculatorWorker]:
+def measurable_workers(
+    workers: Iterable[Worker], tasks: Iterable[Task]
+) -> list[ReplayWorker | CalculatorWorker]:
     """The workers whose answers can be graded: recorded workers, and calculators if all tasks have gold answers.
 
     A recorded worker that was never asked a bare question, such as a judge, is left out.

@@ -119,7 +119,7 @@ def _all_whole(values: npt.NDArray[np.float64]) -> bool:
     return bool(np.abs(values - np.rint(values)).max(initial=0.0) < 1e-9)
 
 
-def holm(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
+def adjusted_p_values(p_values: Sequence[float | None]) -> tuple[float | None, ...]:
     """The p-values adjusted for their number by Holm's method (1979). None stays None, and does not count.
 
     If all adjusted values up to 0.05 are called differences, the probability of any mistake is at most 5 %, however the

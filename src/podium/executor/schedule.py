@@ -60,7 +60,7 @@ class Schedule:
         self._started.update(ready)
         return ready
 
-    def common_with(self, steps: Sequence[Step]) -> int:
+    def common_prefix_length(self, steps: Sequence[Step]) -> int:
         """How many first steps of the workflow equal the first of these steps."""
         pairs = zip(self.workflow.steps, steps, strict=False)
         return next(

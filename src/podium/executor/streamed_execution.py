@@ -60,7 +60,7 @@ class StreamedExecution(Execution):
         Steps that do not continue the known steps are left for `complete`.
         """
         known = len(self._schedule.workflow.steps)
-        if not self._is_complete and len(steps) > known == self._schedule.common_with(steps):
+        if not self._is_complete and len(steps) > known == self._schedule.common_prefix_length(steps):
             self._schedule.set_workflow(Workflow(steps), range(len(steps)))
             self._requests.max_tokens = (None,) * len(steps)
             self._more_steps.set()
@@ -79,7 +79,7 @@ class StreamedExecution(Execution):
         """
         whole = workflow or Workflow(())
         # The last step gets other options than a step in the middle, so it is never one of the started steps.
-        same = self._schedule.common_with(whole.steps[:-1])
+        same = self._schedule.common_prefix_length(whole.steps[:-1])
         needed = self._needed(whole)
         cancelled = [task for p, task in self._tasks.items() if p >= same or p not in needed]
         self._is_complete = self._is_abandoning = True

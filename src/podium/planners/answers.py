@@ -131,7 +131,7 @@ class AnswerMatrix:
             )
         if len(columns) == len(self.workers):
             return self
-        return self.once(("workers", *columns), lambda: self._columns_of(columns))
+        return self.cached(("workers", *columns), lambda: self._columns_of(columns))
 
     def _columns_of(self, columns: list[int]) -> AnswerMatrix:
         own_QW, price_of = self.own_samples_QW, self.price_of
@@ -153,7 +153,7 @@ class AnswerMatrix:
             price_of=price_of and price_of_these,
         )
 
-    def once(self, key: Hashable, compute: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, compute: Callable[[], T]) -> T:
         """What `compute` returns, which is computed once for these answers: by its key, such as a learned predictor."""
         if key not in self._known:
             self._known[key] = compute()
@@ -170,7 +170,7 @@ class AnswerMatrix:
                 committee_cost(self, members, early_stop=self.early_stop, price_QW=price_QW),
             )
 
-        return self.once(("vote", members), figures)
+        return self.cached(("vote", members), figures)
 
     def right_counts(self, members: Members) -> Floats:
         """[Q, M + 1]: in which share of the rotations r of a committee's M answers are right."""
@@ -242,25 +242,7 @@ class AnswerMatrix:
             voted_QWR=np.take_along_axis(self.voted_QWR, order_QWR, axis=2),
         )
 
-    def after(self, members: Members) -> AnswerMatrix:
-        """These answers with one more worker, which gives the committee's answer in each rotation."""
-        votes = [rotation._won(members) for rotation in self.rotations]
-        wide = self if len(votes) <= self.alone_QWR.shape[2] else self._columns(0, len(votes))
-        repeats = [first % len(votes) for first in range(wide.alone_QWR.shape[2])]
-        answer_QR = np.stack([votes[rotation][0] for rotation in repeats], axis=1)
-        score_QR = np.stack([votes[rotation][1] for rotation in repeats], axis=1)
-        own_QW = self.own_samples_QW
-        return replace(
-            self,
-            answer_QWR=np.concatenate([wide.answer_QWR, answer_QR[:, None]], axis=1),
-            alone_QWR=np.concatenate([wide.alone_QWR, score_QR[:, None]], axis=1),
-            voted_QWR=np.concatenate([wide.voted_QWR, score_QR[:, None]], axis=1),
-            samples=max(self.samples, len(votes)),
-            own_samples=(*self.own_samples, len(votes)) if self.own_samples else (),
-            own_samples_QW=None if own_QW is None else np.insert(own_QW, own_QW.shape[1], len(votes), axis=1),
-        )
-
-    def voted(self, members: Members, weights: Sequence[float] = ()) -> Floats:
+    def vote_scores(self, members: Members, weights: Sequence[float] = ()) -> Floats:
         """[Q]: the score of a committee on each question. Votes and ties count as in the voting tool."""
         if len(members) == 1:
             return self.alone_QWR[:, members[0], 0]
@@ -348,7 +330,7 @@ def committee_cost(
 
 def committee_accuracy(answers: AnswerMatrix, members: Members) -> Floats:
     """[Q]: the accuracy of a committee on each question, averaged over rotations of the workers' samples."""
-    mean_Q: Floats = np.mean([rotation.voted(members) for rotation in answers.rotations], axis=0)
+    mean_Q: Floats = np.mean([rotation.vote_scores(members) for rotation in answers.rotations], axis=0)
     return mean_Q
 
 

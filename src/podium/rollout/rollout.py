@@ -21,7 +21,7 @@ from podium.rollout.judging import grade_answer
 from podium.tasks.task import Grade, Task
 from podium.team import Runner
 from podium.trace import RoundTrace, Span, Trace
-from podium.trace.serialization import clean
+from podium.trace.serialization import without_surrogates
 from podium.types import FrozenModel, Profile
 from podium.workers.failing import ENVIRONMENT
 from podium.workflow import needed_steps
@@ -67,7 +67,7 @@ class Rollout(FrozenModel):
         try:
             return short.model_dump_json(exclude_defaults=True)
         except PydanticSerializationError:
-            return clean(json.dumps(short.model_dump(exclude_defaults=True), ensure_ascii=False))
+            return without_surrogates(json.dumps(short.model_dump(exclude_defaults=True), ensure_ascii=False))
 
     def matches(self, task: Task) -> bool:
         """Whether the task still has the question, the right answer and the grader of this rollout."""

@@ -102,7 +102,7 @@ class RunFolder:
         except OSError as error:
             raise StoreError.of_file(path, error) from None
         if data is not None:
-            cls(path).require(data)
+            cls(path).check_or_store_data(data)
         replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
         return cls(path)
 
@@ -133,7 +133,7 @@ class RunFolder:
             )
         return wanted
 
-    def require(self, data: DataFingerprint, *, begun: bool = True) -> None:
+    def check_or_store_data(self, data: DataFingerprint, *, begun: bool = True) -> None:
         """Store the fingerprint of the run's questions and workers, or compare it with the stored fingerprint.
 
         Args:

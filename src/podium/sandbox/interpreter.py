@@ -102,7 +102,7 @@ def processes_of_user() -> int:
     return count
 
 
-def counts_apart() -> bool:
+def counts_by_namespace() -> bool:
     """Whether the kernel counts the processes of a user namespace apart."""
     version = re.match(r"(\d+)\.(\d+)", platform.release())
     return version is not None and (int(version[1]), int(version[2])) >= (5, 14)

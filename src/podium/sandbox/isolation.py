@@ -121,7 +121,7 @@ class Bubblewrap(Isolation):
             )
         if os.getuid() == 0:
             self._users = await SandboxUsers.open()
-        elif not interpreter.counts_apart():
+        elif not interpreter.counts_by_namespace():
             self._others = interpreter.processes_of_user()
 
     def close(self) -> None:

@@ -31,7 +31,7 @@ _MAX_READY = 8
 _TEST_PROGRAM = "import colorsys; open('written', 'w').close(); print(input())"
 
 
-class SandboxPools:
+class SandboxPoolPerLoop:
     """The pools of one grader or worker: one for each event loop, made at its first use and closed with it.
 
     A grader may be used in several `asyncio.run` calls; a waiting sandbox belongs to one. All instances are equal, so
@@ -51,7 +51,7 @@ class SandboxPools:
         await self._pools.close()
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SandboxPools)
+        return isinstance(other, SandboxPoolPerLoop)
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -81,7 +81,7 @@ class BodyPart(BaseModel):
     """Why the whole part cannot be honoured. None if it can be honoured."""
 
 
-class ForeignTool(BodyPart):
+class UnsupportedTool(BodyPart):
     """A tool of another type, such as one that a provider runs itself."""
 
     foreign: ClassVar[Unsupported | None] = Unsupported("functions are the only kind of tools.")

@@ -66,7 +66,7 @@ class Service:
         self.pool = team.pool
         self.dispatcher = team.runner.dispatcher
         self.settings = team.settings
-        self._most = team.settings.budget.of_question(1)
+        self._most = team.settings.budget.question_budget(1)
         self.store = store
         self.keys = keys
         self.live = EventLogs(peers)

@@ -20,7 +20,7 @@ from podium.store.repository import TraceRepository
 from podium.store.spend import SpendQuery, SpendReport
 from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace, TraceStatus
-from podium.trace.serialization import DamagedTraceError, plain, read_document, to_row
+from podium.trace.serialization import DamagedTraceError, read_document, storable, to_row
 
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -83,12 +83,12 @@ class AsyncTraceStore:
         """
         if not prefix:
             raise UsageError("An empty trace id was given.")
-        trace = await self._read(self._repository.beginning, prefix, owner)
+        trace = await self._read(self._repository.find_by_prefix, prefix, owner)
         if trace is None and self.written_elsewhere is not None:
             await self.written_elsewhere()
-            trace = await self._read(self._repository.beginning, prefix, owner)
+            trace = await self._read(self._repository.find_by_prefix, prefix, owner)
         if trace is None:
-            raise UnknownTraceError(f"There is no trace whose id begins with {plain(prefix)[:64]!r}.")
+            raise UnknownTraceError(f"There is no trace whose id begins with {storable(prefix)[:64]!r}.")
         return trace
 
     async def find(self, prefix: str, owner: str | None = None) -> Trace | None:

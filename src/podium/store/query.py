@@ -32,7 +32,7 @@ from podium.errors import UsageError
 from podium.store.database import SqlContains
 from podium.store.schema import DOCUMENTS, TRACES, WORKED
 from podium.trace.model import OutcomeVerdict, TraceStatus
-from podium.trace.serialization import plain, to_searched
+from podium.trace.serialization import storable, to_searched
 
 MAX_PAGE = 200
 """The most traces of one page."""
@@ -197,7 +197,7 @@ def newest_statement(count: int, filters: TraceFilters = ALL_TRACES) -> Select[A
     return _newest_first(_with_documents([DOCUMENTS.c.document], filters), filters, count)
 
 
-def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
+def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
     """Selects the id and document of at most 4 traces whose id begins with `prefix`, in the order of the ids."""
     columns = DOCUMENTS.c
     statement = select(columns.id, columns.document).where(
@@ -205,7 +205,7 @@ def beginning_statement(prefix: str, owner: str | None) -> Select[Any]:
     )
     if owner is not None:
         statement = statement.join(TRACES, TRACES.c.id == columns.id).where(
-            TRACES.c.started == columns.started, TRACES.c.owner == plain(owner)
+            TRACES.c.started == columns.started, TRACES.c.owner == storable(owner)
         )
     return statement.order_by(columns.id).limit(4)
 
@@ -279,7 +279,7 @@ def _indexed(filters: TraceFilters) -> list[ColumnElement[bool]]:
     first, at = driving_index(filters), _at(filters)
     where: list[ColumnElement[bool]] = []
     if first == "worker":
-        where.append(WORKED.c.worker == plain(filters.worker or ""))
+        where.append(WORKED.c.worker == storable(filters.worker or ""))
     elif first is not None:
         where += _condition(first, filters, TRACES.c)
     if first == "status":  # This tells the database that its partial index has all matching rows.
@@ -319,8 +319,8 @@ def _condition(name: IndexedFilter, filters: TraceFilters, columns: _Columns) ->
     if name == "outcome" and value == "none":
         return [columns.outcome.is_(None)]
     if name == "worker":
-        return [SqlContains(columns.workers, json.dumps(plain(value), ensure_ascii=False))]
-    return [columns[name] == plain(value)]
+        return [SqlContains(columns.workers, json.dumps(storable(value), ensure_ascii=False))]
+    return [columns[name] == storable(value)]
 
 
 def write_cursor(started: float, id_: str) -> str:
@@ -338,7 +338,7 @@ def read_cursor(cursor: str) -> tuple[float, str]:
         padded = cursor + "=" * (-len(cursor) % 4)
         match json.loads(urlsafe_b64decode(padded.encode("ascii"))):
             case [float() | int() as started, str() as id_] if math.isfinite(started):
-                return float(started), plain(id_)
+                return float(started), storable(id_)
     except (ValueError, OverflowError, RecursionError):
         pass
     raise UsageError(

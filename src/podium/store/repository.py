@@ -23,13 +23,13 @@ from podium.store.query import (
     TraceFilters,
     TracePage,
     TraceSummary,
-    beginning_statement,
     count_statement,
     documents_statement,
     end_of_scan,
     every_statement,
     newest_statement,
     page_statement,
+    prefix_statement,
     read_summary,
     write_cursor,
 )
@@ -37,7 +37,7 @@ from podium.store.schema import BACKGROUND, COSTS, DOCUMENTS, SPENT, STORE, TRAC
 from podium.store.spend import SpendQuery, SpendReport
 from podium.trace.costs import Cost
 from podium.trace.model import Trace, TraceStatus
-from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, storable, to_row
 
 _BEYOND = 1e308
 _BATCH = 500
@@ -105,7 +105,7 @@ class TraceRepository:
     def delete(self, id: str, owner: str | None = None, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is
         none."""
-        id = plain(id)
+        id = storable(id)
         with self.database.transaction() as connection:
             stored = self._stored_row(connection, id)
             if stored is None or owner not in (None, stored.owner) or status not in (None, stored.status):
@@ -140,14 +140,14 @@ class TraceRepository:
         # The start in a damaged row may differ from its document's. To look only for the id reads all rows.
         return row or connection.execute(statement.where(TRACES.c.id == id)).first()
 
-    def beginning(self, prefix: str, owner: str | None = None) -> Trace | None:
+    def find_by_prefix(self, prefix: str, owner: str | None = None) -> Trace | None:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
 
         Raises:
             UsageError: several traces have such an id, or the trace is damaged.
         """
-        wanted = plain(prefix)
-        rows = self.database.read(beginning_statement(wanted, owner))
+        wanted = storable(prefix)
+        rows = self.database.read(prefix_statement(wanted, owner))
         if not rows:
             return None
         if len(rows) > 1 and rows[0][0] != wanted:

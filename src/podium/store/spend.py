@@ -17,7 +17,7 @@ from sqlalchemy import Column, ColumnElement, Select, and_, case, func, select
 from podium.errors import UsageError
 from podium.store.schema import COSTS, SPENT, TRACES
 from podium.trace.costs import PLANNING
-from podium.trace.serialization import plain
+from podium.trace.serialization import storable
 
 SpendBy = Literal["worker", "key", "planner", "day"]
 SPEND_BY: tuple[SpendBy, ...] = get_args(SpendBy)
@@ -61,7 +61,7 @@ class SpendQuery:
         return cls(first, last, by, owner)
 
     def sums(self) -> Select[Any]:
-        """Selects the day, the name of the group, and the fields of `Sums` in their order."""
+        """Selects the day, the name of the group, and the fields of `SpendSums` in their order."""
         spent = SPENT.c
         name = spent[_COLUMN[self.by]]
 
@@ -79,7 +79,7 @@ class SpendQuery:
                 *(total(column) for column in (spent.unpaid_usd, spent.saved_usd)),
             )
             .where(spent.day >= self.since.isoformat(), spent.day <= self.until.isoformat())
-            .where(*([] if self.owner is None else [spent.owner == plain(self.owner)]))
+            .where(*([] if self.owner is None else [spent.owner == storable(self.owner)]))
             .group_by(spent.day, name)
             .order_by(spent.day, name)
         )
@@ -100,14 +100,14 @@ class SpendQuery:
             traces.outcome.in_(["right", "wrong"]), traces.started >= first, traces.started < last
         )
         if self.owner is not None:
-            statement = statement.where(traces.owner == plain(self.owner))
+            statement = statement.where(traces.owner == storable(self.owner))
         if self.by != "worker":
             statement = statement.where(costs.worker == PLANNING)
         return statement.group_by(name)
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class SpendSums:
     """Sums over questions."""
 
     questions: int = 0
@@ -180,10 +180,10 @@ class SpendGroup:
 
     name: str | None
     """The worker, key, planner or day. None for plans among workers, and for questions without a key."""
-    sums: Sums
+    sums: SpendSums
     accuracy: Accuracy | None
     """The accuracy of the group's judged answers. None if no answer was judged."""
-    days: dict[date, Sums]
+    days: dict[date, SpendSums]
     """The group's sums on each day that has any."""
 
     @property
@@ -202,7 +202,7 @@ class SpendReport:
     """The sums that a `SpendQuery` asks for."""
 
     query: SpendQuery
-    total: Sums
+    total: SpendSums
     accuracy: Accuracy | None
     """The accuracy of all judged answers. None if no answer was judged."""
     groups: tuple[SpendGroup, ...]
@@ -226,14 +226,14 @@ class SpendReport:
     ) -> Self:
         """Make the sums from the rows of the two statements."""
         judged = {name: Accuracy(int(right), int(count)) for name, right, count in outcomes}
-        days: dict[str, dict[date, Sums]] = {}
+        days: dict[str, dict[date, SpendSums]] = {}
         for day, name, *figures in sums:
             days.setdefault(name, {})[date.fromisoformat(day)] = _sums(figures)
         by_worker = query.by == "worker"
         groups = [
             SpendGroup(
                 name or None,  # No worker, no key and no planner has an empty name.
-                sum(of_days.values(), Sums()),
+                sum(of_days.values(), SpendSums()),
                 judged.get(name),
                 of_days,
             )
@@ -241,7 +241,7 @@ class SpendReport:
         ]
         if query.by != "day":
             groups.sort(key=lambda group: (-group.sums.cost_usd, -group.sums.calls, group.name or ""))
-        total = sum((group.sums for group in groups), Sums())
+        total = sum((group.sums for group in groups), SpendSums())
         if by_worker:
             # A question may have several workers, but it has one row for its plans.
             questions = sum(sums.questions for sums in days.get(PLANNING, {}).values())
@@ -253,7 +253,7 @@ class SpendReport:
         return cls(query, total, Accuracy(right, count) if count else None, tuple(groups))
 
 
-def _sums(figures: Sequence[Any]) -> Sums:
+def _sums(figures: Sequence[Any]) -> SpendSums:
     """The sums in a row. PostgreSQL returns sums of integers as decimals."""
     kinds = (int, int, int, int, float, float, float, float)
-    return Sums(*(kind(figure) for kind, figure in zip(kinds, figures, strict=True)))
+    return SpendSums(*(kind(figure) for kind, figure in zip(kinds, figures, strict=True)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -23,10 +23,14 @@ from podium.store.repository import TraceRepository
 from podium.store.schema import STORE, WAY_OUT
 from podium.store.write_queue import WriteQueue
 from podium.trace.model import Outcome, Trace
-from podium.trace.serialization import DamagedTraceError, TraceRow, plain, read_document, to_row
+from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, storable, to_row
 
 _MAX_WAITING = 10_000
 """How many traces may wait for a file that cannot be written, before `add` raises."""
+
+_OLDEST_FIRST = """
+SELECT document FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
+ORDER BY trace.started, trace.id"""
 
 
 def open_store(place: str | Path, *, alone: bool = True) -> AsyncTraceStore:
@@ -63,7 +67,7 @@ def read_trace(path: Path, id_: str) -> Trace | None:
     try:
         with closing(open_reader(path)) as reader:
             row = reader.execute(
-                "SELECT document FROM podium_documents WHERE id = ?", (plain(id_),)
+                "SELECT document FROM podium_documents WHERE id = ?", (storable(id_),)
             ).fetchone()
     except sqlite3.Error as error:
         raise StoreError(f"The trace store {path} cannot be read ({error}).") from error
@@ -71,6 +75,23 @@ def read_trace(path: Path, id_: str) -> Trace | None:
         return None if row is None else read_document(row[0])
     except DamagedTraceError as error:
         raise StoreError(f"The trace {id_} in {path} is damaged: not a trace{error}.") from None
+
+
+def read_traces(path: Path) -> Iterator[Trace]:
+    """The traces of a store, oldest first, with one in memory at a time. The file is not changed.
+
+    A trace that somebody damaged in the file is left out.
+
+    Raises:
+        UsageError: it is not a store of traces, or cannot be read.
+    """
+    with closing(open_reader(path)) as reader:
+        try:
+            for (document,) in reader.execute(_OLDEST_FIRST):
+                with suppress(DamagedTraceError):
+                    yield read_document(document)
+        except sqlite3.Error as error:
+            raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None
 
 
 class TraceStore:
@@ -157,10 +178,10 @@ class TraceStore:
         if not prefix:
             raise UsageError("An empty trace id was given; `podium traces list` shows the ids there are.")
         self.flush()
-        trace = self._repository.beginning(prefix)
+        trace = self._repository.find_by_prefix(prefix)
         if trace is None:
             raise UsageError(
-                f"No trace in {self.path} has an id that begins with {plain(prefix)!r}; "
+                f"No trace in {self.path} has an id that begins with {storable(prefix)!r}; "
                 "`podium traces list` shows the ids there are."
             )
         return trace

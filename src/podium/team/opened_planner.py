@@ -57,7 +57,7 @@ class OpenedPlanner:
         return Runner(
             self.planner,
             pool,
-            budget=settings.budget.of_question(self.plan_limits.rounds),
+            budget=settings.budget.question_budget(self.plan_limits.rounds),
             max_steps=settings.plan.max_steps or self.plan_limits.max_steps,
             settings=ExecutionSettings(early_stop=settings.plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
@@ -119,7 +119,7 @@ def _check_names(settings: TeamSettings, pool: Pool) -> None:
     for key in ("worker", "fallback"):
         name = getattr(settings.conductor, key)
         if name is not None and name not in pool.names:
-            raise settings.refuse(
+            raise settings.located(
                 ConfigError(
                     f"conductor.{key} names {name!r}, which is not in the pool; {suggestion(name, pool.names)}",
                     ("conductor", key),
@@ -162,8 +162,8 @@ def _of_baseline(name: str, pool: Pool, seed: str) -> OpenedPlanner:
     baseline = find_baseline(name)
     if baseline is not None and VOTE in baseline[0].needs(baseline[1]):
         refuse_without_vote(pool.profiles)
-    trained = PlanLimits(rounds=planner.rounds)
-    return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=trained)
+    limits = PlanLimits(rounds=planner.rounds)
+    return OpenedPlanner(planner, f"the baseline {planner.name}", plan_limits=limits)
 
 
 def _untrained_here(
@@ -185,7 +185,7 @@ def _untrained_here(
         try:
             return _of_endpoint(table, pool, dispatcher)
         except ConfigError as error:
-            raise settings.refuse(error) from None
+            raise settings.located(error) from None
     worker = first if table.worker is None else pool.named(table.worker)
     if worker is None:
         raise UsageError(

@@ -86,7 +86,7 @@ class TeamBudget(Budget):
         """The rounds that the settings name. None if they name none: then the Conductor's own number holds."""
         return self.rounds if "rounds" in self.model_fields_set else None
 
-    def of_question(self, rounds: int) -> Budget:
+    def question_budget(self, rounds: int) -> Budget:
         """The limits of one question.
 
         Args:
@@ -162,7 +162,7 @@ class EvalSettings(Settings):
     """The most questions at once."""
 
 
-class TeamTables(Settings):
+class SharedTeamSettings(Settings):
     """The tables of a team, both in a file and as a worker of another team."""
 
     pool: str | None = None
@@ -172,7 +172,7 @@ class TeamTables(Settings):
     plan: PlanSettings = PlanSettings()
 
 
-class TeamSpec(WorkerSpec, TeamTables):
+class TeamWorkerSpec(WorkerSpec, SharedTeamSettings):
     """A team as a worker of another team."""
 
     kind: Literal["podium"]
@@ -206,7 +206,7 @@ class SettingsOrigin:
     files are read from the disk."""
 
 
-class TeamSettings(PoolSpec, TeamTables):
+class TeamSettings(PoolSpec, SharedTeamSettings):
     """All of team.toml. Its paths are relative to its folder."""
 
     store: str | Literal[False] | None = None
@@ -244,9 +244,9 @@ class TeamSettings(PoolSpec, TeamTables):
             return None
         return str(default_path()) if self.store is None else self.store
 
-    def refuse(self, error: ConfigError) -> ConfigError:
+    def located(self, error: ConfigError) -> ConfigError:
         """The error, with the line or the override at fault if these settings were read from a source."""
-        return error if self.origin.source is None else self.origin.source.refuse(error)
+        return error if self.origin.source is None else self.origin.source.located(error)
 
     def with_planner(self, choice: PlannerChoice, conductor: ConductorSettings | None = None) -> Self:
         """The settings of this team with another planner.

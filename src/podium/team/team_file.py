@@ -19,7 +19,7 @@ from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
 from podium.shipped import shipped_checkpoint
 from podium.team.opened_planner import open_planner
-from podium.team.settings import SettingsOrigin, TeamSettings, TeamSpec
+from podium.team.settings import SettingsOrigin, TeamSettings, TeamWorkerSpec
 from podium.team.team_worker import TeamWorker
 from podium.workers.base import Worker
 from podium.workers.build import BuildContext, WorkerKind
@@ -121,13 +121,13 @@ def read_tables(
     if isinstance(pool, str):
         if "worker" in tables:
             at = SettingsSource.of(tables, (), name, text)
-            raise at.refuse(
+            raise at.located(
                 ConfigError("the workers stand here, and pool names others; keep one of them.", ("pool",))
             )
         path = pool_file(pool)
         base = SettingsSource.read(path, files=files)
         if "pool" in base.tables:
-            raise base.refuse(
+            raise base.located(
                 ConfigError("pool names further workers; name the file that has them.", ("pool",))
             )
         folder = path.parent
@@ -253,9 +253,9 @@ class _Teams:
     @property
     def kinds(self) -> dict[str, WorkerKind]:
         """The worker kinds "podium" and "local"."""
-        return {"podium": WorkerKind(TeamSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
+        return {"podium": WorkerKind(TeamWorkerSpec, self._build), "local": WorkerKind(LocalSpec, _local)}
 
-    def _build(self, spec: TeamSpec, context: BuildContext) -> Worker:
+    def _build(self, spec: TeamWorkerSpec, context: BuildContext) -> Worker:
         owner = f"Worker {spec.name!r}"
         path = pool_file(spec.pool, context.folder)
         chain = (*self._chain, Path(os.path.realpath(path)))
@@ -289,7 +289,7 @@ def _local(spec: LocalSpec, context: BuildContext) -> Worker:
     return build_local(spec, context)
 
 
-def _team(spec: TeamSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
+def _team(spec: TeamWorkerSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
     runner, limits = opened_planner.runner(settings, pool), spec.limits
     budget = runner.budget.model_copy(

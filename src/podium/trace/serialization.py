@@ -25,10 +25,10 @@ def to_json(trace: Trace) -> str:
     try:
         return trace.model_dump_json()
     except PydanticSerializationError:
-        return clean(json.dumps(trace.model_dump(), ensure_ascii=False, separators=(",", ":")))
+        return without_surrogates(json.dumps(trace.model_dump(), ensure_ascii=False, separators=(",", ":")))
 
 
-def clean(text: str) -> str:
+def without_surrogates(text: str) -> str:
     """The text without half surrogate pairs, which some models write and UTF-8 cannot hold."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
@@ -111,22 +111,22 @@ class TraceRow(NamedTuple):
 
 def to_row(trace: Trace) -> TraceRow:
     """The database row of a trace."""
-    workers = tuple(dict.fromkeys(plain(span.answered_by or span.worker) for span in trace.spans))
+    workers = tuple(dict.fromkeys(storable(span.answered_by or span.worker) for span in trace.spans))
     listed = (
         to_seconds(trace.started_at),
-        plain(trace.id),
-        plain(trace.planner),
+        storable(trace.id),
+        storable(trace.planner),
         trace.status,
-        plain(trace.question.text[:_QUESTION_START]),
+        storable(trace.question.text[:_QUESTION_START]),
         trace.calls,
         trace.cost_usd,
         trace.seconds,
-        None if trace.owner is None else plain(trace.owner),
+        None if trace.owner is None else storable(trace.owner),
         json.dumps(workers, ensure_ascii=False),
         to_searched(trace.question.text),
         None if trace.outcome is None else trace.outcome.verdict,
     )
-    costs = tuple(Cost(plain(cost.worker), *cost[1:]) for cost in costs_of(trace))
+    costs = tuple(Cost(storable(cost.worker), *cost[1:]) for cost in costs_of(trace))
     return TraceRow(to_json(trace), listed, workers, costs)
 
 
@@ -134,12 +134,12 @@ def to_searched(text: str) -> str:
     """The part of a question that searches read: its beginning and end, in folded case."""
     if len(text) > 2 * _SEARCHED:
         text = f"{text[:_SEARCHED]}\n{text[-_SEARCHED:]}"
-    return plain(text).casefold()
+    return storable(text).casefold()
 
 
-def plain(text: str) -> str:
+def storable(text: str) -> str:
     """The text in which characters are replaced that some databases cannot store."""
-    return clean(text).replace("\0", "\ufffd")
+    return without_surrogates(text).replace("\0", "\ufffd")
 
 
 def to_seconds(moment: str) -> float:

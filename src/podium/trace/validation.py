@@ -14,13 +14,15 @@ from pydantic import BaseModel
 
 from podium.trace.model import RoundTrace, Trace
 
-MAX_NUMBER = 10**12
+MAX_TRACE_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
 """How deep teams may be nested in one trace."""
-_FREE = frozenset({"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"})
+_MAY_BE_NEGATIVE = frozenset(
+    {"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"}
+)
 """Fields whose form the caller or a provider decides. Their numbers may be negative."""
-_NUMBERS, _NO_NUMBERS = (float, int), (str, bool)
+_NUMBER_TYPES, _OTHER_TYPES = (float, int), (str, bool)
 
 
 def find_flaw(trace: Trace) -> str | None:
@@ -40,9 +42,11 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
     if (wrong := _wrong_number(trace)) is not None:
         number = wrong.number
         shown = (
-            f"{number:g}" if isinstance(number, float) or -MAX_NUMBER <= number <= MAX_NUMBER else "too large"
+            f"{number:g}"
+            if isinstance(number, float) or -MAX_TRACE_NUMBER <= number <= MAX_TRACE_NUMBER
+            else "too large"
         )
-        yield f"{'.'.join(map(str, wrong.place))} is {shown}; it is a number from {wrong.least} to {MAX_NUMBER}"
+        yield f"{'.'.join(map(str, wrong.place))} is {shown}; it is a number from {wrong.least} to {MAX_TRACE_NUMBER}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -117,11 +121,11 @@ def _wrong_number(value: Any, least: int = 0) -> _WrongNumber | None:
     else:
         items = [(name, getattr(value, name)) for name in getattr(value, "__dataclass_fields__", ())]
     for key, item in items:
-        if not item or isinstance(item, _NO_NUMBERS) or (key == "nested" and isinstance(item, Trace)):
+        if not item or isinstance(item, _OTHER_TYPES) or (key == "nested" and isinstance(item, Trace)):
             continue
-        least_of_item = -MAX_NUMBER if key in _FREE else least
-        if isinstance(item, _NUMBERS):
-            if not least_of_item <= item <= MAX_NUMBER:
+        least_of_item = -MAX_TRACE_NUMBER if key in _MAY_BE_NEGATIVE else least
+        if isinstance(item, _NUMBER_TYPES):
+            if not least_of_item <= item <= MAX_TRACE_NUMBER:
                 return _WrongNumber((key,), item, least_of_item)
         elif (wrong := _wrong_number(item, least_of_item)) is not None:
             return wrong._replace(place=(key, *wrong.place))

@@ -25,7 +25,7 @@ from podium.sqlite_files import default_path
 from podium.store.answers import PastAnswers, past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
-from podium.train.engines import open_engine
+from podium.train.opening import open_engine
 from podium.train.schedule import generate_tasks, has_generated_tasks
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer

@@ -25,9 +25,9 @@ from podium.scoring.service import serve_session
 from podium.scoring.session import DispatcherFactory, ScoringSession, open_run_session
 from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob
-from podium.train.engines import open_engine
 from podium.train.metrics import check_gate
 from podium.train.metrics_recorder import Recorder
+from podium.train.opening import open_engine
 from podium.train.policy_evaluation import PolicyEvaluation
 from podium.train.preflight import PreparedTraining, open_client, preflight
 from podium.train.progress import Progress

@@ -83,7 +83,8 @@ class GRPOSettings(Settings):
     over all tokens by the number of completions times `max_tokens`. TRL has more."""
     advantage: Annotated[str, _named_in(ADVANTAGES)] = "grpo"
     """How rewards become advantages. "grpo" compares a reward with the mean of its group. "maxrl" divides the
-    difference from the mean by the mean, so that rare right plans weigh most."""
+    difference from the mean by the mean, so that rare right plans weigh most, and reads neither `scale_rewards` nor
+    `std_eps`."""
     scale_rewards: ScaleRewards = "group"
     """What an advantage is divided by: the standard deviation of its "group", as in the paper, that of the whole
     "batch", or "none", as in Dr. GRPO."""

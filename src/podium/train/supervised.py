@@ -21,8 +21,8 @@ from podium.scoring import open_session
 from podium.scoring.session import DispatcherFactory
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample, SupervisedJob
-from podium.train.engines import open_supervised_engine
 from podium.train.examples import Demonstration, collect_demonstrations
+from podium.train.opening import open_supervised_engine
 from podium.train.progress import Progress
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
@@ -72,7 +72,7 @@ def run_sft(
             for example in examples
         ]
         ranks.run_on_first(
-            lambda: RunFolder(folder).require(DataFingerprint.of_examples(pairs, pool.profiles))
+            lambda: RunFolder(folder).check_or_store_data(DataFingerprint.of_examples(pairs, pool.profiles))
         )
         progress.phase("encoding the examples")
         encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)

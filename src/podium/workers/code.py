@@ -15,7 +15,7 @@ from podium.reading.code_blocks import is_program, last_program
 from podium.sandbox.inside.program import RAISED
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit
-from podium.sandbox.sandbox_pool import SandboxPools
+from podium.sandbox.sandbox_pool import SandboxPoolPerLoop
 from podium.trace import Reply
 from podium.types import Limits, Profile, Usage
 from podium.workers import tool
@@ -60,7 +60,7 @@ class CodeWorker(Worker):
         self.limits = limits or Limits(retries=0)
         self.fallback = fallback
         self._allow_weak = allow_weak_sandbox
-        self._pools = SandboxPools()
+        self._pools = SandboxPoolPerLoop()
         self._allowance = RunLimits(
             cpu_s=seconds, wall_s=_WALL_TIME_FACTOR * seconds, memory_bytes=memory_mb * MIB
         )

@@ -251,19 +251,19 @@ def build_pool(
     try:
         ratings = Ratings.open(folder / spec.ratings) if rated and spec.ratings else None
     except ConfigError as error:
-        raise source.refuse(ConfigError(str(error), ("ratings",))) from None
+        raise source.located(ConfigError(str(error), ("ratings",))) from None
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
             workers.append(build_worker(worker, context, kinds))
         except ConfigError as error:
             if ready:
-                raise source.refuse(ConfigError(str(error), ("worker", i, *error.where))) from None
+                raise source.located(ConfigError(str(error), ("worker", i, *error.where))) from None
             workers.append(UnreadyWorker(worker, error))
     try:
         return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
     except ConfigError as error:
-        raise source.refuse(error) from None
+        raise source.located(error) from None
 
 
 def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
@@ -281,7 +281,7 @@ def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapp
                     f"Worker {table.get('name')!r} is a team, and is not opened here; open it with podium.Team."
                 )
         except ConfigError as error:
-            raise source.refuse(ConfigError(str(error), ("worker", i, "kind"))) from None
+            raise source.located(ConfigError(str(error), ("worker", i, "kind"))) from None
         # For an unknown kind, the error message lists all kinds.
         kinds |= given if kind is None else {name: kind}
     return {**BUILT_IN, **kinds} if kinds else BUILT_IN

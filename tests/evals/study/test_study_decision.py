@@ -13,12 +13,12 @@ from simulated_answers import cheap_is_as_good, nothing_helps, votes_help
 
 from podium.evals.study.crossfit import MethodResult, crossfit, folds_of
 from podium.evals.study.decision import StudyDecision, decide, simultaneous_intervals
-from podium.evals.study.methods import FittedMethod, Method, methods_for
+from podium.evals.study.methods import FittedMethod, StudyMethod, methods_for
 from podium.evals.study.result import Bounds
 from podium.planners.answers import AnswerMatrix, Floats, select_questions
 
 
-def without_routers(answers: AnswerMatrix) -> Iterator[Method]:
+def without_routers(answers: AnswerMatrix) -> Iterator[StudyMethod]:
     return (method for method in methods_for(answers) if "router" not in method.name)
 
 
@@ -200,7 +200,7 @@ def test_cross_fitting_never_scores_a_question_used_for_the_choice() -> None:
             lambda other: np.zeros(len(other.texts)),
         )
 
-    (spy,) = crossfit(answers, [Method("spy", remember)])
+    (spy,) = crossfit(answers, [StudyMethod("spy", remember)])
     assert spy.score_Q.tolist() == [0.0] * 53
     assert [len(own) for own in seen] == [53, *[53 - len(fold) for fold in folds_of(53, "0")]]
 

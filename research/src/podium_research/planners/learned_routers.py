@@ -261,14 +261,14 @@ def _estimates(scored: AnswerMatrix, kind: str, method: Method, model: str) -> E
     vectors = sentence_vectors(model) if model else None
 
     def estimates() -> Estimates:
-        calibrated = scored.once(
+        calibrated = scored.cached(
             learned, lambda: fit_calibrated(method, scored.texts, scored.score_QW, vectors=vectors)
         )
         estimate = estimate_workers if kind == "router" else estimate_committees
         fresh = estimate(scored, calibrated, vectors=vectors)
         return replace(fresh, score=CachedPredictor(fresh.score), dollars=CachedPredictor(fresh.dollars))
 
-    return scored.once((kind, learned), estimates)
+    return scored.cached((kind, learned), estimates)
 
 
 ROUTER = BaselineSpec(

@@ -146,7 +146,7 @@ def _open_folder(run: Path, search: SearchStart) -> RunFolder:
     folder = RunFolder.open(
         run, settings, changeable=_CHANGEABLE if begun else frozenset(type(settings).model_fields)
     )
-    folder.require(DataFingerprint.of(search.tasks, search.pool), begun=begun)
+    folder.check_or_store_data(DataFingerprint.of(search.tasks, search.pool), begun=begun)
     return folder
 
 

@@ -13,7 +13,7 @@ from random import Random
 
 import numpy as np
 
-from podium.evals.study.methods import FittedMethod, Method
+from podium.evals.study.methods import FittedMethod, StudyMethod
 from podium.planners.answers import AnswerMatrix, Floats, Ints, select_questions
 
 FOLDS = 5
@@ -50,7 +50,7 @@ def folds_of(questions: int, seed: str) -> list[Ints]:
     return [np.array(sorted(order[fold::count])) for fold in range(count)]
 
 
-def crossfit(answers: AnswerMatrix, methods: Iterable[Method], *, seed: str = "0") -> list[MethodResult]:
+def crossfit(answers: AnswerMatrix, methods: Iterable[StudyMethod], *, seed: str = "0") -> list[MethodResult]:
     """Measure methods on all questions. A method that has nothing to choose from, in any fold, is left out.
 
     Args:

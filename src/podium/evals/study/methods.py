@@ -54,19 +54,19 @@ class FittedMethod:
 def clustered_ratings(answers: AnswerMatrix) -> Ratings:
     """Every worker's figures on clusters of these questions."""
     count = min(_MOST_CLUSTERS, len(answers.texts) // _QUESTIONS_PER_CLUSTER)
-    return answers.once("ratings", lambda: rate(answers, find_clusters(answers.texts, count)))
+    return answers.cached("ratings", lambda: rate(answers, find_clusters(answers.texts, count)))
 
 
 def _word_ratings(answers: AnswerMatrix) -> Ratings:
     """Every worker's figures, with accuracies that are predicted from a question's words."""
-    return answers.once(
+    return answers.cached(
         "word ratings",
         lambda: clustered_ratings(answers).model_copy(update={"words": fit_words(answers)}),
     )
 
 
 @dataclass(frozen=True)
-class Method:
+class StudyMethod:
     """One way to answer questions, before its choices are made."""
 
     name: str
@@ -80,7 +80,7 @@ class Method:
     better, since the same method without the limit is tested for that."""
 
 
-def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[Method]:
+def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[StudyMethod]:
     """The methods that a study tries. The first is the best single worker, with which the others are compared.
 
     This worker is the best on these very answers, which flatters it, so a team has to beat a flattered figure.
@@ -91,19 +91,19 @@ def methods_for(answers: AnswerMatrix, *, teams: bool = True) -> Iterator[Method
     """
     workers, best = answers.workers, best_single(answers)
     for number in sorted(range(len(workers)), key=lambda number: number != best):
-        yield Method(f"{workers[number]} alone", _always(number), is_team=False)
+        yield StudyMethod(f"{workers[number]} alone", _always(number), is_team=False)
     if not teams or len(workers) < 2:
         return
     half = _COST_CAP * float(answers.cost[best])
-    yield Method("vote", _vote)
-    yield Method("vote at half the price", lambda answers: _vote(answers, half), is_cost_capped=True)
+    yield StudyMethod("vote", _vote)
+    yield StudyMethod("vote at half the price", lambda answers: _vote(answers, half), is_cost_capped=True)
     if len(workers) > 2:
-        yield Method("cascade", _cascade)
-        yield Method(
+        yield StudyMethod("cascade", _cascade)
+        yield StudyMethod(
             "cascade at half the price", lambda answers: _cascade(answers, half), is_cost_capped=True
         )
-    yield Method("router by ratings", _router)
-    yield Method("router at half the price", lambda answers: _router(answers, half), is_cost_capped=True)
+    yield StudyMethod("router by ratings", _router)
+    yield StudyMethod("router at half the price", lambda answers: _router(answers, half), is_cost_capped=True)
 
 
 def fitted_method(
@@ -188,7 +188,7 @@ def _cascade(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMet
 
 def _router(answers: AnswerMatrix, most_usd: float = float("inf")) -> FittedMethod | None:
     ratings = _word_ratings(answers)
-    predicted_QW, usd_QW = answers.once("predictions", lambda: _predictions(ratings, answers))
+    predicted_QW, usd_QW = answers.cached("predictions", lambda: _predictions(ratings, answers))
     per_usd = next(
         (
             per_usd

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from podium.evals.comparison import Comparison, ComparisonRow, comparison_row, holm_adjusted
+from podium.evals.comparison import Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
 from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
@@ -57,7 +57,7 @@ def comparison_of(
         seed=evaluations[first].seed,
         pool=evaluations[first].pool,
         recorded=any(evaluation.recorded for evaluation in evaluations.values()),
-        rows=holm_adjusted(compared),
+        rows=with_adjusted_p_values(compared),
         conditioned=table.conditioned,
         tasks=f"{Path(table.settings.tasks.name).stem}/{table.settings.split}",
         max_steps=manifest.settings.max_steps,

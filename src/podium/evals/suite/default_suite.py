@@ -71,7 +71,7 @@ def default_suite(
         repeats=table.repeats,
         max_steps=team.plan.max_steps,
         early_stop=team.plan.early_stop,
-        budget=team.budget.of_question(1),
+        budget=team.budget.question_budget(1),
         concurrency=table.concurrency,
         planner=(
             *first,

@@ -76,9 +76,8 @@ async def _run_child(
 def main() -> None:
     """Run the child: read jobs from standard input, one per line, and write answers to standard output."""
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(
-        sys.stderr.fileno(), sys.stdout.fileno()
-    )  # The output is for answers, and not for what graders print.
+    # The output is for answers, and not for what graders print.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def send(message: object) -> None:
         try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from podium.errors import UsageError
 from podium.evals.charts import pareto_chart, whisker
 from podium.evals.comparison import Comparison, ComparisonRow
-from podium.evals.comparison_table import format_interval, grid, notes, percent, points
+from podium.evals.comparison_table import format_interval, percent, points, table_cells, table_notes
 from podium.evals.look_log import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
@@ -147,7 +147,7 @@ def _tiles(comparison: Comparison) -> SafeHtml:
 
 def _rows(comparison: Comparison) -> SafeHtml:
     """The table, with a last column that says which differences are significant by Holm's method."""
-    headings, *rows = grid(comparison)
+    headings, *rows = table_cells(comparison)
     kinds = list(dict.fromkeys(row.kind for row in comparison.rows))
     lines = (
         table_row(
@@ -162,7 +162,7 @@ def _rows(comparison: Comparison) -> SafeHtml:
     )
     return fragment(
         data_table((headings[0], "", *headings[1:], "difference"), lines),
-        (tag("p", note, class_="note") for note in notes(comparison)),
+        (tag("p", note, class_="note") for note in table_notes(comparison)),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
-from podium.evals.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, answer_matrix
@@ -77,7 +77,7 @@ class SuiteTraining:
         if training.table not in cache:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
             tasks = list(training.tasks(0))
-            replayed = measurable(workers, tasks)
+            replayed = measurable_workers(workers, tasks)
             cache[training.table] = (
                 await read_answers(tasks, replayed) if replayed == workers else self.measured
             )
@@ -91,7 +91,7 @@ class SuiteTraining:
             prices = VoterPrices.of_pool(self.inputs.pool, answers.workers, answers.texts)
             return replace(answers, early_stop=early_stop, price_of=prices.vote_prices)
 
-        return answers.once(("priced", early_stop), priced)
+        return answers.cached(("priced", early_stop), priced)
 
 
 def samples_within(cost_usd: float, single_usd: float) -> int:

@@ -15,7 +15,7 @@ from podium.errors import UsageError
 from podium.plugins import PluginGroup
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.importers.table import TableMapping, import_table, read_mapping
-from podium.recordings.importers.traces import import_from_traces, read_traces
+from podium.recordings.importers.traces import import_from_traces
 from podium.recordings.writer import RecordingWriter
 
 Importer: TypeAlias = Callable[[Path, RecordingWriter, Callable[[str], None]], ImportReport]
@@ -49,5 +49,4 @@ __all__ = [
     "import_from_traces",
     "import_table",
     "read_mapping",
-    "read_traces",
 ]

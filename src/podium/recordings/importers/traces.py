@@ -6,41 +6,15 @@ the question alone. Traces have no scores, so a response gets one only if the ca
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
-from pathlib import Path
 
-from podium.errors import UsageError
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.store import open_reader
 from podium.trace import Span, Trace
-from podium.trace.serialization import DamagedTraceError, read_document
 
-_OLDEST_FIRST = """
-SELECT document FROM traces AS trace JOIN podium_documents ON podium_documents.id = trace.id
-ORDER BY trace.started, trace.id"""
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
-
-
-def read_traces(path: Path) -> Iterator[Trace]:
-    """Read the traces of a store, oldest first, with one in memory at a time. The file is not changed.
-
-    Raises:
-        UsageError: it is not a store of traces, or cannot be read.
-    """
-    with closing(open_reader(path)) as reader:
-        try:
-            for (document,) in reader.execute(_OLDEST_FIRST):
-                with suppress(
-                    DamagedTraceError
-                ):  # One that somebody changed in the database hides no others.
-                    yield read_document(document)
-        except sqlite3.Error as error:
-            raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None
 
 
 def import_from_traces(

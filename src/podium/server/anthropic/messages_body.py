@@ -32,11 +32,11 @@ from podium.server.requests import (
     Body,
     BodyPart,
     ChatRequest,
-    ForeignTool,
     ListOf,
     Name,
     PodiumOptions,
     Unsupported,
+    UnsupportedTool,
     with_options,
 )
 from podium.server.service import Service
@@ -172,7 +172,7 @@ class MessagesBody(Body):
     tools: (
         ListOf[
             Annotated[
-                Annotated[ClientTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")],
+                Annotated[ClientTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
                 Discriminator(_tool_kind),
             ]
         ]

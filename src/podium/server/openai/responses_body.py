@@ -21,8 +21,8 @@ from podium.server.openai.tools import (
     MAX_TOOLS,
     Choice,
     FlatChoice,
-    ForeignChoice,
     Function,
+    UnsupportedChoice,
     check_tool_choice,
     tool_kind,
 )
@@ -30,9 +30,9 @@ from podium.server.requests import (
     NO_OPTIONS,
     BodyPart,
     ChatRequest,
-    ForeignTool,
     ListOf,
     Unsupported,
+    UnsupportedTool,
     with_options,
 )
 from podium.server.served_answers import answer_from_trace
@@ -76,12 +76,13 @@ class FlatTool(Function):
 
 
 _AnyTool = Annotated[
-    Annotated[FlatTool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+    Annotated[FlatTool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")],
+    Discriminator(tool_kind),
 ]
 _ToolChoice = (
     Choice
     | Annotated[
-        Annotated[FlatChoice, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Annotated[FlatChoice, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
         Discriminator(tool_kind),
     ]
 )

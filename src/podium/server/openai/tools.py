@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
 from podium.server.api_errors import invalid
-from podium.server.requests import BodyPart, ForeignTool, ListOf
+from podium.server.requests import BodyPart, ListOf, UnsupportedTool
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
@@ -78,7 +78,7 @@ class FlatChoice(BodyPart):
     name: FunctionName
 
 
-class ForeignChoice(ForeignTool):
+class UnsupportedChoice(UnsupportedTool):
     """The choice of a tool of another type."""
 
 
@@ -86,19 +86,19 @@ Choice = Literal["none", "auto", "required"]
 ToolChoice = (
     Choice
     | Annotated[
-        Annotated[ChosenTool, Tag("function")] | Annotated[ForeignChoice, Tag("foreign")],
+        Annotated[ChosenTool, Tag("function")] | Annotated[UnsupportedChoice, Tag("foreign")],
         Discriminator(tool_kind),
     ]
 )
 _AnyTool = Annotated[
-    Annotated[Tool, Tag("function")] | Annotated[ForeignTool, Tag("foreign")], Discriminator(tool_kind)
+    Annotated[Tool, Tag("function")] | Annotated[UnsupportedTool, Tag("foreign")], Discriminator(tool_kind)
 ]
 Tools = Annotated[ListOf[_AnyTool], Field(max_length=MAX_TOOLS)]
 
 
 def check_tool_choice(
     tools: Sequence[str],
-    choice: str | ChosenTool | FlatChoice | ForeignChoice | None,
+    choice: str | ChosenTool | FlatChoice | UnsupportedChoice | None,
     parallel: bool | None,
     *,
     strict: bool,
@@ -115,7 +115,7 @@ def check_tool_choice(
     field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
     if field and not tools and (strict or choice not in (None, "none", "auto")):
         raise invalid(f"{field} is about tools, and the request has none.", field)
-    if not tools or isinstance(choice, ForeignChoice):
+    if not tools or isinstance(choice, UnsupportedChoice):
         return None, parallel if tools else None
     if choice is None or isinstance(choice, str):
         return choice, parallel

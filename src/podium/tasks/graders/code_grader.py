@@ -21,7 +21,7 @@ from podium.sandbox.inside.asserts import CALL, VERDICT
 from podium.sandbox.inside.packing import pack, unpack
 from podium.sandbox.inside.run_limits import MIB, RunLimits
 from podium.sandbox.sandbox import ProgramExit, ProgramOutput, Sandbox
-from podium.sandbox.sandbox_pool import SandboxPool, SandboxPools
+from podium.sandbox.sandbox_pool import SandboxPool, SandboxPoolPerLoop
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.code_tests import (
     AssertTests,
@@ -61,7 +61,7 @@ class Code(GraderSettings):
     allow_weak_sandbox: bool = False
     """Whether programs may run in a weak sandbox where bubblewrap is missing: only for programs that you trust."""
 
-    _pools: SandboxPools = PrivateAttr(default_factory=SandboxPools)
+    _pools: SandboxPoolPerLoop = PrivateAttr(default_factory=SandboxPoolPerLoop)
 
     def gold_problem(self, gold: str) -> str | None:
         try:

@@ -62,10 +62,7 @@ def _within(seconds: float, question: dict[str, Any]) -> bool | None:
         # The signal repeats every second, for code that catches the first exception.
         signal.setitimer(signal.ITIMER_PROF, seconds, 1)
         return equal(**question)
-    except (
-        _OverError,
-        Exception,
-    ):  # SymPy raises many kinds of exceptions for mathematics that makes no sense
+    except (_OverError, Exception):  # SymPy raises many kinds for mathematics that makes no sense.
         return None
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)

@@ -21,7 +21,7 @@ from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files,
 from podium.train.shared_prefix.engine import open_model, start_problems
 from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
-from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, step
+from podium.train.shared_prefix.update import adamw, completion_logprobs, learning_rate, optimizer_step
 
 open_ranks = Ranks
 
@@ -53,7 +53,7 @@ def train(job: SupervisedJob) -> None:
             loss += _learn(model, micro, sum(len(example.completion) for example in batch))
             job.progress.advance(len(micro), sum(example.length for example in micro))
         rate = learning_rate(done, peak=settings.lr, iterations=steps, warmup=0.0)
-        norm = step(optimizer, model, rate=rate)
+        norm = optimizer_step(optimizer, model, rate=rate)
         done += 1
         if rows is not None:
             rows.append({"step": done, "loss": loss, "grad_norm": norm, "learning_rate": rate})

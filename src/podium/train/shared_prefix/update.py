@@ -39,7 +39,9 @@ def adamw(model: nn.Module) -> torch.optim.AdamW:
     )
 
 
-def step(optimizer: torch.optim.Optimizer, model: nn.Module, *, rate: float, max_norm: float = 1.0) -> float:
+def optimizer_step(
+    optimizer: torch.optim.Optimizer, model: nn.Module, *, rate: float, max_norm: float = 1.0
+) -> float:
     """Clip the norm of all gradients to `max_norm`, take a step at this rate, and clear the gradients.
 
     Returns:
@@ -149,7 +151,7 @@ def update(
         return Update(loss=0.0, grad_norm=0.0)
     return Update(
         loss=loss,
-        grad_norm=step(optimizer, model, rate=rate, max_norm=max_norm),
+        grad_norm=optimizer_step(optimizer, model, rate=rate, max_norm=max_norm),
     )
 
 

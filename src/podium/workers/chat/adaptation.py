@@ -45,6 +45,7 @@ class Adaptation:
 
     def __or__(self, other: Adaptation) -> Adaptation:
         """Both together; where they differ, `other` holds, which is the newer."""
+        # The tokens of one call's messages are not remembered.
         return Adaptation(
             self.dropped | other.dropped,
             self.conflicts | other.conflicts,
@@ -52,7 +53,7 @@ class Adaptation:
             self.form | other.form,
             other.context_tokens or self.context_tokens,
             other.output_tokens or self.output_tokens,
-        )  # The tokens of one call's messages are not remembered.
+        )
 
     def change(self, body: dict[str, Any], room: int | None = None) -> dict[str, Any]:
         """The body without what the endpoint does not take: `body` itself if it has none of that.
