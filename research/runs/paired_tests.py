@@ -28,7 +28,7 @@ from statistics import NormalDist
 import numpy as np
 from scipy.stats import bootstrap, t
 
-from podium.evals.stats import holm, paired_difference, permutation_test
+from podium.evals.stats import adjusted_p_values, paired_difference, permutation_test
 
 BASE = 0.6
 """Accuracy of the first planner."""
@@ -92,7 +92,7 @@ def errors(setting: Setting, simulations: int) -> Errors:
             covered = interval.low - 1e-9 <= setting.effects[0] <= interval.high + 1e-9
         p_values = [permutation_test(other, first) for other in others]
         called = np.array(p_values) <= LEVEL
-        by_holm = np.array(holm(p_values)) <= LEVEL
+        by_holm = np.array(adjusted_p_values(p_values)) <= LEVEL
         counts += covered, called[0], called[none].any(), by_holm[none].any()
     return Errors(*counts / simulations)
 

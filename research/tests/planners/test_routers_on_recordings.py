@@ -7,7 +7,7 @@ import pytest
 
 from evals.recorded_world import SAMPLES, pool_of, tasks_of, world, write_recording
 from podium.evals import evaluate
-from podium.evals.recorded_answers import measurable, read_answers
+from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.planners import open_baseline
 from podium.planners.answers import committee_accuracy, committee_cost
 from podium.team import Runner
@@ -20,7 +20,7 @@ async def test_committee_router_run_matches_its_computed_accuracy_and_cost(
     recording = write_recording(tmp_path / "made.parquet", world())
     pool = pool_of(recording)
     tuning, tasks = tasks_of(recording, "train"), tasks_of(recording, "test")
-    workers = measurable(pool, tuning)
+    workers = measurable_workers(pool, tuning)
     scored = await read_answers(tuning, workers)
     router = open_baseline("committee-router:ridge:0", pool.profiles, scored=scored)
     assert isinstance(router, PricedRouter)
