@@ -46,6 +46,14 @@ def test_team_uses_the_budget_of_its_file_and_overriding_keys():
     assert (team.settings.plan.max_steps, team.settings.budget.rounds) == (7, 2)
 
 
+@pytest.mark.parametrize(("layout", "roles"), [("packed", ["user"]), ("chat", ["user", "assistant", "user"])])
+async def test_earlier_work_is_written_as_the_layout_of_the_team_says(layout: str, roles: list[str]) -> None:
+    async with Team.open("pool.toml", planner="self-reflection:ada:2", **{"plan.layout": layout}) as team:
+        trace = await team.ask(Question(text="The sum of 2 and 3?"), seed="s")
+    assert trace.layout == layout
+    assert [message.role for message in trace.spans[-1].messages] == roles
+
+
 async def test_a_trace_is_on_disk_when_its_answer_is_given():
     before = writers()
     team = Team.open("pool.toml", planner="single:ada", store=Path("own.sqlite"))

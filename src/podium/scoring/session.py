@@ -193,7 +193,7 @@ class ScoringSession:
             self.pool_of(request),
             budget=Budget(rounds=max(1, len(request.plans))),
             max_steps=self.settings.max_steps,
-            settings=ExecutionSettings(early_stop=self.settings.early_stop),
+            settings=ExecutionSettings(layout=self.settings.layout, early_stop=self.settings.early_stop),
             dispatcher=self.dispatcher,
         )
         try:

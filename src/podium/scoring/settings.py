@@ -44,6 +44,8 @@ class ScoringSettings(Settings):
     again."""
     early_stop: bool = False
     """Whether a vote calls no more workers once its result is certain."""
+    layout: Literal["packed", "chat"] = "packed"
+    """How a worker sees earlier work: as fenced blocks in one message, or as exchanges of a chat."""
     reward: RewardSettings = RewardSettings()
     cost_weights: tuple[float, ...] = ()
     """For each level of cost sensitivity of the prompt, the reward lost for each dollar, in place of `reward.cost`."""

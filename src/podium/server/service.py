@@ -134,7 +134,7 @@ class Service:
                 pool=pool,
                 budget=_once(_within(budget, planned.budget)),
                 max_steps=planned.max_steps,
-                settings=ExecutionSettings(early_stop=planned.early_stop),
+                settings=replace(runner.settings, early_stop=planned.early_stop),
                 plan_fallback=None,
             )
         configured = await self.planners.get(request.planner, request.planner_param)
@@ -148,7 +148,7 @@ class Service:
             pool=pool,
             budget=budget,
             max_steps=request.max_steps,
-            settings=ExecutionSettings(early_stop=request.early_stop),
+            settings=replace(runner.settings, early_stop=request.early_stop),
             plan_fallback=fallback,
         )
 

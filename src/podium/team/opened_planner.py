@@ -54,14 +54,15 @@ class OpenedPlanner:
             pool: the workers for which the planner was opened.
             dispatcher: default: a new dispatcher, which knows of no loaded models.
         """
+        plan = settings.plan
         return Runner(
             self.planner,
             pool,
             budget=settings.budget.question_budget(self.plan_limits.rounds),
-            max_steps=settings.plan.max_steps or self.plan_limits.max_steps,
-            settings=ExecutionSettings(early_stop=settings.plan.early_stop),
+            max_steps=plan.max_steps or self.plan_limits.max_steps,
+            settings=ExecutionSettings(layout=plan.layout, early_stop=plan.early_stop),
             dispatcher=dispatcher or Dispatcher(),
-            overlap=settings.plan.overlap,
+            overlap=plan.overlap,
             shows_unloaded_models=dispatcher is not None,
             plan_fallback=self.fallback,
         )

@@ -66,6 +66,8 @@ class PlanSettings(PlannerChoice):
     """The most steps of a plan. Default: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether a vote calls the cheapest workers first, and stops once its result is certain."""
+    layout: Literal["packed", "chat"] = "packed"
+    """How a worker sees earlier work: as fenced blocks in one message, or as exchanges of a chat."""
     overlap: bool = True
     """Whether the first steps run while an untrained Conductor, held to a JSON schema, still writes the others. A step
     that turns out to be unneeded is cancelled, and what it took so far is paid."""
