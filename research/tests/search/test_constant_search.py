@@ -1,101 +1,15 @@
-"""The search finds the constant plan that a small world is known to reward, within the cost that is allowed."""
+"""The plans that no other plan beats, and their file."""
 
 import pytest
 
-from podium.errors import ConfigError, UsageError
+from podium.errors import ConfigError
 from podium.planners import Constant
-from podium.planners.phrases import CHECK, PHRASES
-from podium.tasks.graders.text_graders import Exact
-from podium.tasks.task import Task
-from podium.types import ANSWER_WHOLE_QUESTION, Price, Profile, Question
-from podium.workers.pool import Pool
-from podium.workers.scripted import ScriptedWorker
-from podium.workflow import check, parse
 from podium_research.search.constant import (
     ConstantPlan,
     ConstantPlanFront,
     rank_by_front,
-    search_constant,
     undominated,
 )
-from scripted_team import SKILLS, Sums, calculator
-
-RUNGS = ((60, 4), (12, 8))
-TASKS = [
-    Task(id=f"t/{k}", question=Question(text=f"Which? {k}"), gold="yes", grader=Exact()) for k in range(8)
-]
-
-
-def scripted(name: str, price: float, **replies: str) -> ScriptedWorker:
-    """Says "yes" to the phrase of each keyword, and "no" to every other."""
-    phrases = {"whole": ANSWER_WHOLE_QUESTION, "check": CHECK}
-    said = {phrases[key]: f"Answer: {reply}" for key, reply in replies.items()}
-    return ScriptedWorker(
-        name, said | {"": "Answer: no"}, profile=Profile(name=name, price=Price(input=0, output=price))
-    )
-
-
-POOL = Pool([scripted("cheap", 1.0, check="yes"), scripted("dear", 50.0, whole="yes")])
-
-
-async def test_the_cheapest_plan_that_is_right_is_on_the_frontier():
-    found = await search_constant(POOL, TASKS, max_steps=2, rungs=RUNGS)
-    best = found.within(1.0)
-    assert best is not None
-    assert best.workflow.steps[0].subtask == CHECK
-    assert best.workers[best.workflow.steps[0].worker] == "cheap"
-    assert max(plan.accuracy for plan in found.plans) == 1
-
-
-async def test_constant_search_respects_its_cost_limit():
-    free = await search_constant(POOL, TASKS, max_steps=1, rungs=RUNGS)
-    costs = sorted(plan.cost_usd for plan in free.plans)
-    tight = await search_constant(POOL, TASKS, max_steps=2, max_cost=costs[0], rungs=RUNGS)
-    assert all(plan.cost_usd <= costs[0] for plan in tight.plans)
-    assert (await search_constant(POOL, TASKS, max_cost=0.0, rungs=RUNGS)).plans == ()
-
-
-async def test_constant_search_is_seeded_and_finds_valid_plans():
-    specialists = Pool(
-        [
-            calculator("left", *SKILLS[:2], price=1.0, rest=0.1),
-            calculator("right", *SKILLS[2:], price=1.0, rest=0.1),
-            calculator("all", price=4.0, rest=0.7),
-        ]
-    )
-    tuning = list(Sums("validation", 40))
-
-    async def search(seed: str) -> ConstantPlanFront:
-        return await search_constant(specialists, tuning, max_steps=3, rungs=((24, 4), (6, 10)), seed=seed)
-
-    found = await search("0")
-    assert found == await search("0")
-    assert found != await search("1")
-    for plan in found.plans:
-        workflow = parse(plan.plan, workers=3, max_steps=3)
-        assert check(workflow, workers=3, max_steps=3) is None
-        assert {step.subtask for step in workflow.steps} <= set(PHRASES)
-    assert list(found.plans) == sorted(found.plans, key=lambda plan: plan.cost_usd)
-    assert list(found.plans) == sorted(found.plans, key=lambda plan: plan.accuracy)
-
-
-async def test_the_last_choice_is_made_on_questions_that_the_search_left_over():
-    # What the search sees is "no"; a plan that suits it is not the one that suits the rest.
-    seen = [
-        Task(id=f"s/{k}", question=Question(text=f"Seen? {k}"), gold="no", grader=Exact()) for k in range(8)
-    ]
-    rest = [
-        Task(id=f"r/{k}", question=Question(text=f"Rest? {k}"), gold="yes", grader=Exact())
-        for k in range(100)
-    ]
-    found = await search_constant(POOL, [*seen, *rest], max_steps=1, rungs=RUNGS)
-    assert found.questions == 100
-    assert max(plan.accuracy for plan in found.plans) == 1
-
-
-async def test_no_tasks_are_refused():
-    with pytest.raises(UsageError, match="no tasks to search constant plans on"):
-        await search_constant(POOL, [])
 
 
 def plan(accuracy: float, cost: float, text: str = "") -> ConstantPlan:

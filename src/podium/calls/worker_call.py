@@ -33,6 +33,8 @@ from podium.workers.base import Request, Worker, time_limit
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
 
+_LONGEST_WAIT_S = 60.0
+"""A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
 """Makes two listeners for one try: of its text, and of its visible reasoning. Two tries may write at the same time."""
 
@@ -43,8 +45,6 @@ class RetrySettings:
 
     first_wait_s: float = 0.5
     """The wait before the first retry. It doubles with each retry. A random wait of up to the same length is added."""
-    longest_wait_s: float = 60.0
-    """A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class WorkerCall:
             attempts=self._worker.limits.retries + 1,
             timeout=None,
             wait_initial=settings.first_wait_s,
-            wait_max=settings.longest_wait_s,
+            wait_max=_LONGEST_WAIT_S,
             wait_jitter=settings.first_wait_s,
         ):
             with attempt:
@@ -176,7 +176,7 @@ class WorkerCall:
         if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
             return False  # The fallback need not wait.
         wait_s = error.retry_after_s
-        return wait_s is None or (wait_s <= self._context.settings.longest_wait_s and wait_s)
+        return wait_s is None or (wait_s <= _LONGEST_WAIT_S and wait_s)
 
     async def _try_again(self, failure: WorkerError) -> Reply:
         """Try once more after `failure`, if the worker's share of retries and the budgets allow it.

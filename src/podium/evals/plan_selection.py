@@ -47,19 +47,14 @@ def best_fixed_plan(
     *,
     most: int = MAX_ANSWERS,
     max_cost: float = math.inf,
-    cost_of: Callable[[Members], float] | None = None,
 ) -> Committee | None:
     """The best vote of at most `most` answers that costs at most `max_cost`. None if every worker costs more.
 
     A worker may answer several times. Of equally accurate committees the cheapest wins. The search is a beam search
     over committees of one answer, two answers, and so on. Of each size it extends the 20 best committees, and the 20
     best that keep to the cost.
-
-    Args:
-        cost_of: returns the dollars of a committee. Default: the sum of the costs of its answers.
     """
-    full = answers.cost
-    cost_of = cache(cost_of or (lambda members: float(full[list(members)].sum())))
+    cost_of = cache(lambda members: float(answers.cost[list(members)].sum()))
     share_of = cache(lambda members: float(answers.vote_scores(members).mean()))
     limit = max_cost * COST_TOLERANCE
 

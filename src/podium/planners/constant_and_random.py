@@ -1,7 +1,7 @@
 """Planners that do not read the question: one constant plan, and random plans.
 
 They are controls. A Conductor that does not beat the best constant plan does not use the question.
-`podium_research.search.constant` finds that plan.
+`podium search workflows` of podium-research looks for that plan.
 """
 
 from __future__ import annotations

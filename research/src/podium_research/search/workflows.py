@@ -1,7 +1,7 @@
 """A model searches for constant plans: it reads an archive of workflows with their results, and proposes the next one.
 
 This is the search of ADAS (Hu, Lu & Clune 2024, arXiv 2408.08435) over Podium's workflows in place of Python code, so
-nothing that the model writes is executed as a program. `constant` searches without a model, over fixed subtasks.
+nothing that the model writes is executed as a program.
 """
 
 from __future__ import annotations
@@ -83,8 +83,9 @@ async def search_workflows(
 ) -> ConstantPlanFront:
     """The most accurate workflows that were found, for each cost.
 
-    The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. As in
-    `search_constant`, tasks that the search leaves unused make the final choice, if there are 100 of them.
+    The archive begins with each worker alone, an answer that the next worker checks, and a vote of all workers. Tasks
+    that the search leaves unused make the final choice, if there are 100 of them: a plan that won on few may have been
+    lucky.
 
     Args:
         tasks: questions to search on. Do not compare the workflows on them later.
