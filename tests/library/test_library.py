@@ -191,6 +191,19 @@ def test_importing_podium_loads_nothing_heavy():
     subprocess.run([sys.executable, "-c", light], check=True)
 
 
+def test_a_retry_prints_nothing_in_a_program_that_configures_no_logging() -> None:
+    Path("busy.toml").write_text(
+        '[[worker]]\nname = "ada"\nkind = "scripted"\nlimits.retries = 1\n'
+        'replies = [{ error = "status", retryable = true }, "Answer: 4"]\n'
+    )
+    program = """import podium
+with podium.SyncTeam.open("busy.toml", planner="single:ada") as team:
+    print(team.ask("2 + 2?").answer)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("Answer: 4\n", "")
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="Teem"):
         _ = podium.Teem

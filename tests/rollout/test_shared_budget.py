@@ -143,7 +143,7 @@ async def test_a_trainings_batch_is_given_up_once_calls_in_flight_are_answered(
     async def score() -> None:
         async with asyncio.TaskGroup() as group:
             for name in tasks:
-                group.create_task(session.score(RolloutRequest(task=name, seed=name, plans=(plan,))))
+                group.create_task(session.score(RolloutRequest(task=name, group=name, plans=(plan,))))
 
     with pytest.raises(BaseExceptionGroup) as stopped:
         await score()

@@ -75,7 +75,7 @@ class Endpoint:
 
 def rollout(number, *, task):
     plan = f'model_id = [0]\nsubtasks = ["Go way {number}."]\naccess_list = [[]]'
-    return RolloutRequest(task=task, seed="0", rollout=number, plans=(plan,))
+    return RolloutRequest(task=task, group="0", rollout=number, plans=(plan,))
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ KEY = "s3cret"
 
 def rollouts(*plans):
     return [
-        RolloutRequest(task=task, seed="0", rollout=number, plans=plan)
+        RolloutRequest(task=task, group="0", rollout=number, plans=plan)
         for task in TASKS
         for number, plan in enumerate(plans)
     ]
@@ -57,10 +57,10 @@ async def test_a_notebook_scores_without_async():
     def notebook(url):
         with SyncClient(url, key=KEY) as client:
             assert client.info().tasks == len(client.task_ids()) == 3
-            assert client.prompt(RolloutRequest(task="sums/6", seed="0"))
+            assert client.prompt(RolloutRequest(task="sums/6", group="0"))
             assert client.score(requests[0]).reward == 1.0
             with pytest.raises(ConfigError, match="did you mean"):
-                client.score_all([requests[0], RolloutRequest(task="sum/6", seed="0", plans=(RIGHT,))])
+                client.score_all([requests[0], RolloutRequest(task="sum/6", group="0", plans=(RIGHT,))])
             return client.score_all(requests)
 
     async with serve_session(session, key=KEY) as url:

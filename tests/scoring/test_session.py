@@ -11,7 +11,7 @@ from podium.scoring.session import trace_id
 
 
 def rollout(*plans, task="sums/6", seed="0", number=0):
-    return RolloutRequest(task=task, seed=seed, rollout=number, plans=plans)
+    return RolloutRequest(task=task, group=seed, rollout=number, plans=plans)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,12 @@ async def test_policy_learns_fewer_steps_at_the_cost_sensitive_level(tmp_path: P
     class Kept(Unreliable):
         async def prompt(self, request: RolloutRequest) -> tuple[Message, ...] | None:
             messages = await super().prompt(request)
-            seen.setdefault(request.seed, set()).add(messages or ())
+            seen.setdefault(request.group, set()).add(messages or ())
             return messages
 
         async def score(self, request: RolloutRequest) -> Score:
             score = await self._session.score(request)
-            scored.append((request.seed, score))
+            scored.append((request.group, score))
             return score
 
     settings = SETTINGS.model_copy(update={"iterations": 4})
@@ -63,5 +63,5 @@ async def test_the_prompt_of_a_run_is_that_of_its_start(tmp_path: Path) -> None:
     settings = make_settings(start, cost_weights=WEIGHTS)
     assert settings.prompt == start.prompt
     session = make_session(settings)
-    score = await session.score(RolloutRequest(task="sums/0", seed="s", plans=(PLANS[0],)))
+    score = await session.score(RolloutRequest(task="sums/0", group="s", plans=(PLANS[0],)))
     assert score.valid

@@ -27,7 +27,7 @@ def test_questions_of_an_iteration_draw_their_levels_in_turn() -> None:
         wanted = [random.randrange(4) for _ in range(4)]
         of_iteration = [row for row in rows if row.iteration == iteration]
         for rollout in (0, 3):
-            asked = [RolloutRequest(task=row.task, seed=row.seed, rollout=rollout) for row in of_iteration]
+            asked = [RolloutRequest(task=row.task, group=row.name, rollout=rollout) for row in of_iteration]
             assert [draws.level(one, 4) for one in asked] == wanted
 
 
@@ -35,7 +35,7 @@ def test_pools_and_calls_are_named_by_iteration_and_task() -> None:
     rows = schedule(SETTINGS, TASKS)
     draws = IterationSeeds(rows, SETTINGS.seed)
     row = rows[6]
-    asked = RolloutRequest(task=row.task, seed=row.seed, rollout=3)
+    asked = RolloutRequest(task=row.task, group=row.name, rollout=3)
 
     assert draws.pool(asked) == f"7/1/{row.task}"
     assert draws.calls(asked) == f"train/7/1/{row.task}/2/3"
@@ -44,7 +44,7 @@ def test_pools_and_calls_are_named_by_iteration_and_task() -> None:
 def test_a_rollout_outside_the_schedule_draws_as_in_a_service() -> None:
     draws, asked = (
         IterationSeeds(schedule(SETTINGS, TASKS), SETTINGS.seed),
-        RolloutRequest(task="a", seed="x"),
+        RolloutRequest(task="a", group="x"),
     )
 
     assert draws.pool(asked) == RolloutSeeds().pool(asked)

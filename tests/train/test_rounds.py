@@ -44,7 +44,7 @@ class Breaking(Unreliable):
     """Breaks off in the second round of the fourth iteration."""
 
     async def score(self, request: RolloutRequest) -> Score:
-        if request.seed.startswith("train/7/3/") and len(request.plans) == 2:
+        if request.group.startswith("train/7/3/") and len(request.plans) == 2:
             raise ServiceError("The scoring broke off.")
         return await super().score(request)
 

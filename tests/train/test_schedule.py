@@ -32,7 +32,7 @@ def test_rounds_of_a_question_are_adjacent_and_share_a_seed() -> None:
     rows = rows_of(["a", "b"], iterations=1, questions=2, rounds=2, seed=0)
 
     assert [row.round for row in rows] == [0, 1, 0, 1]
-    assert rows[0].seed == rows[1].seed != rows[2].seed == rows[3].seed
+    assert rows[0].name == rows[1].name != rows[2].name == rows[3].name
     assert rows[0].task == rows[1].task
 
 

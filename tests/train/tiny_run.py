@@ -171,7 +171,7 @@ class Unreliable:
         return await self._session.prompt(request)
 
     async def score(self, request: RolloutRequest) -> Score:
-        if Random(f"outage/{request.seed}/{request.rollout}").random() < 0.05:
+        if Random(f"outage/{request.group}/{request.rollout}").random() < 0.05:
             return Score(reward=None)
         return await self._session.score(request)
 

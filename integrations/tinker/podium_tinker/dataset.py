@@ -58,7 +58,7 @@ class PodiumGroupBuilder(EnvGroupBuilder):
     size: int
 
     async def make_envs(self) -> Sequence[PodiumEnv]:
-        named = RolloutRequest(task=self.task, seed=self.group)
+        named = RolloutRequest(task=self.task, group=self.group)
         requests = [named.model_copy(update={"rollout": rollout}) for rollout in range(self.size)]
         return [PodiumEnv(self.scoring, self.renderer, request) for request in requests]
 

@@ -40,7 +40,7 @@ class PodiumEnv(vf.Env[PodiumEnvConfig]):
 
     async def run(self, task: vf.Task, agents: vf.Agents) -> None:
         name = task.data.id or ""
-        request = RolloutRequest(task=name, seed=GROUP, rollout=self._rollouts[name])
+        request = RolloutRequest(task=name, group=GROUP, rollout=self._rollouts[name])
         self._rollouts[name] += 1
         async with agents.conductor.interaction(task) as interaction:
             while (messages := await self._scoring.prompt(request)) is not None:

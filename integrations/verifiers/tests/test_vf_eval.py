@@ -40,7 +40,7 @@ async def rewards(settings: ScoringSettings, traces: list[dict[str, Any]]) -> li
             task = trace["task"]["data"]["id"]
             plans = tuple(node["message"]["content"] for node in trace["nodes"] if node.get("sampled"))
             number = numbers[task] = numbers.get(task, -1) + 1
-            request = RolloutRequest(task=task, seed="verifiers", rollout=number, plans=plans)
+            request = RolloutRequest(task=task, group="verifiers", rollout=number, plans=plans)
             found.append((task, (await session.score(request)).reward))
     return found
 

@@ -6,6 +6,7 @@ Any exception of a worker besides `WorkerError` is a bug and escapes.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -30,6 +31,8 @@ from podium.types import (
 )
 from podium.workers.base import Request, Worker, time_limit
 
+# The trace has every retry. Without a handler, stamina's log of them would be printed to standard error.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import io
-import logging
 import os
 import re
 import sys
@@ -36,8 +35,6 @@ def main() -> None:
 def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of error
     """Run one command; returns its exit status. Errors are one sentence on stderr."""
     _print_any_text()
-    # Traces have all retries; without this, the library that retries would also print each to standard error.
-    logging.getLogger("stamina").addHandler(logging.NullHandler())
     try:
         status = build_app(verbs_for(tokens))(
             [_as_text(token) for token in tokens],

@@ -6,7 +6,6 @@ The verb is in `serve`, which imports this module only where the web framework i
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import socket
 import sys
@@ -60,8 +59,6 @@ class _TeamProcess:
 
     def run(self, sockets: Sequence[socket.socket], process: ServerProcess) -> None:
         """Serve until the group's parent ends this process."""
-        # Traces have all retries; the command's own process keeps the library quiet in the same way.
-        logging.getLogger("stamina").addHandler(logging.NullHandler())
         settings = self.file.read()
         pool = open_pool(settings)
         share_limits(pool, process.number, process.process_count)

@@ -24,10 +24,10 @@ class RolloutRequest(FrozenModel):
 
     task: str
     """The id of a task of the session."""
-    seed: str
+    group: str
     """The name of the rollout's group. The rollouts of a group share their pool and level of cost sensitivity."""
     rollout: int = Field(default=0, ge=0)
-    """The number of the rollout in its group. With `seed` and `task`, it seeds the workers' randomness."""
+    """The number of the rollout in its group. With `group` and `task`, it seeds the workers' randomness."""
     plans: tuple[str, ...] = ()
     """The policy's text in each round, word for word. The earliest round comes first."""
     cut: bool = False

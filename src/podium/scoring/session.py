@@ -49,15 +49,15 @@ class RolloutSeeds:
 
     def pool(self, request: RolloutRequest) -> str:
         """The seed of the pool, which the rollouts of a group share."""
-        return f"{request.seed}/{request.task}"
+        return f"{request.group}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
         """Draw one of so many levels of cost sensitivity. The rollouts of a group share it."""
-        return Random(f"cost sensitivity/{request.seed}/{request.task}").randrange(levels)
+        return Random(f"cost sensitivity/{request.group}/{request.task}").randrange(levels)
 
     def calls(self, request: RolloutRequest) -> str:
         """The seed of the workers' calls. Each rollout has its own."""
-        return f"{request.seed}/{request.task}/{request.rollout}"
+        return f"{request.group}/{request.task}/{request.rollout}"
 
 
 class ScoringSession:
@@ -271,7 +271,7 @@ def trace_id(request: RolloutRequest) -> str:
 
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:
-    return {"task": request.task, "group": request.seed, "rollout": str(request.rollout)}
+    return {"task": request.task, "group": request.group, "rollout": str(request.rollout)}
 
 
 def _left_out(rollout: Rollout) -> Score:

@@ -85,7 +85,7 @@ async def _random(settings: TrainSettings, session: ScoringSession) -> AsyncIter
     tasks = list(session.tasks)
     for number in range(settings.sft.count):
         place = number // settings.sft.group
-        request = RolloutRequest(task=tasks[place % len(tasks)], seed=f"sft/{settings.seed}/{place}")
+        request = RolloutRequest(task=tasks[place % len(tasks)], group=f"sft/{settings.seed}/{place}")
         messages = await session.prompt(request)
         assert messages is not None, "a first round always has a prompt"
         random = Random(f"sft/{settings.seed}/{number}/plan")
@@ -224,7 +224,7 @@ def _request(
     """
     task, group = trace.metadata.get("task"), trace.metadata.get("group")
     if task is not None and group is not None:
-        own = RolloutRequest(task=task, seed=group)
+        own = RolloutRequest(task=task, group=group)
         if session.pool_of(own).names == names:
             return own
     draws = settings.pool_sampling.random and set(names) <= set(session.pool.names)
@@ -236,7 +236,7 @@ def _request(
 
 def _offering(session: ScoringSession, name: str, workers: Collection[str]) -> RolloutRequest | None:
     """A request whose pool has all of these workers. None if no pool of the first draws under this name has them."""
-    requests = (RolloutRequest(task=name, seed=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
+    requests = (RolloutRequest(task=name, group=f"draw {number}") for number in range(_MAX_POOL_DRAWS))
     return next(
         (request for request in requests if set(workers) <= set(session.pool_of(request).names)), None
     )

@@ -258,7 +258,7 @@ async def _check_prompts(
 
 
 async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec | None) -> int:
-    messages = await scoring.prompt(RolloutRequest(task=task, seed="check")) or ()
+    messages = await scoring.prompt(RolloutRequest(task=task, group="check")) or ()
     if codec is None:
         return sum(estimate_tokens(message.content) for message in messages)
     return len(codec.encode(messages))

@@ -51,12 +51,12 @@ class SampledCompletion:
     @property
     def key(self) -> tuple[str, int]:
         """The name of the rollout, which all of its rounds share."""
-        return self.group.seed, self.rollout
+        return self.group.name, self.rollout
 
     def request(self, plans: tuple[str, ...], *, cut: bool = False) -> RolloutRequest:
         """The request to the scoring session for this rollout."""
         return RolloutRequest(
-            task=self.group.task, seed=self.group.seed, rollout=self.rollout, plans=plans, cut=cut
+            task=self.group.task, group=self.group.name, rollout=self.rollout, plans=plans, cut=cut
         )
 
 

@@ -28,7 +28,7 @@ class ScheduledGroup:
     round: int
     task: str
     """The id of the task."""
-    seed: str
+    name: str
     """The name of the group for the scoring session. The rounds of one question share it."""
 
     @property
@@ -111,17 +111,17 @@ class IterationSeeds(RolloutSeeds):
     """
 
     def __init__(self, groups: Sequence[ScheduledGroup], seed: int) -> None:
-        self._groups = {group.seed: group for group in groups}
+        self._groups = {group.name: group for group in groups}
         self._seed = seed
 
     def pool(self, request: RolloutRequest) -> str:
         """The seed of the pool: the run's seed, the iteration and the task."""
-        group = self._groups.get(request.seed)
+        group = self._groups.get(request.group)
         return super().pool(request) if group is None else f"{self._seed}/{group.iteration}/{request.task}"
 
     def level(self, request: RolloutRequest, levels: int) -> int:
         """The level of cost sensitivity. The questions of an iteration draw their levels in turn from one generator."""
-        group = self._groups.get(request.seed)
+        group = self._groups.get(request.group)
         if group is None:
             return super().level(request, levels)
         # "thrift" was the name of cost sensitivity. Another word would draw other levels than published runs had.
@@ -130,7 +130,7 @@ class IterationSeeds(RolloutSeeds):
 
     def calls(self, request: RolloutRequest) -> str:
         """The seed of the workers' calls: the run's seed, iteration, task, question and rollout."""
-        group = self._groups.get(request.seed)
+        group = self._groups.get(request.group)
         if group is None:
             return super().calls(request)
         name = f"train/{self._seed}/{group.iteration}"

@@ -61,7 +61,7 @@ def test_resumed_run_makes_up_for_an_unpaid_evaluation(
     score = ScoringSession.score
 
     async def poor(self: ScoringSession, request: Any) -> Any:
-        if request.seed == "evaluation/42/7":
+        if request.group == "evaluation/42/7":
             raise BudgetError("The budget is spent.")
         return await score(self, request)
 

@@ -112,7 +112,7 @@ async def test_a_rollouts_trace_is_learned_from_the_prompt_that_it_answered(
         async with open_session(
             TrainSettings.model_validate(settings), Dispatcher(), keep=store.add
         ) as session:
-            requests = [RolloutRequest(task=task, seed="train/1", plans=(PLAN,)) for task in session.tasks]
+            requests = [RolloutRequest(task=task, group="train/1", plans=(PLAN,)) for task in session.tasks]
             scores = [await session.score(request) for request in requests]
             prompts = {await session.prompt(one.model_copy(update={"plans": ()})) for one in requests}
     assert all(score.valid for score in scores)
