@@ -103,7 +103,7 @@ async def test_scoring_service_on_a_public_host_requires_a_key():
     ("path", "headers", "body", "refusal"),
     [
         ("/score", {}, "{", (400, "This is no rollout to score")),
-        ("/score", {}, json.dumps({"task": "sums/6", "seeds": "0"}), (400, "seed: Field required")),
+        ("/score", {}, json.dumps({"task": "sums/6", "groups": "0"}), (400, "group: Field required")),
         ("/score", {"Content-Type": "text/plain"}, "{}", (400, "Content-Type: application/json")),
         ("/scores", {}, "{}", (404, "/scores")),
         ("/health", {}, "{}", (405, "/health")),
