@@ -46,6 +46,13 @@ def test_progress_line_shows_count_speed_and_remaining_time() -> None:
     assert left.endswith(" left")
 
 
+def test_progress_line_shows_no_more_time_than_the_run_has() -> None:
+    progress = Progress(print, noun="plans", total=10**9)
+    progress.begin(0, within_s=90.0)
+    progress.advance(1, tokens=50)
+    assert progress.line().endswith("1:30 left")
+
+
 def test_the_first_and_the_last_step_are_told_at_once() -> None:
     said = Said()
     progress = Progress(said, noun="examples", total=3)

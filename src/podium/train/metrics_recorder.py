@@ -54,7 +54,10 @@ class Recorder:
             self.progress.say(
                 f"Training {self._run.path}: {self._settings.grpo.iterations} iterations{resumed}"
             )
-        self.progress.begin(self._plans_until(iterations))
+        minutes = self._settings.grpo.minutes
+        self.progress.begin(
+            self._plans_until(iterations), None if minutes is None else minutes * 60 - self._elapsed_s
+        )
 
     def start_iteration(self, iteration: int) -> None:
         """Show in the progress lines that this iteration begins."""

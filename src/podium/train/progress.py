@@ -40,6 +40,7 @@ class Progress:
         self.loss: float | None = None
         """The loss of the newest step of the optimiser. None before the first step."""
         self._began = self._opened = time.monotonic()
+        self._within_s: float | None = None
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._tell, name="podium-progress", daemon=True)
 
@@ -57,10 +58,15 @@ class Progress:
         """Name what the run does now, for the next line. At least `done` units are done, since some may be skipped."""
         self._phase, self._done = name, max(self._done, done)
 
-    def begin(self, done: int) -> None:
-        """Start counting at `done`, the units that an earlier start of the run has finished."""
+    def begin(self, done: int, within_s: float | None = None) -> None:
+        """Start counting at `done`, the units that an earlier start of the run has finished.
+
+        Args:
+            within_s: seconds after which the run ends, however much is left. None if it has no such limit.
+        """
         self._done = self._before = done
         self._began = time.monotonic()
+        self._within_s = within_s
 
     def advance(self, count: int, tokens: int) -> None:
         """Count finished units and their tokens."""
@@ -79,13 +85,15 @@ class Progress:
         gone, fresh = now - self._began, self._done - self._before
         if not fresh:
             return f"{self._phase or 'starting'}, {format_duration(now - self._opened)} gone"
-        rate = max(gone, 1e-9) / fresh
+        left = max(gone, 1e-9) / fresh * (self.total - self._done)
+        if self._within_s is not None:
+            left = max(0.0, min(left, self._within_s - gone))
         parts = [
             f"{self._done:,} of {self.total:,} {self._noun}",
             f"{self._tokens / max(gone, 1e-9):,.0f} tokens a second",
             *([] if self.loss is None else [f"loss {self.loss:.4g}"]),
             f"{format_duration(now - self._opened)} gone",
-            f"{format_duration(rate * (self.total - self._done))} left",
+            f"{format_duration(left)} left",
         ]
         return ", ".join([self._phase] * bool(self._phase) + parts)
 
