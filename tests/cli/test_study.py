@@ -279,7 +279,8 @@ async def test_a_share_of_the_stored_traffic_is_studied(podium: Podium, endpoint
     some = Study.model_validate_json(half.out)
     assert 8 < some.questions < 32
     asked = {(r.model, json.dumps(r.body["messages"])) for r in endpoint.requests}
-    whole = await _in_thread(podium, *shadow, "--share", "1", "--yes", "--json")
+    own = [*shadow[:5], "store=traffic.sqlite", *shadow[7:]]
+    whole = await _in_thread(podium, *own, "--share", "1", "--yes", "--json", "--run", "shadow")
     assert Study.model_validate_json(whole.out).questions == QUESTIONS
     assert len({(r.model, json.dumps(r.body["messages"])) for r in endpoint.requests}) > len(asked)
 

@@ -95,6 +95,10 @@ def test_the_same_command_goes_on_and_another_configuration_is_refused(podium, s
         ),
         (["train", "--run", "r", "--stage", "warm"], "no stage 'warm'"),
         (
+            ["train", "--run", "r", "--stage", "warmstart", "--run-budget-usd", "1"],
+            "The stage warmstart reads no options of workers' calls; leave budgets and cache out.",
+        ),
+        (
             ["train", "--run", "r", "engine=trl", "start=warmstart", "stage=sft"],
             "stage = 'sft', and the command says --stage grpo: give --stage sft",
         ),

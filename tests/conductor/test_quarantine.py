@@ -12,6 +12,7 @@ import pytest
 from podium.conductor.quarantine import QuarantinePlanner
 from podium.errors import WorkerError
 from podium.planner import EarlierRound, Learner, Planner, PlanRequest
+from podium.planners import Single
 from podium.team import Runner
 from podium.trace import Plan, Trace
 from podium.types import Profile, Question, Spent, Usage
@@ -112,6 +113,20 @@ async def test_failed_calls_quarantine_the_worker_that_failed() -> None:
             assert planner.quarantined == (), "a worker may fail now and then"
     assert planner.quarantined == ("bob",)
     assert failed <= 6
+
+
+async def test_a_worker_whose_fallback_answers_is_blamed_for_its_failures_alone() -> None:
+    names = ("ada", "bob")
+    down = WorkerError("It is down.", kind="status")
+    broken = Pool([ScriptedWorker("ada", {"": down}, fallback="bob"), ScriptedWorker("bob", {"": "42"})])
+    planner = QuarantinePlanner(Single("ada"))
+    for _ in range(40):
+        planner.update(names, (), 1.0)
+    for number in range(8):
+        trace = await ask(planner, number, broken)
+        assert trace.spans[0].answered_by == "bob"
+        planner.learn(trace, 1.0)
+    assert planner.quarantined == ("ada",)
 
 
 def test_a_failed_call_counts_even_if_the_answer_is_right() -> None:

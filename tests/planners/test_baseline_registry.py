@@ -103,6 +103,10 @@ def test_a_team_that_is_chosen_is_opened_by_its_own_name(planner):
             "The baseline 'cascade:ada' names no worker; write one after a colon: ada, gpt-4:mini, vote.",
         ),
         (
+            "cascade:ada>gpt-4:mini",
+            "cascade:ada>gpt-4:mini: one worker alone cannot disagree; name two or more before the >.",
+        ),
+        (
             "by-ratings:cheap",
             "The baseline 'by-ratings:cheap' needs the accuracy that a dollar has to buy, a number from 0 on, such as "
             "by-ratings:0.",

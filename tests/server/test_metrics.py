@@ -8,7 +8,7 @@ from key_storage import Place
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError
-from podium.types import Price, Profile, Spent
+from podium.types import Price, Profile, Spent, Usage
 from podium.workers.pool import Pool, load_pool
 from podium.workers.scripted import ScriptedWorker
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
@@ -89,20 +89,24 @@ async def test_metrics_count_finished_requests_and_calls(serve, pool):
     assert seen["process_resident_memory_bytes",] > 0
 
 
-def test_cost_of_a_failed_attempt_counts_for_the_attempted_worker(serve):
+def test_what_a_failed_attempt_took_counts_for_the_attempted_worker(serve):
     broken = WorkerError("It broke off.", kind="status")
+    lost = Spent(Usage(input_tokens=500, output_tokens=10), 0.5)
     bob = Profile(name="bob", price=Price(output=1e6))
     url = serve(
         Pool(
             [
-                ScriptedWorker("ada", [broken], failures_spend=Spent(cost_usd=0.5), fallback="bob"),
+                ScriptedWorker("ada", [broken], failures_spend=lost, fallback="bob"),
                 ScriptedWorker("bob", ["42"], profile=bob),
             ]
         )
     )
-    assert httpx.post(url + CHAT, json=asked("Hello?")).status_code == 200
+    used = httpx.post(url + CHAT, json=asked("Hello?")).json()["podium"]["usage"]["workers"]
+    assert [used[name]["cost_usd"] for name in ("ada", "bob")] == [0.5, 1.0]
+    assert [used[name]["output_tokens"] for name in ("ada", "bob")] == [10, 1]
     seen = figures(httpx.get(url + "/metrics").text)
     assert [seen["podium_cost_usd_total", name] for name in ("ada", "bob")] == [0.5, 1.0]
+    assert [seen["podium_tokens_total", *sorted(("output", name))] for name in ("ada", "bob")] == [10, 1]
 
 
 async def test_metrics_show_requests_and_calls_in_flight(serve, pool):

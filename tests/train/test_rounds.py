@@ -66,6 +66,21 @@ async def test_run_interrupted_in_a_second_round_resumes_identically(
         assert torch.equal(weight, read_model(Checkpoint.read(resumed)).state_dict()[name]), name
 
 
+class TimingOut(Unreliable):
+    """Raises in the second iteration what a grader's own time limit would."""
+
+    async def score(self, request: RolloutRequest) -> Score:
+        if request.group.startswith("train/7/1/"):
+            raise TimeoutError("The grader's database did not answer.")
+        return await super().score(request)
+
+
+async def test_a_score_that_raises_a_timeout_ends_the_run_with_it(tmp_path: Path) -> None:
+    with pytest.raises(TimeoutError, match="The grader's database"):
+        await run(tmp_path / "run", write_start(tmp_path / "start"), HELD, scoring=TimingOut)
+    assert len(rows(tmp_path / "run")) == 1
+
+
 async def log_ratios(folder: Path, start: Checkpoint, *, rounds: int = 1, **grpo: object) -> list[float]:
     """The metric "kl" of a run's iterations."""
     await run(folder, start, SETTINGS.model_copy(update=grpo), rounds=rounds)

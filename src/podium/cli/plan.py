@@ -19,7 +19,6 @@ from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
 from podium.errors import QuestionFailedError, UsageError
 from podium.executor.estimate import ASSUMED_TOKENS, ENOUGH, SPREAD, Estimate, PlanEstimate, estimate_plan
-from podium.sqlite_files import check_is_file
 from podium.store.answers import PastAnswers, past_answers
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -73,16 +72,9 @@ async def plan(
 
 
 def _past(settings: TeamSettings) -> Mapping[str, PastAnswers]:
-    """The past answers in the store's newest traces. The default store need not exist yet."""
+    """The past answers in the store's newest traces. There are none if the store is a database, or not made yet."""
     store = settings.trace_store
-    if store is None:
-        return {}
-    check_is_file(store)
-    if Path(store).is_file():
-        return past_answers(Path(store))
-    if settings.store is not None:
-        raise UsageError(f"There is no trace store at {store}; `podium ask` makes one, or leave --store out.")
-    return {}
+    return past_answers(Path(store)) if store is not None and Path(store).is_file() else {}
 
 
 def _document(planner: str, decided: Plan, workflow: Workflow, expected: PlanEstimate) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from podium.errors import UsageError
 from podium.evals.study.candidates import CompositionRun
 from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.evals.study.study_run import StudySettings
-from podium.sqlite_files import check_is_file, default_path
+from podium.sqlite_files import check_is_file
 from podium.store import read_traces
 from podium.team.team_file import open_pool
 
@@ -46,7 +46,7 @@ class ShadowOptions:
     """Which traffic is studied."""
 
     traces: Path | None = None
-    """The SQLite store of traces; it is only read. Default: $PODIUM_STORE, else ~/.local/share/podium/traces.sqlite."""
+    """The SQLite store of traces; it is only read. Default: the team's."""
     share: float = 0.1
     """The share of the different stored questions, above 0 and at most 1."""
 
@@ -130,11 +130,14 @@ def _shadow(
     share = traffic.share
     if not 0 < share <= 1:
         raise UsageError(f"--share {share:g}: give a share above 0 and at most 1.")
-    place = traffic.traces or default_path()
-    check_is_file(place)
+    team = find_team(options.team, keys).read()
+    named = traffic.traces or team.trace_store
+    if named is None:
+        raise UsageError("The team keeps no traces (store = false); name a store with --traces.")
+    check_is_file(named)
+    place = Path(named)
     if not place.is_file():
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
-    team = find_team(options.team, keys).read()
     workers = open_pool(team, rated=False)
     study_questions = questions_of_traces(
         read_traces(place), share=share, size=questions, seed=options.settings.seed

@@ -62,6 +62,10 @@ def train(
     _need_torch()
     if (installed := STAGES.find(stage)) is not None:
         assert run is not None
+        if calls != DEFAULT_CALLS:
+            raise UsageError(
+                f"The stage {stage} reads no options of workers' calls; leave budgets and cache out."
+            )
         return 0 if installed(config, overrides, run) else 1
     from podium.cli.run_settings import read_run_settings  # noqa: PLC0415 - loads pydantic
     from podium.train.settings import TrainSettings  # noqa: PLC0415

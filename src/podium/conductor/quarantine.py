@@ -18,6 +18,8 @@ from podium.planner import Learner, Planner, PlanRequest
 from podium.trace import Plan, Trace
 from podium.workflow import PlanError, Workflow, needed_steps
 
+_ANSWERED_KINDS = (None, "length", "cancelled")
+"""Kinds of tries whose worker did answer, or was not waited for."""
 _FAILING = 0.15
 """The share of a failing worker's plans that are right, relative to the share before."""
 _FAILED = 0.5
@@ -183,12 +185,21 @@ class QuarantinePlanner(Learner):
 
 
 def _callees(trace: Trace) -> tuple[frozenset[str], frozenset[str]]:
-    """The workers of the steps that led to the answer: those that answered, and those that had a failed call."""
+    """The workers of the steps that led to the answer: those that answered, and those that had a failed call.
+
+    A worker had a failed call if no try of it was answered, also if its fallback answered the step.
+    """
     answered: set[str] = set()
     failed: set[str] = set()
     for round_ in trace.rounds:
         needed = needed_steps(round_.workflow) if round_.workflow is not None else ()
         for span in round_.spans:
-            if span.position in needed and span.status in ("done", "failed"):
-                (failed if span.status == "failed" else answered).add(span.worker)
+            if span.position not in needed or span.status not in ("done", "failed"):
+                continue
+            (failed if span.status == "failed" else answered).add(span.answered_by or span.worker)
+            failed.update(
+                attempt.worker
+                for attempt in span.attempts
+                if attempt.error_kind not in _ANSWERED_KINDS and attempt.worker != span.answered_by
+            )
     return frozenset(answered), frozenset(failed)

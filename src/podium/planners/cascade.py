@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from podium.errors import ConfigError
 from podium.planner import EarlierRound, Planner, PlanRequest
 from podium.planners.baseline import (
     BaselineContext,
@@ -67,8 +68,10 @@ class Cascade(Planner):
 def _open_cascade(argument: str, context: BaselineContext) -> Cascade:
     first, _, then = argument.partition(">")
     name = f"cascade:{argument}" if argument else "cascade"
-    cheap = read_workers(first, context, name)
-    return Cascade(cheap, read_worker(then, context, name))
+    cheap, dear = read_workers(first, context, name), read_worker(then, context, name)
+    if len(cheap) < 2:
+        raise ConfigError(f"{name}: one worker alone cannot disagree; name two or more before the >.")
+    return Cascade(cheap, dear)
 
 
 def _needs(argument: str) -> tuple[str, ...]:
@@ -81,7 +84,7 @@ CASCADE = BaselineSpec(
     _open_cascade,
     needs=_needs,
     team_only=True,
-    examples=lambda workers: [f"cascade:{'+'.join(workers)}>{workers[-1]}"],
+    examples=lambda workers: [f"cascade:2x{'+'.join(workers)}>{workers[-1]}"],
 )
 
 

@@ -21,13 +21,13 @@ _LETTER = re.compile(r"(?:(?:option|choice|letter|answer)\s+)?[(\[{]?([A-Za-z])[
 """A letter alone, perhaps with a word before it: `B`, `(b)`, `[B].`, `Option B:`."""
 _OPTION = re.compile(
     r"""(?:(?:[Oo]ption|[Cc]hoice)\ )?(?:
-      [(\[]([A-Za-z])[)\]][.:]?\s | ([A-Za-z])\)\s? | ([A-Z])(?::\s|\s[-–—]\s)
+      [(\[]([A-Za-z])[)\]][.:]?\s | ([A-Za-z])\)\s? | ([A-Z])(?::\s|\s[-–—]\s(?=.*[^\W\d_]{2}))
       | ([A-J])\.\s?(?=[A-Z\d$\\][^.\s]|(?:[^\W\d_]+\s+){2}\w)
-    )(?P<text>\S.*)""",
+    )(?P<text>(?![-+*/^=<>≤≥×÷·–—−]\s)\S.*)""",
     re.VERBOSE | re.DOTALL,
 )
-"""A letter and the text of its option: `B) Lima`, `(B) Lima`, `B: Lima`, `B. Lima`. In `E. coli` and
-`J. R. R. Tolkien` the letter is an initial."""
+"""A letter and the text of its option: `B) Lima`, `(B) Lima`, `B: Lima`, `B - Lima`, `B. Lima`. In `E. coli` and
+`J. R. R. Tolkien` the letter is an initial, and in `N - 2` and `(x) + 1` a variable."""
 _SECOND_OPTION = re.compile(r"(?:^|[\s,;(\[/])[A-Z][).:\]]|\b(?:and|or)\s+[(\[]?[A-Z]\b")
 """A second option in the text of the first: `B) Lima, C) Quito`, `B) Lima or C`."""
 _PROSE = re.compile(r"(?:[^\W_]|[\s.,;:'’‘\"“”?&%#@\u0300-\u036f]|(?<=[^\W\d_])[-‐‑–](?=[^\W\d_]))+")

@@ -29,7 +29,7 @@ from podium.server.service import Service
 from podium.server.streaming import Write
 from podium.team import Event, QuestionEnded
 from podium.trace import Span, Trace
-from podium.trace.costs import PLANNING, costs_of
+from podium.trace.costs import PLANNING, costs_of, spent_by_worker
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -204,10 +204,10 @@ class Metrics:
         if span.cached:
             self._cached(worker).inc()
             self._saved(worker).inc(span.spent.saved_usd)
-            return
-        usage = span.spent.usage
-        self._tokens(worker, "input").inc(usage.input_tokens)
-        self._tokens(worker, "output").inc(usage.output_tokens)
+        for name, spent in spent_by_worker((span,)).items():
+            if name != worker or not span.cached:
+                self._tokens(name, "input").inc(spent.usage.input_tokens)
+                self._tokens(name, "output").inc(spent.usage.output_tokens)
 
     def _name(self, planner: str) -> str:
         if planner not in self._planners:

@@ -19,6 +19,7 @@ from podium.executor import StepEnded, StepStarted
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Reply, Span, Trace
+from podium.trace.costs import spent_by_worker
 from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
 from podium.workflow import Acceptance, Workflow, render
 
@@ -309,10 +310,6 @@ def _step_facts(span: Span) -> dict[str, Any]:
 
 def _usage_by_part(trace: Trace) -> dict[str, Any]:
     """Tokens and dollars of the planner, and of each worker."""
-    called: dict[str, list[Span]] = {}
-    for span in trace.spans:
-        if span.called:
-            called.setdefault(span.answered_by or span.worker, []).append(span)
     conductor = _counts(
         (round_.plan.spent.usage for round_ in trace.rounds),
         sum(round_.plan.spent.cost_usd for round_ in trace.rounds),
@@ -322,8 +319,8 @@ def _usage_by_part(trace: Trace) -> dict[str, Any]:
     return {
         "conductor": conductor,
         "workers": {
-            name: _counts((span.spent.usage for span in spans), sum(span.spent.cost_usd for span in spans))
-            for name, spans in called.items()
+            name: _counts((spent.usage,), spent.cost_usd)
+            for name, spent in spent_by_worker(trace.spans).items()
         },
     }
 

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
 
 from podium.trace.model import RoundTrace, Span, Trace
-from podium.types import Spent
+from podium.types import NO_USAGE, Spent
 
 PLANNING = ""
 """The name for plans where otherwise a worker is named."""
@@ -40,6 +42,27 @@ class Cost(NamedTuple):
         """The sum for the same worker."""
         sums: Any = (mine + its for mine, its in zip(self[1:], other[1:], strict=True))
         return type(self)(self.worker, *sums)
+
+
+def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
+    """What each worker took in these steps. A try without an answer counts for the worker that was tried, and an answer
+    for the worker that gave it."""
+    by_worker: dict[str, Spent] = {}
+    for span in spans:
+        tried = Spent()
+        for attempt in span.attempts:
+            if attempt.spent.cost_usd or attempt.spent.usage.tokens:
+                by_worker[attempt.worker] = by_worker.get(attempt.worker, Spent()) + attempt.spent
+                tried += attempt.spent
+        if span.called:
+            name = span.answered_by or span.worker
+            answer = replace(
+                span.spent,
+                usage=NO_USAGE if span.reply is None else span.reply.usage,
+                cost_usd=_rounded(span.spent.cost_usd - tried.cost_usd),
+            )
+            by_worker[name] = by_worker.get(name, Spent()) + answer
+    return by_worker
 
 
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
@@ -81,8 +104,7 @@ def _of_plan(spent: Spent) -> Cost:
 def _of_answer(span: Span, tried_usd: float) -> Cost:
     """The cost of a step, without the dollars of tries that gave no answer."""
     reply, spent = span.reply, span.spent
-    usd = spent.cost_usd - tried_usd
-    usd = usd if usd > _NOTHING_USD else 0.0
+    usd = _rounded(spent.cost_usd - tried_usd)
     if reply is not None and reply.nested is not None:
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))
     else:
@@ -91,3 +113,8 @@ def _of_answer(span: Span, tried_usd: float) -> Cost:
     return Cost(
         span.answered_by or span.worker, 1, int(spent.unpriced), tokens, usd, unpaid_usd, spent.saved_usd
     )
+
+
+def _rounded(usd: float) -> float:
+    """A difference of two sums of dollars. It is 0 if it is only a rounding error."""
+    return usd if usd > _NOTHING_USD else 0.0

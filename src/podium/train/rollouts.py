@@ -228,7 +228,9 @@ class RolloutCollector:
             try:
                 return future.result(timeout=1.0)
             except TimeoutError:
-                if self.stop.is_set() and not future.done():
+                if future.done():  # It is ready by now, or raised a `TimeoutError` of its own.
+                    return future.result()
+                if self.stop.is_set():
                     future.cancel()
                     raise TrainingInterruptedError from None
 

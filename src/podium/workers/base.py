@@ -75,13 +75,16 @@ async def time_limit(seconds: float, grace_s: float = 0.0) -> AsyncIterator[None
         grace_s: further seconds, so that a worker with a timeout of its own can say what it was waiting for.
 
     Raises:
-        WorkerError: of kind "timeout".
+        WorkerError: of kind "timeout", also if the worker itself raised a `TimeoutError`.
     """
+    limit = asyncio.timeout(seconds + grace_s)
     try:
-        async with asyncio.timeout(seconds + grace_s):
+        async with limit:
             yield
-    except TimeoutError:
-        raise WorkerError(f"No answer within {seconds:g} s.", kind="timeout", retryable=True) from None
+    except TimeoutError as error:
+        said = f"It raised {type(error).__name__}: {error}".rstrip(": .")
+        reason = f"No answer within {seconds:g} s" if limit.expired() else said
+        raise WorkerError(f"{reason}.", kind="timeout", retryable=True) from None
 
 
 class Worker(ABC):

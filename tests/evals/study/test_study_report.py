@@ -13,7 +13,7 @@ from podium.evals.study.judging import NearMisses
 from podium.evals.study.methods import methods_for
 from podium.evals.study.report import study_html, study_markdown
 from podium.evals.study.result import Bounds, Study
-from podium.planners.answers import AnswerMatrix
+from podium.planners.answers import AnswerMatrix, select_questions
 
 
 def study_of(answers: AnswerMatrix, **known: object) -> Study:
@@ -36,6 +36,13 @@ def test_report_says_if_nothing_helps_and_which_gain_was_detectable() -> None:
     assert "is likely (80 %) to find a gain of the best team if it is" in page
     assert "are luck, which no planner can know" in page
     assert Study.model_validate_json(study.model_dump_json()) == study
+
+
+def test_headline_claims_no_more_than_its_open_rows() -> None:
+    few = select_questions(nothing_helps(0), np.arange(12))
+    study = study_of(few)
+    assert any(row.verdict == "open" and row.is_team for row in study.rows)
+    assert "**Nothing is shown to beat `" in study_markdown(study)
 
 
 def test_report_starts_with_the_recommendation_and_its_price() -> None:

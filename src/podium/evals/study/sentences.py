@@ -47,7 +47,8 @@ def headline(study: Study) -> str:
     """The recommendation, in one sentence or two."""
     best, single = study.best, study.reference
     if best is single:
-        return f"Nothing beats `{_worker(single)}` alone on your questions."
+        is_open = any(row.verdict == "open" and row.is_team for row in study.rows)
+        return f"Nothing {'is shown to beat' if is_open else 'beats'} `{_worker(single)}` alone on your questions."
     if best.verdict == "better":
         assert best.difference is not None
         return (
