@@ -7,18 +7,18 @@
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   ├── UnknownTraceError     no trace has this id, or not for this caller
     │   └── RunMismatchError      a run folder that belongs to another configuration
-    ├── WorkerError               one call to a worker failed (data: the executor catches it)
+    ├── WorkerError               one call to a worker failed (data: who made the call catches it)
     ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
     ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the budget of a run or a day is spent
     ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
-    RefusalError                  a budget refuses a call (data: the executor catches it)
+    RefusalError                  a budget refuses a call (data: who made the call catches it)
 
-A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. The executor
-catches a `WorkerError`, and records it in the trace. A `GraderError` makes the rollout one that failed by its
-infrastructure. Podium's own bugs are ordinary exceptions and escape.
+A bad plan is a value and no exception, `podium.workflow.PlanError`: it is a training signal. A `WorkerError`
+is caught where the call was made, and is recorded in the trace. A `GraderError` makes the rollout one that failed by
+its infrastructure. Podium's own bugs are ordinary exceptions and escape.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ async def plans(
         endpoint = build_endpoint(settings, POOL)
         try:
             with stamina.set_testing(True, attempts=2, cap=True):
-                made.append(await make_worker_conductor(endpoint, POOL, settings).plan(request))
+                made.append(await make_worker_conductor(endpoint, settings).plan(request))
         finally:
             await endpoint.close()
     return made
@@ -143,7 +143,7 @@ async def test_concurrent_first_questions_share_one_probe() -> None:
     async with FaultServer(obedient) as server:
         settings = ConductorSettings(base_url=server.url, model="m")
         endpoint = build_endpoint(settings, POOL)
-        conductor = make_worker_conductor(endpoint, POOL, settings)
+        conductor = make_worker_conductor(endpoint, settings)
         made = await asyncio.gather(*(conductor.plan(REQUEST) for _ in range(8)))
         await endpoint.close()
     assert all(isinstance(plan.decision, Workflow) for plan in made)
@@ -234,7 +234,7 @@ async def test_schema_format_is_forced_by_settings_even_if_disobeyed() -> None:
 async def test_worker_without_an_endpoint_is_prompted_for_three_lists() -> None:
     lists = 'model_id = [1]\nsubtasks = ["Add them."]\naccess_list = [[]]'
     chief = ScriptedWorker("chief", [lists])
-    plan = await make_worker_conductor(chief, POOL, ConductorSettings()).plan(REQUEST)
+    plan = await make_worker_conductor(chief, ConductorSettings()).plan(REQUEST)
     assert isinstance(plan.decision, Workflow)
     assert "model_id" in plan.messages[0].content
 

@@ -80,7 +80,7 @@ def test_a_planner_that_votes_is_refused_early_for_a_pool_without_a_vote(
 ) -> None:
     path = write_pool(tmp_path / "pool.toml", "http://127.0.0.1:9/v1")
     with pytest.raises(UsageError, match=r'this pool has none: add a .*kind = "vote" to the pool file'):
-        opening(path, "plan.planner=cascade:large>small")
+        opening(path, "plan.planner=cascade:2xlarge>small")
     for alone in ("committee:large", "self-consistency:large:1"):
         opening(path, f"plan.planner={alone}")
 

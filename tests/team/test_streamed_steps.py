@@ -266,7 +266,7 @@ async def test_a_model_held_to_a_schema_starts_its_first_step_early() -> None:
     async with FaultServer(model, rules=[Rule(fault=SlowDrip(seconds=0.01))]) as server:
         table = table.model_copy(update={"base_url": server.url})
         endpoint = build_endpoint(table, workers)
-        planner = make_worker_conductor(endpoint, workers, table)
+        planner = make_worker_conductor(endpoint, table)
         runner = Runner(planner, workers, overlap=True, dispatcher=Dispatcher())
         for asked in ("first", "second"):
             trace = await runner.answer(replace_text(asked))

@@ -30,7 +30,7 @@ def test_every_recorded_pool_uses_a_recording_that_a_mapping_creates(path: Path)
     replayed = [worker for worker in spec.worker if isinstance(worker, ReplaySpec)]
     assert {worker.recording.stem for worker in replayed} <= {*mappings, "routeprofile"}  # made of a checkout
     tools = [worker.kind for worker in spec.worker if worker not in replayed]
-    assert tools == (["vote", "calculator"] if "calculator" in path.stem else ["vote"])
+    assert tools == ["vote"]
     assert len({worker.name for worker in spec.worker}) == len(spec.worker)
 
 

@@ -1,8 +1,8 @@
 """The state file: an SQLite file in which processes share what they have spent and which workers are in cooldown.
 
-This module has the path and the tables of the file, and reads and writes cooldowns. `spend_limits` does the same for
-spending. A `breaker` decides when a cooldown begins and ends. If the file cannot be used, cooldowns are not shared, and
-nothing fails.
+This module has the path and the tables of the file, and reads and writes cooldowns. `shared_spend_limit` does the same
+for spending. A `breaker` decides when a cooldown begins and ends. If the file cannot be used, cooldowns are not shared,
+and nothing fails.
 """
 
 from __future__ import annotations

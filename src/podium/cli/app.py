@@ -164,11 +164,10 @@ VERBS = (
     Verb(
         "train",
         "podium.cli.train:train",
-        "Train a Conductor by reinforcement or on examples, or the small policy that ships.",
+        "Train a Conductor by reinforcement or on examples.",
         "podium train --config conductor.toml --run runs/mine grpo.iterations=200 reward.cost=20\n"
         "podium train --run runs/mine --config my-run.toml --dry-run\n"
-        "podium train --run runs/mine --config my-run.toml --stage sft\n"
-        "podium train --run runs/warm --stage warmstart",
+        "podium train --run runs/mine --config my-run.toml --stage sft",
     ),
     Verb(
         "train push",
@@ -182,7 +181,7 @@ VERBS = (
         "podium.cli.evaluation:compare_planners",
         "Compare planners on held-out questions: the team's with workers alone, votes and others, or those of a file.",
         "podium eval --run runs/mine\npodium eval --questions 100 eval.tuning=0 --markdown\n"
-        'podium eval lab/configs/eval/world.toml questions=50 --run runs/world --declare "A first try."',
+        'podium eval compare.toml questions=50 --run runs/compare --declare "A first try."',
     ),
     Verb(
         "score-server",

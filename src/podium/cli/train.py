@@ -42,8 +42,7 @@ def train(
         run: The folder to which the run writes its configuration, metrics.jsonl, checkpoints and, at the end, the
             policy. A dry run needs none.
         stage: grpo is reinforcement learning, sft supervised training on examples. Installed packages add further
-            stages; podium-lab adds warmstart, which makes the small policy that make demo trains, and orchestra, which
-            makes small language models as workers.
+            stages.
         config: A TOML file of settings; `engine` in it says what trains.
         dry_run: Train nothing. Estimate the run's calls, dollars, GPU memory and time, and list all reasons to refuse
             the run. If there is none, print a price, then send each worker one question and grade the answers.

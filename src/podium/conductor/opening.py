@@ -114,7 +114,6 @@ def build_endpoint(settings: ConductorSettings, pool: Pool) -> Worker:
 
 def make_worker_conductor(
     worker: Worker,
-    pool: Pool,
     settings: ConductorSettings,
     dispatcher: Dispatcher | None = None,
 ) -> Conductor:

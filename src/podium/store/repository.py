@@ -1,7 +1,7 @@
 """Reads, writes and deletes the traces of a store, in an SQLite file or a PostgreSQL database. All calls block.
 
-`store` and `async_store` queue traces for writing, for commands and for servers. Rows that somebody damaged in the
-database are left out and counted, and all other rows are still found.
+`trace_store` and `async_store` queue traces for writing, for commands and for servers. Rows that somebody damaged in
+the database are left out and counted, and all other rows are still found.
 """
 
 from __future__ import annotations

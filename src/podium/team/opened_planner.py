@@ -214,7 +214,7 @@ def _of_worker(
     """Open a planner in which a worker of the pool writes the plans, from the Conductor's prompt."""
     # The table may describe a trained Conductor, whose settings do not hold for this worker.
     settings = table if table.podium_file is None else ConductorSettings()
-    conductor = make_worker_conductor(worker, pool, settings, dispatcher)
+    conductor = make_worker_conductor(worker, settings, dispatcher)
     return OpenedPlanner(
         conductor,
         f"{worker.profile.name}, {why}, untrained",
@@ -242,7 +242,7 @@ def _of_endpoint(settings: ConductorSettings, pool: Pool, dispatcher: Dispatcher
         settings, plan = settings.with_training(trained), trained.plan
         training = f"trained on {trained.scope.questions}"
     endpoint = build_endpoint(settings, pool)
-    conductor = make_worker_conductor(endpoint, pool, settings, dispatcher)
+    conductor = make_worker_conductor(endpoint, settings, dispatcher)
     return OpenedPlanner(
         conductor,
         f"{endpoint.profile.name} at {settings.base_url}, {training}",

@@ -1,4 +1,4 @@
-"""What an engine is and gets for a run of either stage; `engines` opens an engine by its name.
+"""What an engine is and gets for a run of either stage; `opening` opens an engine by its name.
 
 An engine is a module with the functions `train(job)` and `find_problems`, one module for GRPO and one for the
 supervised stage. The engine writes completions (`RolloutCollector.run` asks for them through a `Sampler`), computes the
