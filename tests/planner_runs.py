@@ -52,7 +52,7 @@ def workers(count: int, random: Random) -> list[ScriptedWorker]:
             profile=Profile(
                 name=f"w{k}",
                 price=Price(input=k, output=k),
-                rating=Rating(kind="sums", accuracy=random.random(), cost_usd=0.01 * k, questions=9),
+                rating=Rating(cluster="sums", accuracy=random.random(), cost_usd=0.01 * k, questions=9),
             ),
             limits=Limits(retries=0),
         )

@@ -21,7 +21,7 @@ from podium.trace import Reply
 from podium.types import Limits, Price, Profile, Question, Usage, estimate_tokens
 from podium.workers import Pool, VoteWorker
 from podium.workers.base import Request, Worker
-from podium.workers.traits import WRITTEN
+from podium.workers.traits import COSTLESS
 
 SKILLS = ("plus", "minus", "times", "modulo")
 _STEP = re.compile(rf"({'|'.join(SKILLS)}) (\d+)")
@@ -52,7 +52,7 @@ class Sums(GeneratedTasks):
 class Calculator(Worker):
     """Answers `Sums`; to another question it says that it does not know."""
 
-    traits = WRITTEN
+    traits = COSTLESS
 
     def __init__(
         self, profile: Profile, ability: Mapping[str, float], *, limits: Limits = Limits(retries=0)

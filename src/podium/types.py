@@ -262,10 +262,14 @@ def total_usage(usages: Iterable[Usage]) -> Usage:
     return reduce(add, [*usages] or [NO_USAGE])
 
 
+MessageLayout = Literal["packed", "chat"]
+"""How a worker sees earlier work: as fenced blocks in one message, or as exchanges of a chat."""
+
+
 class Rating(FrozenModel):
     """A worker's measured accuracy and cost on questions like this one."""
 
-    kind: str
+    cluster: str
     """The cluster of questions to which the present question belongs."""
     accuracy: float
     """Share of right answers, 0 to 1."""

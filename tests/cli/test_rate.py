@@ -271,7 +271,7 @@ def test_a_trace_keeps_the_ratings_that_the_planner_saw(
         rating = told[name]
         assert rating is not None
         assert rating == ratings.rated(Profile(name=name), question).rating
-        assert (rating.kind, rating.questions) == (ratings.cluster_of(question), 8)
+        assert (rating.cluster, rating.questions) == (ratings.cluster_of(question), 8)
         assert rating.accuracy == pytest.approx((8 + 1.5 if name == knows else 1.5) / 11)
         assert rating.cost_usd == pytest.approx(COST * PRICES[name])
     kept = podium("traces", "show", trace.id, "--json")

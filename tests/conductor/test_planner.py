@@ -225,7 +225,7 @@ async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
 # --- how a policy numbers the pool ---------------------------------------------------------------------------
 
 RATED = tuple(
-    Profile(name=name, rating=Rating(kind="sums", accuracy=right, cost_usd=0.01, questions=8))
+    Profile(name=name, rating=Rating(cluster="sums", accuracy=right, cost_usd=0.01, questions=8))
     for name, right in (("ada", 0.5), ("bob", 0.9))
 )
 VOTE_LAST, VOTE_FIRST = (*RATED, Profile(name="vote")), (Profile(name="vote"), *RATED)

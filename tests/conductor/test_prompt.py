@@ -231,7 +231,7 @@ def test_the_brief_style_retries_with_the_same_prompt() -> None:
 
 
 def rated(name: str, accuracy: float, cost_usd: float, kind: str = "count-days") -> Profile:
-    rating = Rating(kind=kind, accuracy=accuracy, cost_usd=cost_usd, questions=9)
+    rating = Rating(cluster=kind, accuracy=accuracy, cost_usd=cost_usd, questions=9)
     return Profile(name=name, description="Not to be shown.", rating=rating)
 
 
@@ -351,7 +351,7 @@ def test_the_full_prompt_says_in_words_what_was_measured() -> None:
     [(0, "0%"), (0.024, "0%"), (0.026, "5%"), (0.874, "85%"), (0.876, "90%"), (0.974, "95%"), (1, "100%")],
 )
 def test_accuracies_are_shown_in_steps_of_five(accuracy: float, percent: str) -> None:
-    assert rating_text(Rating(kind="k", accuracy=accuracy, cost_usd=1, questions=1), 1) == f"{percent} 1x"
+    assert rating_text(Rating(cluster="k", accuracy=accuracy, cost_usd=1, questions=1), 1) == f"{percent} 1x"
 
 
 @pytest.mark.parametrize(
@@ -370,13 +370,13 @@ def test_accuracies_are_shown_in_steps_of_five(accuracy: float, percent: str) ->
     ],
 )
 def test_the_price_that_is_shown_is_the_nearest_by_ratio(cost_usd: float, price: str) -> None:
-    assert rating_text(Rating(kind="k", accuracy=0, cost_usd=cost_usd, questions=1), 2) == f"0% {price}"
+    assert rating_text(Rating(cluster="k", accuracy=0, cost_usd=cost_usd, questions=1), 2) == f"0% {price}"
 
 
 def test_ratings_are_shown_in_few_words() -> None:
     """21 accuracies and 20 prices, so that a small policy sees each of them often."""
     ratings = [
-        Rating(kind="k", accuracy=percent / 100, cost_usd=10 ** (percent / 10 - 5), questions=1)
+        Rating(cluster="k", accuracy=percent / 100, cost_usd=10 ** (percent / 10 - 5), questions=1)
         for percent in range(101)
     ]
     shown = [rating_text(rating, 1).split(" ") for rating in ratings]

@@ -28,7 +28,7 @@ def profiles() -> list[Profile]:
     made = []
     for name, price in LISTED.items():
         cost = MEASURED.get(name)
-        rating = None if cost is None else Rating(kind="", accuracy=0.5, cost_usd=cost, questions=9)
+        rating = None if cost is None else Rating(cluster="", accuracy=0.5, cost_usd=cost, questions=9)
         made.append(Profile(name=name, price=Price(output=price), rating=rating))
     return made
 

@@ -369,7 +369,7 @@ async def test_cancelling_the_caller_cancels_deferred_steps(make_context) -> Non
 
 def test_cheapest_first_uses_measured_costs_or_else_listed_prices() -> None:
     def profile(price: float, cost: float | None) -> Profile:
-        rating = None if cost is None else Rating(kind="k", accuracy=0.5, cost_usd=cost, questions=9)
+        rating = None if cost is None else Rating(cluster="k", accuracy=0.5, cost_usd=cost, questions=9)
         return Profile(name="x", price=Price(input=price, output=price), rating=rating)
 
     assert cheapest_first([profile(1, 0.3), profile(2, 0.2), profile(3, 0.1)]) == [2, 1, 0]

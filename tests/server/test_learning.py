@@ -26,7 +26,8 @@ def team() -> Pool:
                     name,
                     {"": name},
                     profile=Profile(
-                        name=name, rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=40)
+                        name=name,
+                        rating=Rating(cluster="sums", accuracy=accuracy, cost_usd=0.01, questions=40),
                     ),
                 )
                 for name, accuracy in ratings.items()

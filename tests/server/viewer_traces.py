@@ -145,7 +145,7 @@ def rejected_first() -> Trace:
         Profile(
             name=name,
             price=Price(input=1.0, output=4.0),
-            rating=Rating(kind="sums", accuracy=accuracy, cost_usd=0.002, questions=8),
+            rating=Rating(cluster="sums", accuracy=accuracy, cost_usd=0.002, questions=8),
         )
         for name, accuracy in (("quill", 0.9), ("vet", 0.6))
     )

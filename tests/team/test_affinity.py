@@ -23,7 +23,7 @@ FREE = Profile(name="free")
 
 
 def rated(profile: Profile, accuracy: float) -> Profile:
-    rating = Rating(kind="sums", accuracy=accuracy, cost_usd=0.01, questions=100)
+    rating = Rating(cluster="sums", accuracy=accuracy, cost_usd=0.01, questions=100)
     return profile.model_copy(update={"rating": rating})
 
 

@@ -15,7 +15,7 @@ DEAR = Profile(name="dear", price=Price(input=10, output=40))
 
 
 def rated(profile: Profile, accuracy: float, cost_usd: float = 0.01) -> Profile:
-    rating = Rating(kind="sums", accuracy=accuracy, cost_usd=cost_usd, questions=8)
+    rating = Rating(cluster="sums", accuracy=accuracy, cost_usd=cost_usd, questions=8)
     return profile.model_copy(update={"rating": rating})
 
 

@@ -22,7 +22,7 @@ from podium.trace import Reply
 from podium.workers.base import Request, Worker
 from podium.workers.build import BuildContext, WorkerKind
 from podium.workers.spec import WorkerSpec
-from podium.workers.traits import LOCAL_MODEL, TOOL, WRITTEN
+from podium.workers.traits import LOCAL_MODEL, TOOL, COSTLESS
 
 
 class ShoutSpec(WorkerSpec):
@@ -31,7 +31,7 @@ class ShoutSpec(WorkerSpec):
 
 
 class ShoutWorker(Worker):
-    traits = WRITTEN
+    traits = COSTLESS
 
     def __init__(self, spec: ShoutSpec) -> None:
         self.profile, self.limits, self.fallback = spec.to_profile(), spec.limits, spec.fallback
@@ -84,7 +84,7 @@ async def test_a_pool_holds_a_worker_of_an_installed_kind(install: Install, pool
     ("declared", "tool_real_paid"),
     [
         ("", (False, True, True)),
-        ("traits = WRITTEN", (False, False, False)),
+        ("traits = COSTLESS", (False, False, False)),
         ("traits = LOCAL_MODEL", (False, True, False)),
         ("traits = TOOL", (True, False, False)),
     ],
@@ -93,7 +93,7 @@ async def test_a_pool_holds_a_worker_of_an_installed_kind(install: Install, pool
 def test_installed_kind_declares_its_traits(
     install: Install, pool_file: Path, declared: str, tool_real_paid: tuple[bool, ...]
 ) -> None:
-    install("shout = shouting:KIND", PACKAGE.replace("traits = WRITTEN", declared))
+    install("shout = shouting:KIND", PACKAGE.replace("traits = COSTLESS", declared))
     loud = load_pool(pool_file)[0]
     assert (loud.is_tool, has_costly_workers([loud]), has_paid_workers([loud])) == tool_real_paid
 

@@ -94,7 +94,7 @@ def test_cluster_of_any_text_is_known_or_empty_and_stable(text: str) -> None:
 
 def test_cluster_rating_is_shrunk_towards_the_overall_rating() -> None:
     sums, letters = rating("ada", SUMS), rating("ada", LETTERS)
-    assert (sums.kind, sums.questions) == ("add-apples", 10)
+    assert (sums.cluster, sums.questions) == ("add-apples", 10)
     # Right in 10 of 20 overall: three more questions of each kind are taken to have gone so.
     assert sums.accuracy == pytest.approx((9 + 1.5) / 13)
     assert letters.accuracy == pytest.approx((1 + 1.5) / 13)
@@ -103,7 +103,7 @@ def test_cluster_rating_is_shrunk_towards_the_overall_rating() -> None:
 
 def test_unanswered_cluster_gets_the_overall_rating_of_the_worker() -> None:
     for question, kind in ((RIVERS, "rivers"), ("What?", "")):
-        assert rating("ada", question) == Rating(kind=kind, accuracy=0.5, cost_usd=0.02, questions=0)
+        assert rating("ada", question) == Rating(cluster=kind, accuracy=0.5, cost_usd=0.02, questions=0)
     assert rating("bob", SUMS).accuracy == pytest.approx(0.75)
 
 
@@ -122,7 +122,7 @@ def test_a_rating_changes_nothing_else_of_a_profile() -> None:
 
 def test_worker_listed_without_questions_is_rated_zero() -> None:
     empty = Ratings(clusters=KINDS, workers={"ada": {}})
-    assert rating("ada", SUMS, empty) == Rating(kind="add-apples", accuracy=0, cost_usd=0, questions=0)
+    assert rating("ada", SUMS, empty) == Rating(cluster="add-apples", accuracy=0, cost_usd=0, questions=0)
 
 
 @st.composite
@@ -144,7 +144,7 @@ def test_rating_lies_between_cluster_accuracy_and_overall_accuracy(
 ) -> None:
     ratings = Ratings(clusters=KINDS, workers={"ada": given_tallies})
     found = rating("ada", next(iter(KINDS.get(kind, "?"))), ratings)
-    assert found.kind == kind
+    assert found.cluster == kind
     assert between(found.accuracy, 0, 1)
     asked = sum(tally.questions for tally in given_tallies.values())
     if not asked:

@@ -31,7 +31,7 @@ def team(kind: str, *, cost_usd: float = 0.01) -> Pool:
                 {"": "42"},
                 profile=Profile(
                     name=name,
-                    rating=Rating(kind=kind, accuracy=accuracy, cost_usd=cost_usd, questions=40),
+                    rating=Rating(cluster=kind, accuracy=accuracy, cost_usd=cost_usd, questions=40),
                 ),
             )
             for name, accuracy in ACCURACY.items()
@@ -119,8 +119,8 @@ def by_least_squares(planner: OnlineRouter, kind: str) -> str:
 
 
 async def test_online_router_weighs_dollars_and_refuses_a_malformed_price() -> None:
-    dear = Profile(name="dear", rating=Rating(kind="sums", accuracy=0.9, cost_usd=0.1, questions=40))
-    cheap = Profile(name="cheap", rating=Rating(kind="sums", accuracy=0.8, cost_usd=0.01, questions=40))
+    dear = Profile(name="dear", rating=Rating(cluster="sums", accuracy=0.9, cost_usd=0.1, questions=40))
+    cheap = Profile(name="cheap", rating=Rating(cluster="sums", accuracy=0.8, cost_usd=0.01, questions=40))
     pool = Pool([ScriptedWorker("", {"": "42"}, profile=profile) for profile in (dear, cheap)])
     for per_usd, wanted in ((0, "dear"), (10, "cheap")):
         planner = open_baseline(f"linucb:{per_usd}", pool.profiles)

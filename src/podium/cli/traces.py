@@ -262,7 +262,7 @@ def _ratings(explanation: Explanation) -> RenderableType:
             Text(printable(rated.worker)),
             f"{rated.accuracy:.0%}",
             dollars(rated.cost_usd),
-            Text(f"{rated.questions:,} ({printable(rated.kind)})"),
+            Text(f"{rated.questions:,} ({printable(rated.cluster)})"),
         )
     return table
 

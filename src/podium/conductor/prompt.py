@@ -187,7 +187,7 @@ def _brief(request: PlanRequest, settings: PromptSettings) -> str:
     if settings.pool == "anonymous":
         lines += ["Models:", *(str(number) for number in range(len(request.pool)))]
     else:
-        kind = next((p.rating.kind for p in request.pool if p.rating is not None), "")
+        kind = next((p.rating.cluster for p in request.pool if p.rating is not None), "")
         lines += [*([f"Kind: #{kind}"] if kind else []), "Models:", *_described(request.pool)]
     for earlier_round in request.earlier_rounds:
         answer = shorten_middle(earlier_round.response, settings.answer_chars)

@@ -9,19 +9,19 @@ from podium.executor.question_context import (
     StepStarted,
     StepText,
 )
-from podium.executor.step_input import MessageLayout, StepInput, build_messages, make_fence_mark
+from podium.executor.step_input import StepInput, StepLayout, build_messages, make_fence_mark
 from podium.executor.step_request import RoundContext
 from podium.executor.streamed_execution import StreamedExecution
 
 __all__ = [
     "Execution",
     "ExecutionSettings",
-    "MessageLayout",
     "QuestionContext",
     "RoundContext",
     "StepEnded",
     "StepEvent",
     "StepInput",
+    "StepLayout",
     "StepStarted",
     "StepText",
     "StreamedExecution",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from podium.calls import CallContext, RetrySettings
-from podium.executor.step_input import MessageLayout
+from podium.executor.step_input import StepLayout
 from podium.trace import Span
 from podium.types import Message, Profile, Question
 from podium.workers.pool import Pool
@@ -51,7 +51,7 @@ StepEvent = StepStarted | StepText | StepEnded
 class ExecutionSettings(RetrySettings):
     """How workflows are run."""
 
-    layout: MessageLayout = "packed"
+    layout: StepLayout = "packed"
     """How a step's input is written into messages."""
     messages: tuple[Message, ...] | None = None
     """The whole conversation, for a worker that is called directly. It replaces the question and its history."""

@@ -19,7 +19,7 @@ from hashlib import sha256
 from typing import Literal
 
 from podium.fencing import marked_block, marked_text
-from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, Question
+from podium.types import ANSWER_WHOLE_QUESTION, SEED_PREFIX_CHARS, Message, MessageLayout, Question
 from podium.workers.view import (
     OWN_SUBTASK,
     PLAIN_PREVIOUS,
@@ -31,7 +31,8 @@ from podium.workers.view import (
     WorkerView,
 )
 
-MessageLayout = Literal["packed", "chat", "plain"]
+StepLayout = MessageLayout | Literal["plain"]
+"""How a step's input is written: "plain" is only what the caller wrote."""
 
 _ROLE = "You are one of several workers on the question above. Do what your subtask says."
 _OTHERS_WORK = (
@@ -64,7 +65,7 @@ class StepInput:
         """Whether the worker sees only the question."""
         return self.subtask == ANSWER_WHOLE_QUESTION and not self.shows_others_work
 
-    def view(self, layout: MessageLayout) -> WorkerView | None:
+    def view(self, layout: StepLayout) -> WorkerView | None:
         """This input as data, for workers that are programs. It says no more than the messages do.
 
         None in the plain layout, which has only what the caller wrote.
@@ -85,7 +86,7 @@ def make_fence_mark(seed: str, question: Question) -> str:
 
 
 def build_messages(
-    step_input: StepInput, layout: MessageLayout, fence_mark: str, *, sees: bool = False
+    step_input: StepInput, layout: StepLayout, fence_mark: str, *, sees: bool = False
 ) -> tuple[Message, ...]:
     """The messages for one step: the question's history first, then the input in this layout.
 

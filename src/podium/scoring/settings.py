@@ -15,6 +15,7 @@ from podium.conductor.prompt import PromptSettings
 from podium.config import Settings
 from podium.rollout import RewardSettings
 from podium.rollout.random_pools import PoolSampling
+from podium.types import MessageLayout
 
 
 class ScoringSettings(Settings):
@@ -44,7 +45,7 @@ class ScoringSettings(Settings):
     again."""
     early_stop: bool = False
     """Whether a vote calls no more workers once its result is certain."""
-    layout: Literal["packed", "chat"] = "packed"
+    layout: MessageLayout = "packed"
     """How a worker sees earlier work: as fenced blocks in one message, or as exchanges of a chat."""
     reward: RewardSettings = RewardSettings()
     cost_weights: tuple[float, ...] = ()

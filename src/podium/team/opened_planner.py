@@ -47,7 +47,7 @@ class OpenedPlanner:
     close_endpoint: Callable[[], Awaitable[None]] | None = None
     """Closes the planner's own endpoint. None if the planner has no endpoint."""
 
-    def runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
+    def make_runner(self, settings: TeamSettings, pool: Pool, dispatcher: Dispatcher | None = None) -> Runner:
         """A runner that answers questions with this planner, within the limits of the settings.
 
         Args:

@@ -18,7 +18,7 @@ from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
 from podium.sqlite_files import default_path
-from podium.types import Budget, Limits, Price
+from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
 
@@ -66,7 +66,7 @@ class PlanSettings(PlannerChoice):
     """The most steps of a plan. Default: as many as its Conductor was trained with, else 5."""
     early_stop: bool = False
     """Whether a vote calls the cheapest workers first, and stops once its result is certain."""
-    layout: Literal["packed", "chat"] = "packed"
+    layout: MessageLayout = "packed"
     """How a worker sees earlier work: as fenced blocks in one message, or as exchanges of a chat."""
     overlap: bool = True
     """Whether the first steps run while an untrained Conductor, held to a JSON schema, still writes the others. A step

@@ -148,7 +148,7 @@ class Team:
                 if planner is None
                 else OpenedPlanner(planner, planner.name)
             )
-            runner = opened_planner.runner(settings, pool, dispatcher)
+            runner = opened_planner.make_runner(settings, pool, dispatcher)
             if for_evaluation:
                 runner = runner.for_evaluation()
             effective = {

@@ -291,7 +291,7 @@ def _local(spec: LocalSpec, context: BuildContext) -> Worker:
 
 def _team(spec: TeamWorkerSpec, settings: TeamSettings, pool: Pool) -> TeamWorker:
     opened_planner = open_planner(settings, pool, seed=f"team/{spec.name}")
-    runner, limits = opened_planner.runner(settings, pool), spec.limits
+    runner, limits = opened_planner.make_runner(settings, pool), spec.limits
     budget = runner.budget.model_copy(
         update={
             "usd": _smaller(runner.budget.usd, limits.max_usd),

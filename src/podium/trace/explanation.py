@@ -27,7 +27,7 @@ class RatedWorker(FrozenModel):
     cost_usd: float
     """Mean dollars an answer."""
     questions: int
-    kind: str
+    cluster: str
     """The cluster of questions that was measured."""
 
 
@@ -126,8 +126,8 @@ def _alone(trace: Trace, profile: Profile, choice: str) -> SingleWorker:
     if profile.rating is not None:
         rating = profile.rating
         source = (
-            f"Its rating, from {rating.questions:,} measured questions of the kind {rating.kind!r} and its mean over "
-            "all kinds."
+            f"Its rating, from {rating.questions:,} measured questions of the kind {rating.cluster!r} and its mean "
+            "over all kinds."
         )
         measured = SourcedNumber(value=rating.cost_usd, source=source)
         accuracy = SourcedNumber(value=rating.accuracy, source=source)

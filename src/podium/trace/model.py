@@ -17,6 +17,7 @@ from podium.types import (
     Budget,
     FrozenModel,
     Message,
+    MessageLayout,
     Profile,
     ProviderState,
     Question,
@@ -309,7 +310,7 @@ class Trace(FrozenModel):
     seed: str
     budget: Budget = Budget()
     max_steps: int = 5
-    layout: Literal["packed", "chat", "plain"] = "packed"
+    layout: MessageLayout | Literal["plain"] = "packed"
     """How a step's input was written into messages: in fenced blocks, as exchanges of a chat, or exactly as the caller
     wrote it."""
     early_stop: bool = False

@@ -12,7 +12,7 @@ from typing import Final
 from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.workers.base import Request, Worker
-from podium.workers.traits import WRITTEN
+from podium.workers.traits import COSTLESS
 
 ENVIRONMENT: Final = "environment"
 """The kind of the errors of a `FailingWorker`. They are part of the exercise, so their rollouts are not left out."""
@@ -21,7 +21,7 @@ ENVIRONMENT: Final = "environment"
 class FailingWorker(Worker):
     """Replaces `worker`, and fails every call."""
 
-    traits = WRITTEN
+    traits = COSTLESS
 
     def __init__(self, worker: Worker) -> None:
         self.profile = worker.profile

@@ -122,8 +122,8 @@ class Ratings(Settings):
         tallies = self.workers.get(profile.name)
         if tallies is None:
             return profile
-        kind = self.cluster_of(question)
-        own = tallies.get(kind, Tally(right=0, questions=0, cost_usd=0))
+        cluster = self.cluster_of(question)
+        own = tallies.get(cluster, Tally(right=0, questions=0, cost_usd=0))
         everywhere = self.totals[profile.name]
         share = _PSEUDO_COUNT / max(1, everywhere.questions)
         joined = own.questions + _PSEUDO_COUNT
@@ -132,7 +132,7 @@ class Ratings(Settings):
             overall = everywhere.right / max(1, everywhere.questions)
             accuracy = min(1.0, max(0.0, overall + self.words.gain(profile.name, question)))
         rating = Rating(
-            kind=kind,
+            cluster=cluster,
             accuracy=accuracy,
             cost_usd=(own.cost_usd + share * everywhere.cost_usd) / joined,
             questions=own.questions,

@@ -20,7 +20,7 @@ from podium.recordings import RecordedQuestion, RecordedResponse, Recording, Sho
 from podium.trace import Reply
 from podium.types import Limits, Message, Profile, Usage, estimate_tokens
 from podium.workers.base import Request, Worker
-from podium.workers.traits import WRITTEN
+from podium.workers.traits import COSTLESS
 from podium.workers.view import WorkerView, read_view
 
 
@@ -38,7 +38,7 @@ class ReplayWorker(Worker):
         ConfigError: the recording has no such worker.
     """
 
-    traits = WRITTEN
+    traits = COSTLESS
 
     def __init__(
         self,

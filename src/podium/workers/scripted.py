@@ -13,7 +13,7 @@ from podium.errors import WorkerError
 from podium.trace import Reply
 from podium.types import Limits, Profile, Spent, Usage, estimate_tokens
 from podium.workers.base import Request, Worker
-from podium.workers.traits import WRITTEN
+from podium.workers.traits import COSTLESS
 
 
 class ScriptedWorker(Worker):
@@ -30,7 +30,7 @@ class ScriptedWorker(Worker):
         limits, fallback: the limits of the worker's calls, and the name of its fallback.
     """
 
-    traits = WRITTEN
+    traits = COSTLESS
 
     def __init__(
         self,

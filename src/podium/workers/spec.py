@@ -16,7 +16,7 @@ from podium.config import Settings
 from podium.errors import WorkerErrorKind
 from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
-from podium.workers.traits import ENDPOINT, LOCAL_MODEL, TOOL, WRITTEN, Traits
+from podium.workers.traits import COSTLESS, ENDPOINT, LOCAL_MODEL, TOOL, Traits
 
 PATH_KEYS = (
     "recording",
@@ -218,7 +218,7 @@ class ScriptedFailure(Settings):
 class ScriptedSpec(WorkerSpec):
     """Replies that are written beforehand."""
 
-    traits = WRITTEN
+    traits = COSTLESS
     kind: Literal["scripted"]
     replies: tuple[str | ScriptedFailure, ...] | dict[str, str | ScriptedFailure]
     """The replies in the order of the calls, or by a text that the subtask or the question contains."""
@@ -229,7 +229,7 @@ class ScriptedSpec(WorkerSpec):
 class ReplaySpec(WorkerSpec):
     """A recorded model, whose recorded responses are returned."""
 
-    traits = WRITTEN
+    traits = COSTLESS
     kind: Literal["replay"]
     limits: Limits = Limits(retries=0)
     recording: Path

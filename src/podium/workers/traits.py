@@ -38,7 +38,7 @@ class Traits:
 
 
 TOOL = Traits(role="tool", cost="nothing")
-WRITTEN = Traits(cost="nothing")
+COSTLESS = Traits(cost="nothing")
 """The traits of a worker whose answers are scripted or recorded."""
 ENDPOINT = Traits(role="model", takes_extra=True, keeps_time_limit=True)
 LOCAL_MODEL = Traits(role="model", cost="compute")

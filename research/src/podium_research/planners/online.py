@@ -105,7 +105,7 @@ class OnlineRouter(Learner):
         if workflow is None or len(workflow.steps) != 1:
             return
         worker = trace.pool[workflow.steps[0].worker]
-        kind = None if worker.rating is None else worker.rating.kind
+        kind = None if worker.rating is None else worker.rating.cluster
         surprise = score - _expected(worker)
         self._evidence.append(
             _Evidence(text_features(trace.question.text), kind, worker.name, surprise, trace.uncached_usd)
@@ -118,7 +118,7 @@ class OnlineRouter(Learner):
     def _choose(self, request: PlanRequest, workers: Sequence[Profile]) -> int:
         """The number, in `workers`, of the chosen one."""
         rating, text = workers[0].rating, request.question.text
-        x_ND, x_D = self._by_cluster(rating.kind) if rating is not None else self._by_words(text)
+        x_ND, x_D = self._by_cluster(rating.cluster) if rating is not None else self._by_words(text)
         surprise_N = np.array([evidence.surprise for evidence in self._evidence])
         penalty = np.eye(len(x_D)) * (_UNRATED_PENALTY if rating is None else _RATED_PENALTY)
         # Another outcome gives another draw for the same question.

@@ -64,7 +64,7 @@ function Ratings({ ratings, names }) {
             <td class="number">${percent(rated.accuracy, 0)}</td>
             <td class="number">${money(rated.cost_usd)}</td>
             <td class="number">${count(rated.questions)}</td>
-            <td>${line(rated.kind, 40)}</td>
+            <td>${line(rated.cluster, 40)}</td>
           </tr>`,
         )}
       </tbody>

@@ -52,33 +52,34 @@ def read_usage(
         max_tokens: the limit that was sent, or None.
     """
     counts = _table(usage)
-    cached, stored, sent, written, reasoning = _read_counts(counts)
-    # A provider may write tools more briefly than JSON, and scale images down: only texts have a fewest number.
-    texts = 0
+    cached, cache_written, input_tokens, output_tokens, reasoning = _read_counts(counts)
+    # A provider may write tools more briefly than JSON, and scale images down: only texts have a least number.
+    least_input = 0
     for message in messages:
-        texts += estimate_tokens(message.content)
-    read = sent_tokens(messages, options)
-    answered = estimate_tokens(text)
-    shown = answered + estimate_tokens(reasoning_text)
+        least_input += estimate_tokens(message.content)
+    estimated_input = sent_tokens(messages, options)
+    estimated_text = estimate_tokens(text)
+    estimated_output = estimated_text + estimate_tokens(reasoning_text)
     limit = _MAX_OUTPUT_TOKENS if max_tokens is None else _MAX_FACTOR * max_tokens
     refused = (
-        _refused("input", sent, texts, _MAX_FACTOR * read + _MAX_HIDDEN_TOKENS),
-        _refused("output", written, answered, max(limit, shown) + _MAX_HIDDEN_TOKENS),
+        _refused("input", input_tokens, least_input, _MAX_FACTOR * estimated_input + _MAX_HIDDEN_TOKENS),
+        _refused("output", output_tokens, estimated_text, max(limit, estimated_output) + _MAX_HIDDEN_TOKENS),
     )
-    estimated = sent is None or written is None or any(refused)
-    if sent is None or refused[0]:
-        sent = read
-    if written is None or refused[1]:
-        written = max(shown, reasoning if reasoning is not None and reasoning <= _MAX_HIDDEN_TOKENS else 0)
+    estimated = input_tokens is None or output_tokens is None or any(refused)
+    if input_tokens is None or refused[0]:
+        input_tokens = estimated_input
+    if output_tokens is None or refused[1]:
+        hidden = reasoning if reasoning is not None and reasoning <= _MAX_HIDDEN_TOKENS else 0
+        output_tokens = max(estimated_output, hidden)
     # Counts that contradict each other are billed at the full price.
-    possible = (cached or 0) + (stored or 0) <= sent
-    estimated = estimated or not possible or (reasoning or 0) > written
+    possible = (cached or 0) + (cache_written or 0) <= input_tokens
+    estimated = estimated or not possible or (reasoning or 0) > output_tokens
     return Usage(
-        input_tokens=sent,
-        output_tokens=written,
+        input_tokens=input_tokens,
+        output_tokens=output_tokens,
         cached_tokens=cached or 0 if possible else 0,
-        cache_write_tokens=stored or 0 if possible else 0,
-        reasoning_tokens=reasoning if reasoning is not None and reasoning <= written else 0,
+        cache_write_tokens=cache_written or 0 if possible else 0,
+        reasoning_tokens=reasoning if reasoning is not None and reasoning <= output_tokens else 0,
         estimated=estimated,
         implausible=" and ".join(filter(None, refused)) or None,
         billed_usd=_billed_usd(counts),
@@ -105,7 +106,7 @@ def _read_counts(
         counts.get("cachedContentTokenCount"),
         counts.get("cache_n"),
     )
-    stored = _first_count(
+    cache_written = _first_count(
         counts.get("cache_creation_input_tokens"),
         counts.get("cacheWriteInputTokens"),
         details.get("cache_write_tokens"),
@@ -113,21 +114,24 @@ def _read_counts(
         inputs.get("cache_write_tokens"),
         _sum(*_table(counts["cache_creation"]).values()) if "cache_creation" in counts else None,
     )
-    sent = _first_count(counts.get("prompt_tokens"), counts.get("promptTokenCount"))
-    if sent is None:
-        apart = _first_count(counts.get("input_tokens"), counts.get("inputTokens"))
-        if apart is not None:
+    input_tokens = _first_count(counts.get("prompt_tokens"), counts.get("promptTokenCount"))
+    if input_tokens is None:
+        uncached = _first_count(counts.get("input_tokens"), counts.get("inputTokens"))
+        if uncached is not None:
             # Anthropic and Bedrock count reads and writes of their prompt caches apart from other input; the Responses
             # API, which names them as details, does not.
-            sent = _sum(apart, anthropic, None if inputs else stored)
+            input_tokens = _sum(uncached, anthropic, None if inputs else cache_written)
         else:
             hits = counts.get("prompt_cache_hit_tokens"), counts.get("prompt_cache_miss_tokens")
-            sent = _sum(*hits) if None not in hits else _sum(counts.get("prompt_n"), counts.get("cache_n"))
-    elif anthropic is not None and sent < anthropic + (stored or 0):
-        sent = _sum(sent, anthropic, stored)  # A gateway that renames input_tokens, and adds nothing.
+            input_tokens = (
+                _sum(*hits) if None not in hits else _sum(counts.get("prompt_n"), counts.get("cache_n"))
+            )
+    elif anthropic is not None and input_tokens < anthropic + (cache_written or 0):
+        # A gateway that renames input_tokens, and adds nothing.
+        input_tokens = _sum(input_tokens, anthropic, cache_written)
     if "toolUsePromptTokenCount" in counts:
-        sent = _sum(sent, counts["toolUsePromptTokenCount"])
-    written = _first_count(
+        input_tokens = _sum(input_tokens, counts["toolUsePromptTokenCount"])
+    output_tokens = _first_count(
         counts.get("completion_tokens"),
         counts.get("output_tokens"),
         counts.get("outputTokens"),
@@ -142,12 +146,12 @@ def _read_counts(
         counts.get("reasoning_tokens"),
         counts.get("thoughtsTokenCount"),
     )
-    if sent is not None and written is not None:
-        hidden = (_first_count(counts.get("total_tokens")) or 0) - sent - written
+    if input_tokens is not None and output_tokens is not None:
+        hidden = (_first_count(counts.get("total_tokens")) or 0) - input_tokens - output_tokens
         if hidden > 0 and (reasoning or hidden) == hidden:
             # Some providers bill reasoning that completion_tokens leaves out (xAI, Gemini).
-            written, reasoning = written + hidden, hidden
-    return cached, stored, sent, written, reasoning
+            output_tokens, reasoning = output_tokens + hidden, hidden
+    return cached, cache_written, input_tokens, output_tokens, reasoning
 
 
 def _billed_usd(counts: Mapping[str, object]) -> float | None:
