@@ -22,11 +22,15 @@ ANSWER_LINE = (
 )
 """The beginning of a line that states an answer in another language: "La réponse finale :", "正确答案是："."""
 _ANSWER = re.compile(
-    rf"^[^\w\n]*+(?:(?:the |my )?(?:final )?answer[^\w\n:：]*[:：]|{ANSWER_LINE})[ \t*]*",
+    rf"^[^\w\n]*+(?:(?:the |my )?(?:final )?answer[^\w\n:：]*[:：]|{ANSWER_LINE})\**[ \t]*",
     re.IGNORECASE | re.MULTILINE,
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BETWEEN = re.compile(r"\W*(?:(?:or|and|maybe|perhaps|also)\b\W*)*", re.IGNORECASE)
+_BULLET, _OR = re.compile(r"\s*(?:[-*•+]|\d{1,2}[.)])\s+\S"), re.compile(r"\s*(?:or|and)\s", re.IGNORECASE)
+_WORD = re.compile(r"\s*\w")
+_MAX_LIST_LINES = 50
+"""The most lines of an answer that is a list."""
 _MAX_GAP_CHARS, _MAX_TAGS = 60, 20
 """Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
@@ -75,8 +79,21 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
             last = match
     if last is None:
         return -1, None
-    rest = text[last.end() :].lstrip()
-    return last.start(), rest.partition("\n")[0]
+    return last.start(), _stated(text[last.end() :].lstrip())
+
+
+def _stated(text: str) -> str:
+    """The first line of a text, with the lines that go on with its list: `- red` and `- green`; `red,` and `green`; `5`
+    and `or 6`."""
+    first, *others = text.split("\n", _MAX_LIST_LINES)
+    stated = [first]
+    for line in others:
+        is_entry = _BULLET.match(line) and _BULLET.match(first)
+        goes_on = stated[-1].rstrip().endswith(",") and _WORD.match(line)
+        if not (is_entry or goes_on or _OR.match(line)):
+            break
+        stated.append(line)
+    return "\n".join(stated)
 
 
 def find_tagged(text: str) -> tuple[int, int, str | None]:
@@ -130,7 +147,9 @@ def strip_markup(answer: str) -> str:
     """The answer without the markup that models put around it: emphasis, backticks, a box."""
     inner = answer.strip()
     for mark in ("**", "*", "`", "$"):
-        inner = inner.removeprefix(mark).removesuffix(mark).strip()
+        count = inner.count(mark)
+        if count == 1 or (count == 2 and inner.startswith(mark) and inner.endswith(mark)):
+            inner = inner.removeprefix(mark).removesuffix(mark).strip()
     if inner.startswith(_BOXED) and inner.endswith("}"):
         inner = inner[len(_BOXED) : -1].strip()
     return inner

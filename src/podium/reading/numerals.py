@@ -15,8 +15,10 @@ from podium.reading.math_words import is_unit
 
 _MAX_TEXT_CHARS = 200
 """The most characters of a text that is read, so that the time is bounded."""
-_DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|[^\x00-\x7f]")
+_DIGIT, _MARK = re.compile("[\\d¼-¾⅐-⅞]"), re.compile(r"[^\w\s.,%/+=-]|_|[^\x00-\x7f]")
 _QUOTES = " \t\n*`\"'“”"
+_EMPHASIS = re.compile(r"(\*\*|__|[*_`$])([-+−]?(?:[$€£]\s?)?\d[\d.,/]*\s?%?)\1(?!\w)")
+"""A number alone in emphasis or in LaTeX: `**63**`, `$63$`."""
 _PLAIN = tuple(
     (re.compile(pattern), by)
     for pattern, by in (
@@ -80,6 +82,7 @@ def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
     if len(text) > _MAX_TEXT_CHARS or not _DIGIT.search(text):
         return None
     plain = to_nfkc(text)
+    plain = without_emphasis(plain)
     for pattern, by in _PLAIN if _MARK.search(plain) else ():
         plain = pattern.sub(by, plain)
     plain = " ".join(plain.split()).strip(_QUOTES).rstrip(".,;:" + _QUOTES)
@@ -91,6 +94,11 @@ def read_number(text: str, *, fractions: bool = True) -> Fraction | None:
         plain = plain[: unit.start()].rstrip()
     value = _unsigned(plain.lstrip("+-").lstrip() if plain[:2] not in {"--", "+-", "-+"} else "", fractions)
     return -value if value is not None and plain.startswith("-") else value
+
+
+def without_emphasis(text: str) -> str:
+    """The text in which numbers stand without emphasis and dollar signs around them: `**63** apples` is `63 apples`."""
+    return _EMPHASIS.sub(r"\2", text)
 
 
 def _unsigned(text: str, fractions: bool) -> Fraction | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from random import Random
 
-from podium.errors import ConfigError
+from podium.errors import NoTasksError
 from podium.reading.same_answer import answer_key
 from podium.recordings import RecordedQuestion, Recording
 from podium.tasks.task import Grade, Task, TaskList
@@ -34,7 +34,7 @@ class RecordedTasks(TaskList):
             has no verdict and the question no gold answer. The warnings count these questions.
 
     Raises:
-        ConfigError: no question is left.
+        NoTasksError: no question is left.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class RecordedTasks(TaskList):
         )
         questions = [question for question in recording.of_split(split) if question_filter.accepts(question)]
         if not questions:
-            raise ConfigError(question_filter.error(split))
+            raise NoTasksError(question_filter.error(split))
         Random(f"recorded/{seed}").shuffle(questions)
         tasks = [_task(recording, question) for question in questions[:size]]
         super().__init__(

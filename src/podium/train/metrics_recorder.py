@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 from podium.rollout.collapse import collapse_warnings, first_and_last_means
@@ -50,6 +51,7 @@ class Recorder:
             self._rows.truncate(iterations)
             self._earlier = self._rows.read()
             self._elapsed_s = sum(sum(row["seconds"].values()) for row in self._earlier)
+            self._idle_iterations = sum(1 for _ in takewhile(_is_idle, reversed(self._earlier)))
             resumed = f", {iterations} of them done" if iterations else ""
             self.progress.say(
                 f"Training {self._run.path}: {self._settings.grpo.iterations} iterations{resumed}"
@@ -70,6 +72,11 @@ class Recorder:
         """Whether the policy is evaluated after the present iteration."""
         every = self._settings.grpo.eval_every
         return bool(every) and (self._done + 1) % every == 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the run ends before its last iteration, since its time is over or nothing is learned any more."""
+        return self.out_of_time or self._idle_iterations >= self._settings.grpo.patience
 
     @property
     def out_of_time(self) -> bool:
@@ -137,8 +144,7 @@ class Recorder:
         )
 
     def _can_learn(self, row: Mapping[str, Any]) -> bool:
-        nothing_learned = 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])
-        self._idle_iterations = self._idle_iterations + 1 if nothing_learned else 0
+        self._idle_iterations = self._idle_iterations + 1 if _is_idle(row) else 0
         if self._idle_iterations < self._settings.grpo.patience:
             return True
         self.progress.say(
@@ -151,3 +157,8 @@ class Recorder:
     def _plans_until(self, iteration: int) -> int:
         """How many plans earlier iterations have, including evaluations."""
         return self._settings.plans * iteration // max(1, self._settings.grpo.iterations)
+
+
+def _is_idle(row: Mapping[str, Any]) -> bool:
+    """Whether nothing was learned in an iteration, since the rewards of each group were equal, or there were none."""
+    return 1.0 in (row["zero_variance_groups"], row["unrewarded_groups"])

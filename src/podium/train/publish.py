@@ -11,7 +11,8 @@ from typing import Any
 
 from podium import __version__
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import ConfigError, UsageError
+from podium.errors import ConfigError, StoreError, UsageError
+from podium.files import atomic_folder
 from podium.rollout.run_folder import RunFolder
 from podium.team.team_file import open_pool
 
@@ -39,9 +40,12 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
     folder = Path(to)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} holds something already; give a new folder.")
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(policy, folder, dirs_exist_ok=True)
-    (folder / "README.md").write_text(card, encoding="utf-8")
+    try:
+        with atomic_folder(folder) as unfinished:
+            shutil.copytree(policy, unfinished, dirs_exist_ok=True)
+            (unfinished / "README.md").write_text(card, encoding="utf-8")
+    except OSError as error:
+        raise StoreError.of_file(folder, error) from None
     return str(folder)
 
 

@@ -94,8 +94,13 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
             same = of_other.get((by_task[0].task, by_task[0].trace.seed))
             if same is not None:
                 by_task.append(same)
-    best = (max(by_task, key=lambda one: (one.correct, -one.trace.uncached_usd)) for by_task in answers)
+    best = (max(by_task, key=_oracle_order) for by_task in answers)
     return Evaluation(tuple(best))
+
+
+def _oracle_order(answer: Rollout) -> tuple[float, bool, float]:
+    """What an oracle prefers: a right answer, then an answer with a verdict, then a cheap answer."""
+    return answer.correct, answer.grade.failure is None, -answer.trace.uncached_usd
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:

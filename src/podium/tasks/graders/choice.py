@@ -41,7 +41,8 @@ _LETTER = re.compile(
     r"""[\s"'“‘{]*(?i:(?:option|choice|letter)\s+)?
     (?: [(\[] \s* ([A-Za-z]) \s* [)\]]                          # (C), [c]
       | ([A-Z]) (?= \s*(?:$ | [.,:;)}\]"”!(/&+|。、] | [-–—]\s)     # C  C.  C) ...  C - ...
-                  | \s+(?i:because|since|as|which|and|or|nor|is\s(?:the\s)?(?:only\s)?(?:correct|right|best))\b ) )""",
+                  | \s+(?i:because|since|as|which|and|or|nor|rather\sthan|instead\sof)\b
+                  | \s+(?i:is\s(?:the\s)?(?:only\s)?(?:correct|right|best))\b ) )""",
     re.VERBOSE,
 )
 _ALONE = re.compile(r"""[\s"'“‘({\[]*(?i:(?:option|choice|letter)\s+)?([A-Za-z])[\s"'”’)}\].:!。]*""")
@@ -72,6 +73,18 @@ _TOGETHER = re.compile(
 )
 """The text between two answer marks that belong together: `\\boxed{B} or \\boxed{C}`."""
 _REASON = re.compile(r"\b(?:as|because|but|instead|not|rather|since|whereas|which|while)\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"""[\s.;,(–—-]* (?i:(?:options?|choices?|answers?|letters?)\s+)? [(\[]?[A-Z][)\]]?
+    (?: \s*(?:,|,?\s*\b(?i:and|or|nor)\b)\s* [(\[]?[A-Z][)\]]? )*
+    \s+(?: (?i:is|are|was|were)\s+(?i:(?:both|all|also|clearly|simply)\s+)*
+            (?i:incorrect|wrong|false|not\s+(?:correct|right|true))\b
+        | (?i:ignores?|fails?|omits?|lacks?|contradicts?|violates?|overlooks?|misses|cannot|(?:does|do|is|are)n't
+            |(?:does|do)\s+not)\b )""",
+    re.VERBOSE,
+)
+"""A sentence or an aside that says why another option is wrong: `. A and C are wrong`, `(option A ignores it)`."""
+_ALL_OF = re.compile(r"[\s.):]*(?i:all|none|both|neither|some)\s+of\s+(?i:the|these|those|them)\b")
+"""The text of an option that names the others: `D. All of the above (A, B and C)`."""
 _BRACKETED = re.compile(r"(?:\b|[(\[])[A-Z][)\]]")
 _DOTTED = re.compile(r"\b([A-Z])[.:]")
 
@@ -200,6 +213,9 @@ def _named(said: str, key: _Key | None) -> _Claim | None:
 
 def _goes_on(letter: str, rest: str) -> bool:
     """Whether the text behind a letter lists further letters. Letters in a reason are not listed."""
+    if _ALL_OF.match(rest):
+        return False
+    rest = _DENIED.split(rest, maxsplit=1)[0]
     listed = _REASON.split(rest, maxsplit=1)[0]
     following = chr(ord(letter) + 1) + chr(ord(letter) + 2)
     # Names have dots, too, as in "C. Franklin D. Roosevelt", so only consecutive letters are a list.

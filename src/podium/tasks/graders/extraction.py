@@ -57,6 +57,12 @@ _WINDOW = 8000
 """Characters that are read behind a mark, or at the end of a response."""
 _LINE = re.compile(r"(?:\\begin\{.*?\\end\{\w+\*?\}|\\\[.*?\\\]|\$\$.*?\$\$|[^\n])+", re.DOTALL)
 """A line; a displayed formula is part of one."""
+_FAREWELL = re.compile(
+    r"\s*(?:(?:please )?(?:let me know|feel free)|(?:i )?hope (?:this|that)|if you (?:have|need|want)"
+    r"|is there anything)\b",
+    re.IGNORECASE,
+)
+"""A line behind the answer that a chat model says to the user."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z<])")
 _ASIDE = re.compile(r",? which\b|,? because\b|,? since\b|, as\b|,? when\b")
 """Begins an explanation, which is not part of the answer."""
@@ -242,6 +248,8 @@ def _first(lines: list[str]) -> str:
 def _last_line(text: str) -> str | None:
     """The last sentence of the last line; or a list, if the last lines are bare values."""
     lines = _lines(text[-_WINDOW:])
+    while len(lines) > 1 and _FAREWELL.match(lines[-1]):
+        lines.pop()
     if not lines or _UNFINISHED.search(text[-20:]):
         return None
     bare = _bare(lines[::-1])

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from podium.errors import GraderError
 from podium.reading.answer import strip_markup
-from podium.reading.numerals import read_number
+from podium.reading.numerals import read_number, without_emphasis
 from podium.tasks.graders.base import GraderSettings, PureGrader
 from podium.tasks.graders.extraction import AnswerPlace, extract
 from podium.tasks.graders.hedges import is_false, lists_values, states_one_answer
@@ -49,7 +49,7 @@ class Numeric(PureGrader):
         )
 
     def judge(self, response: str, gold: str) -> Grade:
-        answer = extract(response, self.answer)
+        answer = extract(without_emphasis(response) if self.sentences else response, self.answer)
         if answer is None:
             return Grade(0.0)
         given, wanted = read_number(answer, fractions=False), read_number(gold, fractions=False)
@@ -63,7 +63,10 @@ class Numeric(PureGrader):
         return Grade(float(bool(near)), answer)
 
 
-_VERB = re.compile(r"\b(?:is|are|was|were|equals|has|have)\b:?", re.IGNORECASE)
+_VERB = re.compile(
+    r"\b(?:is|are|was|were|equals|has|have|had)\b:?|^[^\W\d_]+(?:[ \t][^\W\d_]+){0,3}:", re.IGNORECASE
+)
+"""A verb before a number, or a label such as `Sum:` or `Total number of apples:`."""
 _MARKUP = " \n.!*$\\()[]"
 _SET_OPERATOR = re.compile(r"\\(?:cup|cap)\b")
 _PLAIN_NUMBER = re.compile(r"[-+]?\d{1,50}(?:\.\d{1,50})?")

@@ -76,7 +76,7 @@ def train(job: TrainingJob) -> None:
     done = 0 if latest is None else checkpoints.restore(latest, model, optimizer)
     recorder.resume(done)
     trainer = _Trainer(job, model, optimizer, reference)
-    goes_on = not recorder.out_of_time
+    goes_on = not recorder.is_over
     while goes_on and done < settings.iterations:
         goes_on = trainer.iterate(done)
         done += 1

@@ -211,6 +211,8 @@ def train(job: TrainingJob) -> None:
     checkpoint = latest_checkpoint(job.checkpoints)
     passes = job.settings.grpo.num_iterations
     job.recorder.resume(0 if checkpoint is None else step_of(checkpoint) // passes)
+    if job.rollouts.ranks.broadcast(job.recorder.is_over) and job.trained.exists():
+        return  # An earlier start has ended the run, and written what it trained.
     run.trainer.remove_callback(PrinterCallback)
     run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
@@ -320,7 +322,7 @@ class TRLRun(TrainerCallback):
             lr=logs["learning_rate"],
         )
         if not self._job.rollouts.ranks.broadcast(goes_on):
-            control.should_training_stop = True
+            control.should_save = control.should_training_stop = True
 
 
 def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | None:
