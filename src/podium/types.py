@@ -359,11 +359,13 @@ def sent_tokens(messages: Iterable[Message], options: AnswerOptions = DEFAULT_OP
     for message in messages:
         tokens += estimate_tokens(message.content) + IMAGE_TOKENS * len(message.images)
         for call in message.tool_calls:
-            tokens += estimate_tokens(call.name + call.arguments)
+            tokens += estimate_tokens(call.name + call.arguments + call.provider_state)
         if message.provider_state is not None:
             tokens += estimate_tokens(message.provider_state.fields)
     if options.tools:
         tokens += estimate_tokens(json.dumps(options.tools, ensure_ascii=False))
     if options.response_format:
         tokens += estimate_tokens(json.dumps(options.response_format, ensure_ascii=False))
+    if options.extra:
+        tokens += estimate_tokens(json.dumps(options.extra, ensure_ascii=False))
     return tokens

@@ -82,7 +82,7 @@ def test_worker_right_on_a_cluster_is_rated_higher_there() -> None:
     ada, bob = (ratings.rated(Profile(name=name), "Add 77.").rating for name in ("ada", "bob"))
     assert ada is not None
     assert bob is not None
-    assert (ada.kind, ada.questions) == ("sums", 9)
+    assert (ada.cluster, ada.questions) == ("sums", 9)
     assert ada.accuracy > 0.8
     assert bob.accuracy < 0.2
     assert [ada.cost_usd, bob.cost_usd] == pytest.approx([0.1, 0.2])

@@ -31,8 +31,10 @@ from podium.types import (
     Message,
     Price,
     Profile,
+    ProviderState,
     Question,
     Spent,
+    ToolCall,
     Usage,
 )
 from podium.workers.base import Request, Worker
@@ -298,6 +300,18 @@ def test_token_bounds_exceed_the_counted_tokens_by_known_factors(
     bound.learn(size, tokens)
     reserved.append(bound.upper(size))
     assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
+
+
+def test_the_bound_counts_what_goes_back_to_the_provider_and_what_is_passed_on() -> None:
+    bound, text = InputTokenBound(Paid()), "word " * 2000
+    call = ToolCall(id="c", name="look", arguments="{}")
+    plain = Message(role="assistant", content="", tool_calls=(call,))
+    own = plain.model_copy(update={"provider_state": ProviderState(worker="a", fields=text)})
+    least = bound.upper(bound.size((plain,), AnswerOptions())) + len(text)
+    assert bound.upper(bound.size((own,), AnswerOptions())) >= least
+    assert bound.upper(bound.size((plain,), AnswerOptions(extra={"documents": [text]}))) >= least
+    foreign = plain.model_copy(update={"provider_state": ProviderState(worker="b", fields=text)})
+    assert bound.upper(bound.size((foreign,), AnswerOptions())) < least
 
 
 def test_token_count_above_the_bound_raises_the_bound() -> None:

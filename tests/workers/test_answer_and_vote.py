@@ -204,3 +204,9 @@ def test_vote_announcement_reads_back_alike_for_any_count(answer: str) -> None:
 
 def test_answer_tag_is_found_after_non_ascii_letters() -> None:
     assert final_answer("İİİİ <ANSWER>42</ANSWER> x") == "42"
+
+
+async def test_responses_that_end_in_different_blocks_do_not_agree() -> None:
+    for form in ("```python\nreturn {}\n```", "\\[ x = {} \\]", "$$\nx = {}\n$$"):
+        assert len({vote_key(form.format(number)) for number in (5, 6)}) == 2
+        assert vote_key(form.format(5)) == vote_key(f"It is:\n{form.format(5)}")

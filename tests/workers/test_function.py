@@ -206,12 +206,15 @@ def answer(messages):
         raise ValueError("x" * 290 + key)
     if form == "fail":
         raise WorkerError(f"Key {key}.", kind="status")
-    return {"text": key, "dict": {"text": key}, "Reply": Reply(key, Usage())}[form]
+    hidden = Reply("fine", Usage(), reasoning=key, provider_state=key, parameters={"key": key})
+    return {"text": key, "dict": {"text": key}, "Reply": Reply(key, Usage()), "hidden": hidden}[form]
 """
     worker = loaded(place, "my_answers:answer", module, "path = '.'\nenv = ['MY_KEY']")
     for form in ("text", "dict", "Reply"):
         reply = await worker.answer(Request((Message(role="user", content=form),), seed="s"))
         assert reply.text == "***"
+    hidden = await worker.answer(Request((Message(role="user", content="hidden"),), seed="s"))
+    assert (hidden.reasoning, hidden.provider_state, hidden.parameters) == ("***", "***", {"key": "***"})
     for form in ("raise", "fail"):
         with pytest.raises(WorkerError) as caught:
             await worker.answer(Request((Message(role="user", content=form),), seed="s"))

@@ -73,21 +73,27 @@ class InputSize:
     characters: int
 
     @classmethod
-    def of(cls, messages: tuple[Message, ...], options: AnswerOptions, added: str = "") -> InputSize:
+    def of(
+        cls, messages: tuple[Message, ...], options: AnswerOptions, worker: str = "", added: str = ""
+    ) -> InputSize:
         """The size of messages and options.
 
         Args:
+            worker: the name of the worker, which alone is sent the provider state of its own messages.
             added: further text that the worker sends.
         """
         texts, images = [added], 0
         for message in messages:
             texts.append(message.content)
+            is_own = message.provider_state is not None and message.provider_state.worker == worker
+            if message.provider_state is not None and is_own:
+                texts.append(message.provider_state.fields)
             for call in message.tool_calls:
-                texts += (call.name, call.arguments)
+                texts += (call.name, call.arguments, call.provider_state if is_own else "")
             images += len(message.images)
         texts += (
             json.dumps(value, ensure_ascii=False)
-            for value in (options.tools, options.response_format)
+            for value in (options.tools, options.response_format, options.extra)
             if value
         )
         text = "".join(texts)
@@ -114,6 +120,7 @@ class InputTokenBound:
         self.proven = not worker.is_costly
         """Whether the worker has reported a count, or Podium itself counts."""
         self._podium_counts = self.proven
+        self._worker = worker.profile.name
         self._identity = None if self._podium_counts else worker.identity
         self._added_text: str | None = None
         self._rates: dict[int, float] = {}
@@ -129,7 +136,7 @@ class InputTokenBound:
             added = self._identity or {}
             system = "".join(added.get("system") or ())  # The value is a text or a list of texts.
             self._added_text = system + json.dumps(added.get("extra") or "")
-        return InputSize.of(messages, options, self._added_text)
+        return InputSize.of(messages, options, self._worker, self._added_text)
 
     def upper(self, size: InputSize) -> int:
         """The most input tokens of a call of this size."""

@@ -34,6 +34,11 @@ _MAX_LIST_LINES = 50
 _MAX_GAP_CHARS, _MAX_TAGS = 60, 20
 """Characters between two tags that stand side by side; and marks before a tag up to which others are looked for."""
 _BOXED = "\\boxed{"
+_FENCE = "```"
+_BLOCK_MARKS = ((_FENCE, _FENCE), (r"\[", r"\]"), ("$$", "$$"))
+"""The marks around a code block and a displayed formula."""
+_BLOCK = re.compile(r"```[^\n`]*\n(.*?)```", re.DOTALL)
+_BLOCK_MARK = re.compile(r"`{3,}\w*|\\[\[\]]|\$\$")
 _FORMED = re.compile("([ª²³¹º¼-¾ʰ-ʸˠ-ˤᴬ-ᶿ⁰-ₜ⅐-⅟↉™℠ⱼⱽ]+)")
 
 
@@ -41,15 +46,16 @@ def final_answer(text: str) -> str | None:
     """The final answer in `text`, as written; None when there is no text.
 
     It is the last `Answer: ...` line or the last `<answer>...</answer>`, whichever begins later; else the last
-    `\\boxed{...}`; else the last line that is not empty. Thoughts (`podium.reading.thoughts`) do not count.
+    `\\boxed{...}`; else the last line that is not empty, or the code block or displayed formula that ends the text.
+    Thoughts (`podium.reading.thoughts`) do not count.
     """
     text = without_thoughts(text)
     start, stop, tag = find_tagged(text)
     place, line = _after_word(text, start, stop)
     named = (line, tag) if place > start else (tag, line)
-    for candidate in (*named, boxed_answer(text), last_line(text)):
+    for candidate in (*named, boxed_answer(text), _last_part(text)):
         answer = strip_markup(candidate or "")
-        if answer:
+        if answer and not _BLOCK_MARK.fullmatch(answer):
             return answer
     return None
 
@@ -85,6 +91,8 @@ def _after_word(text: str, start: int, stop: int) -> tuple[int, str | None]:
 def _stated(text: str) -> str:
     """The first line of a text, with the lines that go on with its list: `- red` and `- green`; `red,` and `green`; `5`
     and `or 6`."""
+    if block := _BLOCK.match(text):
+        return block[1]
     first, *others = text.split("\n", _MAX_LIST_LINES)
     stated = [first]
     for line in others:
@@ -136,6 +144,17 @@ def boxed_answer(text: str) -> str | None:
         if depth == 0:
             return text[start:i]
     return None
+
+
+def _last_part(text: str) -> str:
+    """The content of a code block or displayed formula that ends the text, else its last line that is not empty."""
+    text = text.rstrip()
+    for opening, closing in _BLOCK_MARKS:
+        start = text.rfind(opening, 0, -len(closing)) if text.endswith(closing) else -1
+        if start >= 0:
+            content = text[start + len(opening) : -len(closing)]
+            return content.partition("\n")[2] or content if opening == _FENCE else content
+    return last_line(text)
 
 
 def last_line(text: str) -> str:

@@ -318,7 +318,7 @@ def full_conversation(question: Question) -> tuple[Message, ...]:
     """The whole conversation of a question: its history, then its text unless the history has it already."""
     past = question.history
     earlier = next((message.content for message in reversed(past) if message.role == "user"), None)
-    if past and past[-1].role == "tool" and earlier == question.text:
+    if past and past[-1].role == "tool" and earlier == question.text and not question.images:
         return past
     return (*past, Message(role="user", content=question.text, images=question.images))
 

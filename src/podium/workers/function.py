@@ -11,6 +11,7 @@ import contextvars
 import hashlib
 import importlib
 import inspect
+import json
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -110,7 +111,7 @@ class FunctionWorker(Worker):
         try:
             if isinstance(result, Reply) and isinstance(result.text, str):
                 reply = text_reply(result.text, request.messages)
-                return replace(result, text=self._scrub(reply.text))
+                return self._scrubbed(replace(result, text=reply.text))
             if isinstance(result, str):
                 return text_reply(self._scrub(result), request.messages)
             if isinstance(result, Mapping):
@@ -121,6 +122,26 @@ class FunctionWorker(Worker):
         raise self._error(
             f"returned {type(result).__name__}; it should return a text, a dict with one, or a Reply",
             "protocol",
+        )
+
+    def _scrubbed(self, reply: Reply) -> Reply:
+        """The reply without secrets, in any of its texts."""
+        parameters = reply.parameters
+        return replace(
+            reply,
+            text=self._scrub(reply.text),
+            reasoning=self._scrub(reply.reasoning),
+            provider_state=self._scrub(reply.provider_state),
+            tool_calls=tuple(
+                call.model_copy(
+                    update={
+                        "arguments": self._scrub(call.arguments),
+                        "provider_state": self._scrub(call.provider_state),
+                    }
+                )
+                for call in reply.tool_calls
+            ),
+            parameters=None if parameters is None else json.loads(self._scrub(json.dumps(parameters))),
         )
 
     def _failure(self, error: BaseException) -> WorkerError:

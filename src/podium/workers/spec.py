@@ -85,6 +85,21 @@ class ModelSpec(WorkerSpec):
     extra: dict[str, Any] = Field(default_factory=dict)
     """Further keys that are sent unchanged in each request: reasoning_effort, thinking, top_p, top_k, ..."""
 
+    @model_validator(mode="after")
+    def _refuse_unreserved(self) -> Self:
+        """Refuse keys by which a call could cost more than a budget reserves for it."""
+        for name in ("n", "best_of"):
+            if name in self.extra:
+                raise ValueError(f"{name} makes answers that no budget reserves; leave it out of extra.")
+        for name in ("max_tokens", "max_completion_tokens"):
+            limit = self.extra.get(name)
+            if isinstance(limit, int) and limit > self.limits.max_tokens:
+                raise ValueError(
+                    f"extra.{name} is above limits.max_tokens ({self.limits.max_tokens:,}), which budgets reserve; "
+                    "raise limits.max_tokens."
+                )
+        return self
+
 
 class ChatSpec(ModelSpec):
     """A language model behind a server that speaks OpenAI's /chat/completions."""

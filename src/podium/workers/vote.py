@@ -116,7 +116,7 @@ def vote_key(response: str | None) -> str | None:
     """The key of the answer that a response votes for. Two responses with equal keys vote for the same answer. None if
     the response has no answer."""
     answer = voted_answer(response)
-    return None if answer is None else answer_key(answer)
+    return None if answer is None else answer_key(answer) or None
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:

@@ -196,3 +196,20 @@ def test_a_gold_answer_is_a_letter_or_a_letter_with_its_options(gold: str) -> No
 def test_choice_grader_refuses_a_gold_answer_without_a_letter(gold: str) -> None:
     assert "no letter" in str(Choice().gold_problem(gold))
     assert Choice().judge("Answer: C", gold).score == 0
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ("The correct answer is C. Option A is incorrect since it is small.", 1),
+        ("Answer: C. Option B is wrong because it ignores friction.", 1),
+        ("Answer: C (option A ignores friction)", 1),
+        ("The answer is (C). (A) and (B) are incorrect.", 1),
+        ("The answer is C rather than A.", 1),
+        ("Answer: C. All of the above (A, B and D)", 1),
+        ("Answer: C, and B is not wrong", 0),
+        ("Answer: C (option A is as good)", 0),
+    ],
+)
+def test_options_that_are_denied_are_no_second_choice(response: str, score: float) -> None:
+    assert Choice().judge(response, "C").score == score

@@ -334,3 +334,22 @@ def test_equal_settings_are_equal_also_when_one_has_graded(judge: Judge) -> None
     assert judge("1/3", "0.333", used).correct
     assert used == fresh
     assert hash(used) == hash(fresh)
+
+
+@pytest.mark.parametrize(
+    ("response", "score"),
+    [
+        ("She has **63** apples.", 1),
+        ("Answer: **63** apples", 1),
+        ("The answer is **63** apples.", 1),
+        ("There are $63$ students.", 1),
+        ("It is __63__.", 1),
+        ("Sum: 63", 1),
+        ("The sum is 63.\n\nLet me know if you have other questions.", 1),
+        ("There are 3 boxes of **21**, so 64", 0),
+        ("The answer is not **63**.", 0),
+        ("It is about 63", 0),
+    ],
+)
+def test_a_number_counts_in_emphasis_and_behind_a_label(response: str, score: float) -> None:
+    assert Numeric(answer="stated", sentences=True).judge(response, "63").score == score

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from chat_endpoint import GOOD, KEY, Endpoint, ask, started
+from pydantic import ValidationError
 
 from podium.errors import ConfigError
 from podium.types import Limits, Usage
@@ -25,9 +26,17 @@ async def test_call_sends_only_the_given_options(endpoint: Endpoint, client: Cha
 
 
 async def test_token_limit_in_extra_replaces_max_tokens(endpoint: Endpoint, client: ChatClient) -> None:
-    await ask(client, max_tokens=7, extra={"max_completion_tokens": 9})
+    await ask(client, max_tokens=9, extra={"max_completion_tokens": 7})
     assert endpoint.bodies[0].get("max_tokens") is None
-    assert endpoint.bodies[0]["max_completion_tokens"] == 9
+    assert endpoint.bodies[0]["max_completion_tokens"] == 7
+
+
+@pytest.mark.parametrize("extra", [{"n": 8}, {"max_tokens": 100_000}, {"max_completion_tokens": 8}])
+async def test_extra_that_costs_more_than_is_reserved_is_refused(
+    client: ChatClient, extra: dict[str, Any]
+) -> None:
+    with pytest.raises(ValidationError, match="budget"):
+        await ask(client, max_tokens=7, extra=extra)
 
 
 @pytest.mark.parametrize(
