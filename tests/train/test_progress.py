@@ -10,6 +10,8 @@ import pytest
 from podium.rollout.run_folder import RunFolder
 from podium.train.metrics_recorder import Recorder
 from podium.train.progress import Progress
+from podium.train.rollouts import SampledCompletion
+from podium.train.schedule import ScheduledGroup
 from podium.train.settings import GRPOSettings, TrainSettings
 
 
@@ -86,3 +88,17 @@ def test_each_iteration_is_told_with_the_time_to_the_nearer_end(
     assert said[0] == f"Training {tmp_path / 'run'}: 4 iterations"
     assert said[1].startswith("iteration    1/4  reward 0.000  valid   0.0%")
     assert said[1].endswith(f"{left} left")
+
+
+def test_a_resumed_run_remembers_for_how_long_nothing_was_learned(tmp_path: Path) -> None:
+    settings = TrainSettings(start="-", grpo=GRPOSettings(iterations=9, patience=3))
+    run = RunFolder.open(tmp_path / "run", settings)
+    for start in range(3):
+        recorder = Recorder(settings, run=run, progress=Progress(lambda line: None, noun="plans"))
+        recorder.resume(start)
+        assert not recorder.is_over
+        samples = [SampledCompletion(ScheduledGroup(start, 0, 0, "t", f"{start}"), n) for n in range(2)]
+        goes_on = recorder.record(samples, loss=0.0, seconds={"sample": 1.0}, evaluation=None)
+        assert goes_on == (start < 2)
+    recorder.resume(3)
+    assert recorder.is_over

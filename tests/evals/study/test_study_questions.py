@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from podium.errors import NoTasksError
-from podium.evals.study.questions import questions_of_traces
+from podium.evals.study.questions import load_study_questions, questions_of_traces
 from podium.planners import Single
+from podium.recordings import RecordedResponse
 from podium.team import Runner
 from podium.trace import Trace
-from podium.types import Message, Question
+from podium.types import Message, Profile, Question
 from podium.workers import Pool, ScriptedWorker
+from podium.workers.replay import ReplayWorker
 
 
 async def asked(text: str, right: bool | None = None, **more: object) -> Trace:
@@ -62,3 +65,12 @@ async def test_a_share_of_traffic_grows_and_each_question_counts_once() -> None:
     assert "(1)" in shares[0].notes[0]
     with pytest.raises(NoTasksError, match="--share"):
         questions_of_traces(traces[:1], share=1e-9)
+
+
+def test_a_recording_is_studied_without_a_split_that_some_worker_lacks(make_recording: Any) -> None:
+    both = [RecordedResponse(name, 0, "Answer: 4", score=1.0) for name in ("ada", "bob")]
+    splits = {"Seen?": "train", "Half?": "validation", "New?": "test"}
+    recording = make_recording({"Seen?": both, "Half?": both[:1], "New?": both}, splits=splits)
+    pool = Pool([ReplayWorker(Profile(name=name), recording, name) for name in ("ada", "bob")])
+    found = load_study_questions(str(recording.path), pool=pool)
+    assert {task.question.text for task in found.tasks} == {"Seen?", "New?"}
