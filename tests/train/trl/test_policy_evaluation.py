@@ -84,3 +84,17 @@ def test_evaluation_without_validation_questions_is_refused(
 
     with pytest.raises(ConfigError, match="validation"):
         train(settings | {"tasks": str(tmp_path / "own.toml"), "grpo": settings["grpo"] | EACH})
+
+
+def test_a_run_that_its_minutes_ended_keeps_a_checkpoint_and_is_not_trained_again(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    settings |= {"grpo": settings["grpo"] | {"iterations": 5, "minutes": 0.001}}
+    train(settings, "short")
+    first = rows(tmp_path / "short")
+    assert len(first) == 1
+    assert [path.name for path in (tmp_path / "short").rglob("checkpoint-*")] == ["checkpoint-1"]
+    weights = (tmp_path / "short" / "policy" / "model.safetensors").read_bytes()
+    train(settings, "short")
+    assert rows(tmp_path / "short") == first
+    assert (tmp_path / "short" / "policy" / "model.safetensors").read_bytes() == weights
