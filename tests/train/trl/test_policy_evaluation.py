@@ -89,7 +89,7 @@ def test_evaluation_without_validation_questions_is_refused(
 def test_a_run_that_its_minutes_ended_keeps_a_checkpoint_and_is_not_trained_again(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
-    settings |= {"grpo": settings["grpo"] | {"iterations": 5, "minutes": 0.001}}
+    settings |= {"grpo": settings["grpo"] | {"iterations": 5, "minutes": 0.001, "save_every": 20}}
     train(settings, "short")
     first = rows(tmp_path / "short")
     assert len(first) == 1
