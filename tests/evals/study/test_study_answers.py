@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from contextlib import closing
 from dataclasses import replace
@@ -13,16 +14,20 @@ import pytest
 from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import SharedSpendLimit
 from podium.errors import UsageError
+from podium.evals.evaluation import evaluate
 from podium.evals.recorded_answers import read_answers
 from podium.evals.study.answering import StudyAnswers, ask_workers
-from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge
+from podium.evals.study.judging import NoVerdictGrader, OutcomeGrader, PoolJudge, near_misses
 from podium.evals.study.questions import StudyQuestions, load_study_questions
 from podium.evals.suite.asking import AskingProgress
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.results import AnswerFiles
+from podium.planners import Single
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
+from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.task import Task
+from podium.team import Runner
 from podium.team.settings import TeamSettings
 from podium.types import Limits, Price, Profile, Question
 from podium.workers import Pool, ScriptedWorker
@@ -244,3 +249,16 @@ async def test_the_arrays_are_those_of_the_recording(tmp_path: Path) -> None:
         assert np.array_equal(getattr(found.answers, name), getattr(expected, name)[:, :, :2]), name
     assert np.array_equal(found.answers.score_QW, expected.score_QW)
     assert np.allclose(found.answers.cost_QW, expected.cost_QW)
+
+
+def test_a_number_that_ends_a_text_judged_wrong_is_a_near_miss(tmp_path: Path) -> None:
+    texts = {"1": "It happened in 1969.", "2": "It happened in 1968.", "3": "No idea."}
+    tasks = tuple(Task(f"t/{n}", Question(text=f"When? {n}"), "1969", Numeric()) for n in texts)
+    asked = asyncio.run(
+        evaluate(
+            Runner(Single("ada"), Pool([ScriptedWorker("ada", {f"When? {n}": t for n, t in texts.items()})])),
+            tasks,
+        )
+    )
+    found = near_misses((task, [rollout]) for task, rollout in zip(tasks, asked.rollouts, strict=True))
+    assert (found.wrong, found.with_words) == (3, 1)

@@ -83,7 +83,7 @@ def test_a_grader_that_seems_to_judge_right_answers_wrong_is_doubted() -> None:
         study = study_of(answers, misjudged=NearMisses(wrong=12, with_words=with_words))
         page = study_markdown(study)
         assert ("name another grader" in page) == doubted
-        assert (f"{with_words} of the 12 answers judged wrong contain the words" in page) == doubted
+        assert (f"{with_words} of the 12 answers judged wrong contain the right" in page) == doubted
 
 
 def test_report_states_how_answers_were_judged() -> None:

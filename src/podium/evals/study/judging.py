@@ -8,6 +8,7 @@ weaker evidence than known right answers, and a study's report says so.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,10 +20,12 @@ from podium.calls import CallContext, Dispatcher, Ledger
 from podium.errors import GraderError
 from podium.planners.answers import NO_ANSWER, AnswerMatrix, Floats
 from podium.reading.answer import final_answer
+from podium.reading.numerals import read_number
 from podium.reading.same_answer import normalised_words
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import grader_settings
 from podium.tasks.graders.judge import ask_judge
+from podium.tasks.graders.math_graders import Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised
 from podium.tasks.graders.verdict import RUBRIC_WITHOUT_REFERENCE, JudgedResponse, Verdict, truncate_middle
 from podium.tasks.task import Grade, Task
@@ -32,6 +35,7 @@ from podium.workers.vote import vote_key, voted_answer
 
 _LONGEST = 8_000
 """The most characters at the end of an answer that are judged."""
+_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?")
 _SHORTEST = 3
 """A right answer of at most this many letters, such as "no", is in many texts by chance, so it counts as no near
 miss."""
@@ -147,7 +151,8 @@ class OutcomeGrader:
 
 
 class NearMisses(FrozenModel):
-    """Answers that a grader of texts judged wrong, and how many of them have the words of the right answer."""
+    """Answers that a grader of texts or numbers judged wrong. `with_words` of them have the words of the right answer,
+    or end in its number."""
 
     wrong: int = 0
     with_words: int = 0
@@ -156,15 +161,22 @@ class NearMisses(FrozenModel):
 def near_misses(graded: Iterable[tuple[Task, Sequence[Rollout]]]) -> NearMisses:
     """The near misses among the answers to these tasks."""
     wrong = [
-        len(normalised_words(task.gold)) > _SHORTEST
-        and f" {normalised_words(task.gold)} "
-        in f" {normalised_words((answer.trace.answer or '')[-_LONGEST:])} "
+        _is_near_miss(task, (answer.trace.answer or "")[-_LONGEST:])
         for task, answers in graded
-        if isinstance(task.grader, Exact | Normalised)
+        if isinstance(task.grader, Exact | Normalised | Numeric)
         for answer in answers
         if not answer.grade.correct
     ]
     return NearMisses(wrong=len(wrong), with_words=sum(wrong))
+
+
+def _is_near_miss(task: Task, answer: str) -> bool:
+    """Whether an answer that was judged wrong has the words of the right answer, or ends in its number."""
+    if isinstance(task.grader, Numeric):
+        numbers = _NUMBER.findall(answer)
+        return bool(numbers) and read_number(numbers[-1]) == read_number(task.gold)
+    words = normalised_words(task.gold)
+    return len(words) > _SHORTEST and f" {words} " in f" {normalised_words(answer)} "
 
 
 def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
