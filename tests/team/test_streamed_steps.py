@@ -24,7 +24,7 @@ from podium.trace import Plan, Reply, Trace
 from podium.types import Budget, Limits, Price, Profile, Question, Spent, Usage
 from podium.workers import Pool, ScriptedWorker
 from podium.workers.base import Request, Worker
-from podium.workflow import Acceptance, PlanError, Step, Workflow
+from podium.workflow import Acceptance, Access, PlanError, Step, Workflow
 from podium_testing import Answer, FaultServer, Rule, SlowDrip
 
 QUESTION = Question(text="What is 2 + 2?")
@@ -218,6 +218,31 @@ async def test_a_step_that_the_plan_does_not_keep_is_in_the_trace() -> None:
         place for place, event in enumerate(events) if isinstance(event, StepStarted | StepEnded)
     )
     assert isinstance(events[first_step - 1], PlanReady)
+
+
+class Lingering(Metered):
+    """A worker that takes a while to stop once it is cancelled."""
+
+    async def answer(self, request: Request) -> Reply:
+        try:
+            return await super().answer(request)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0.1)
+            raise
+
+
+@pytest.mark.parametrize("seconds", [0.03, 0.2])
+@pytest.mark.parametrize("third", ["Old.", "New."])
+async def test_no_step_of_an_old_draft_starts_while_others_are_cancelled(third: str, seconds: float) -> None:
+    workers = Pool([Metered("worker-0", seconds / 2), Lingering("worker-1", 10.0)])
+    old = (Step(0, "First."), Step(1, "Unneeded."), Step(0, "Old.", Access(steps=(0,))))
+    reads = (0,) if third == "Old." else (0, 2)
+    new = Workflow((*old[:2], Step(0, third, Access(steps=(0,))), Step(0, "Last.", Access(steps=reads))))
+    trace = await Runner(SlowPlanner([old], new), workers, overlap=True).answer(QUESTION)
+    unneeded = "skipped" if third == "Old." else "done"
+    assert [span.status for span in trace.spans] == ["done", "cancelled", unneeded, "done"]
+    assert trace.rounds[0].abandoned == ()
+    assert_paid_once(trace, workers, 0.01)
 
 
 @pytest.mark.parametrize("overlap", [True, False])

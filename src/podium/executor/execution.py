@@ -87,7 +87,7 @@ class Execution:
         """Run each step that the last step needs. With `run_all`, run all steps. `spans` has the results, also after a
         cancellation."""
         async with self._running():
-            await self._follow(self._schedule.start_ready())
+            await self._follow(self._start_ready())
 
     def _running(self) -> AbstractAsyncContextManager[object]:
         """A context in which steps run. When it ends, no step is running."""
@@ -118,6 +118,10 @@ class Execution:
             self._requests.earlier_responses,
         )
 
+    def _start_ready(self) -> list[int]:
+        """The steps that start now."""
+        return self._schedule.start_ready()
+
     def _start(self, position: int) -> asyncio.Task[None]:
         return self._group.create_task(self._follow([position]))
 
@@ -145,7 +149,7 @@ class Execution:
                 raise
             finally:
                 self._end(position, result)
-            ready = self._schedule.start_ready()
+            ready = self._start_ready()
 
     def _begin(self, position: int, request: Request) -> StepResult:
         """Record that the step's call begins."""

@@ -47,12 +47,12 @@ class StreamedExecution(Execution):
     async def run(self) -> None:
         """Run the steps as they become known, and end once the whole workflow has run."""
         async with self._running():
-            while not self._is_complete:
+            while not self._is_complete or self._is_abandoning:
                 await self._more_steps.wait()
                 self._more_steps.clear()
-                for position in self._schedule.start_ready():
+                for position in self._start_ready():
                     self._start(position)
-            await self._follow(self._schedule.start_ready())
+            await self._follow(self._start_ready())
 
     def extend(self, steps: tuple[Step, ...]) -> None:
         """Start the first steps of the workflow, which will have at least one more step.
@@ -116,6 +116,10 @@ class StreamedExecution(Execution):
     def _make_listeners(self, position: int) -> MakeListeners | None:
         # Until the workflow is complete, no known step is the last, so no step's text is the answer.
         return super()._make_listeners(position) if self._is_complete else None
+
+    def _start_ready(self) -> list[int]:
+        # While steps are being cancelled, the schedule still has the steps that the whole workflow does not have.
+        return [] if self._is_abandoning else super()._start_ready()
 
     def _start(self, position: int) -> asyncio.Task[None]:
         task = self._tasks[position] = super()._start(position)
