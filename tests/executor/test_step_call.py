@@ -1,5 +1,6 @@
 import asyncio
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -73,6 +74,17 @@ async def test_retry_after_is_obeyed(make_context):
         await call_with_fallbacks(make_context([worker]), worker, REQUEST, attempts), WorkerAnswer
     )
     assert attempts[1].started_s - attempts[0].ended_s >= 0.1
+
+
+@pytest.mark.parametrize("requested_s", [0.0, 0.001, 0.06])
+async def test_waits_grow_and_are_at_least_what_the_worker_asks_for(make_context, requested_s):
+    told = WorkerError("Status 429.", kind="status", retryable=True, retry_after_s=requested_s)
+    worker = ScriptedWorker("a", [told, told, told, "4"], limits=Limits(retries=3))
+    question_context = make_context([worker], settings=ExecutionSettings(first_wait_s=0.02))
+    attempts = AttemptLog()
+    assert isinstance(await call_with_fallbacks(question_context, worker, REQUEST, attempts), WorkerAnswer)
+    for retry, (failed, again) in enumerate(pairwise(attempts)):
+        assert again.started_s - failed.ended_s >= max(requested_s, 0.02 * 2**retry) - 1e-4
 
 
 async def test_a_worker_that_requests_too_long_a_wait_has_failed_for_good(make_context):
@@ -269,6 +281,31 @@ async def test_call_pays_both_hedged_requests_if_both_are_answered(make_context)
     assert len(attempts) == 2
     assert sum(attempt.spent.cost_usd for attempt in attempts) == answered.spent.cost_usd == 1.0
     assert question_context.ledger.usd - spent == 2.0
+
+
+class Leaving(Uneven):
+    """A worker whose answer arrives just as the caller is cancelled."""
+
+    caller: asyncio.Task[object] | None = None
+
+    async def answer(self, request: Request) -> Reply:
+        reply = await super().answer(request)
+        if self.caller is not None:
+            asyncio.get_running_loop().call_soon(self.caller.cancel)
+        return reply
+
+
+async def test_a_hedged_call_cancelled_as_it_is_answered_is_paid(make_context):
+    worker = Leaving(Limits(hedge_quantile=0.9))
+    worker.profile = Profile(name="a", price=Price(output=1e6))
+    question_context = make_context([worker])
+    for _ in range(20):
+        await call_with_fallbacks(question_context, worker, REQUEST, AttemptLog())
+    attempts = AttemptLog()
+    worker.caller = asyncio.create_task(call_with_fallbacks(question_context, worker, REQUEST, attempts))
+    with pytest.raises(asyncio.CancelledError):
+        await worker.caller
+    assert [(a.error_kind, a.spent.cost_usd) for a in attempts] == [("cancelled", 1.0)]
 
 
 async def test_when_both_requests_fail_the_first_error_is_reported(make_context):

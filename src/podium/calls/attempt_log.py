@@ -25,16 +25,18 @@ class AttemptLog(list[Attempt]):
             spent=spent,
         )
 
-    def mark_lost(self, spent: Spent, *, hedge: bool) -> None:
-        """Count an answer as cancelled, since the other try was answered at the same moment. Both were paid for.
+    def mark_lost(self, spent: Spent, *, hedge: bool, cancelled: bool) -> None:
+        """Count an answer as cancelled, since the call was cancelled or the other try was answered at the same moment.
+        It was paid for all the same.
 
         Args:
-            hedge: whether the second try lost.
+            hedge: whether the answer is that of the second try.
+            cancelled: whether the call was cancelled, so that no try counts.
         """
         self._mark_last(
             lambda attempt: attempt.hedge == hedge and attempt.error_kind is None,
             kind="cancelled",
-            error="The other try was answered first.",
+            error="Cancelled as it was answered." if cancelled else "The other try was answered first.",
             spent=spent,
         )
 

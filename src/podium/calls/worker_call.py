@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Coroutine
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any, Literal
 
 import stamina
 
@@ -18,6 +19,7 @@ from podium.calls.dispatcher import Dispatcher
 from podium.calls.input_bound import InputTokenBound
 from podium.calls.ledger import Ledger, Reservation
 from podium.calls.rate_limiter import Permit
+from podium.calls.retry_settings import RetrySettings
 from podium.errors import RefusalError, WorkerError
 from podium.trace import Attempt, Reply
 from podium.types import (
@@ -35,19 +37,8 @@ from podium.workers.base import Request, Worker, time_limit
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 _GRACE_S = 0.1
 """Seconds added to the time limit, so that a worker with a timeout of its own can say what it was waiting for."""
-
-_LONGEST_WAIT_S = 60.0
-"""A call whose worker asks for a longer wait (`Retry-After`) fails without a retry."""
 MakeListeners = Callable[[], tuple[Callable[[str], None], Callable[[str], None]]]
 """Makes two listeners for one try: of its text, and of its visible reasoning. Two tries may write at the same time."""
-
-
-@dataclass(frozen=True, slots=True)
-class RetrySettings:
-    """How long retries wait, in seconds."""
-
-    first_wait_s: float = 0.5
-    """The wait before the first retry. It doubles with each retry. A random wait of up to the same length is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +47,7 @@ class CallContext:
 
     ledger: Ledger
     dispatcher: Dispatcher
-    settings: RetrySettings = RetrySettings()
+    settings: RetrySettings = field(default_factory=RetrySettings)
     queue_key: str
     """Calls that wait for a worker take turns by this key, so that a question with many calls does not delay others."""
     started: float
@@ -152,15 +143,12 @@ class WorkerCall:
             return await self._try_or_hedge()
         except WorkerError as error:
             failure = error
-        settings = self._context.settings
+        retries = count()
         # The loop is entered only after a failure: to enter it takes as long as a fast HTTP call.
         async for attempt in stamina.retry_context(
-            on=self._may_retry,
+            on=lambda error: self._wait_s(error, next(retries)),
             attempts=self._worker.limits.retries + 1,
             timeout=None,
-            wait_initial=settings.first_wait_s,
-            wait_max=_LONGEST_WAIT_S,
-            wait_jitter=settings.first_wait_s,
         ):
             with attempt:
                 if attempt.num == 1:
@@ -172,14 +160,14 @@ class WorkerCall:
                     raise
         raise failure
 
-    def _may_retry(self, error: Exception) -> bool | float:
-        """Whether to retry after `error`. A number is the wait in seconds that the worker requested."""
+    def _wait_s(self, error: Exception, retry: int) -> float | Literal[False]:
+        """The seconds to wait before a retry after `error`. False if there is no retry."""
         if not isinstance(error, WorkerError) or not error.retryable:
             return False
         if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
             return False  # The fallback need not wait.
-        wait_s = error.retry_after_s
-        return wait_s is None or (wait_s <= _LONGEST_WAIT_S and wait_s)
+        wait_s = self._context.settings.wait_s(retry, error.retry_after_s)
+        return wait_s is not None and wait_s
 
     async def _try_again(self, failure: WorkerError) -> Reply:
         """Try once more after `failure`, if the worker's share of retries and the budgets allow it.
@@ -206,22 +194,26 @@ class WorkerCall:
         """Make one try, and a second try at the same time once the first is slow. The first answer counts."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         first = asyncio.create_task(self._try(begun=begun))
-        tries = {first}
+        tries, winner = [first], None
         try:
             either: set[asyncio.Future[Any]] = {first, begun}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             done, _ = await asyncio.wait(tries, timeout=slow_s)
             if not done:
-                tries.add(asyncio.create_task(self._hedge(first)))
+                tries.append(asyncio.create_task(self._hedge(first)))
             winner = await _first(tries)
+            return winner.result()
         finally:
             for task in tries:
                 task.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
-        for task in tries - {winner}:
-            if not task.cancelled() and task.exception() is None and task.result() is not winner.result():
-                self._log.mark_lost(task.result().spent(self._worker.profile), hedge=task is not first)
-        return winner.result()
+            replies = [] if winner is None else [winner.result()]
+            for task in tries:  # A hedge that the budget refused has the reply of the first try.
+                if not _is_answered(task) or any(task.result() is reply for reply in replies):
+                    continue
+                replies.append(task.result())
+                spent = task.result().spent(self._worker.profile)
+                self._log.mark_lost(spent, hedge=task is not first, cancelled=winner is None)
 
     async def _hedge(self, first: asyncio.Task[Reply]) -> Reply:
         """Make a second try if the budgets allow it. Otherwise return the result of the first."""
@@ -383,10 +375,10 @@ class WorkerCall:
         )
 
 
-async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
+async def _first(tries: Collection[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
     """The first try that is answered. If no try is, the error of the first failed try is raised."""
     failure: WorkerError | None = None
-    pending = tries
+    pending = set(tries)
     while pending:
         done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
@@ -398,3 +390,7 @@ async def _first(tries: set[asyncio.Task[Reply]]) -> asyncio.Task[Reply]:
             failure = failure or error
     assert failure is not None
     raise failure
+
+
+def _is_answered(ended: asyncio.Task[Reply]) -> bool:
+    return not ended.cancelled() and ended.exception() is None
