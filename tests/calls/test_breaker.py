@@ -71,6 +71,26 @@ async def test_while_open_a_call_with_somewhere_else_to_go_is_refused_at_once():
     )
 
 
+async def test_a_call_is_refused_at_once_if_the_next_probe_is_too_late_for_it():
+    breaker = Breaker("w", Limits(probe_after=30.0))
+    breaker.open_for(3600.0, BROKEN, probe=False)
+    async with asyncio.timeout(5.0):
+        with pytest.raises(WorkerError, match="tried again in 3600 s") as refused:
+            await breaker.acquire(wait=True)
+    assert refused.value.kind == "open"
+
+
+async def test_a_call_waits_for_a_probe_in_flight_however_long_the_cooldown():
+    breaker = opened()
+    assert await breaker.acquire(wait=True)
+    call = asyncio.create_task(breaker.acquire(wait=True))
+    breaker.open_for(3600.0, BROKEN, probe=False)
+    await asyncio.sleep(0.01)
+    assert not call.done()
+    breaker.succeeded()
+    assert not await call
+
+
 async def test_later_failure_extends_a_cooldown_but_never_shortens_it():
     breaker = Breaker("w", LIMITS)
     ends = []

@@ -85,10 +85,11 @@ class Breaker:
         the probe.
 
         Args:
-            wait: whether the call waits for the result of the next probe. If not, it is sent only as the probe.
+            wait: whether the call waits for the result of the next probe, unless that probe is later than the longest
+                wait allows. If not, it is sent only as the probe.
 
         Raises:
-            WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait was too long.
+            WorkerError: the worker is in cooldown (kind "open"), and `wait` is False or the wait is or was too long.
         """
         if self._cooldown is None:
             return False
@@ -99,9 +100,9 @@ class Breaker:
             if not self._probing and now >= self._cooldown.probe_at:
                 self._probing = True
                 return True
-            if not wait or now >= give_up:
+            if not wait or now >= give_up or (not self._probing and self._cooldown.probe_at > give_up):
                 raise self._refusal(now)
-            until = give_up if self._probing else min(give_up, self._cooldown.probe_at)
+            until = give_up if self._probing else self._cooldown.probe_at
             self._changed.clear()
             try:
                 async with asyncio.timeout_at(until):
