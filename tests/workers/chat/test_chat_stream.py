@@ -72,6 +72,35 @@ async def test_streams_of_a_wrong_content_type_or_unrequested_are_read(
     assert (await ask(client)).text == "The answer is 4."
 
 
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_json_reply_with_the_content_type_of_a_stream_is_read(
+    endpoint: Endpoint, client: ChatClient, stream: bool
+) -> None:
+    endpoint.stream(json.dumps(GOOD).encode())
+    reply = await ask(client, stream=stream)
+    assert (reply.text, reply.usage.estimated) == (GOOD["choices"][0]["message"]["content"], False)
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": GOOD["usage"]}])
+async def test_an_error_after_a_complete_streamed_answer_does_not_lose_it(
+    endpoint: Endpoint, client: ChatClient, usage: dict[str, object]
+) -> None:
+    late = {"error": {"code": 500, "message": "Boom."}, **usage}
+    endpoint.stream(*WHOLE, event(delta(finish="stop")), event(late))
+    reply = await _reply(client)
+    assert (reply.text, reply.finish, reply.usage.estimated) == ("The answer is 4.", "stop", not usage)
+
+
+@pytest.mark.parametrize(
+    "pieces", [[*WHOLE, event(delta(finish="error"))], [event(delta("", "stop"))], WHOLE]
+)
+async def test_an_error_event_before_the_end_of_an_answer_is_raised(
+    endpoint: Endpoint, client: ChatClient, pieces: list[bytes]
+) -> None:
+    endpoint.stream(*pieces, event({"error": {"code": 502, "message": "Gone."}}))
+    assert "status 502: Gone." in str(await failure(client, stream=True))
+
+
 async def test_streamed_reasoning_sets_first_token_time_and_is_counted(
     endpoint: Endpoint, client: ChatClient
 ) -> None:

@@ -121,11 +121,11 @@ class ResponseReader:
         """Whether a body that begins with `first` is a stream. Servers may ignore `stream` or send a wrong content
         type."""
         start = first.lstrip()[:1]
-        if start == b"<":
+        if start in (b"<", b"{", b"["):  # No event begins so.
             return False
-        if response.content_type == _EVENTS:
-            return True
-        return self._streamed and start not in (b"{", b"[") and bool(start or response.content_type != _JSON)
+        return response.content_type == _EVENTS or (
+            self._streamed and bool(start or response.content_type != _JSON)
+        )
 
     async def _read_whole(self, response: aiohttp.ClientResponse, first: bytes) -> None:
         self._begin()
@@ -194,9 +194,10 @@ class ResponseReader:
         if not data:
             return False
         body = self._parsed(data)
+        if self._is_late_fault(body):  # Only usage can be lost; then it is estimated.
+            self.builder.add_usage(body or {})
+            return False
         if body is None:
-            if self.complete:  # Only usage can be lost; then it is estimated.
-                return False
             raise self._failures.malformed(data)
         self._check(body, response)
         before = self.builder.length, self.complete
@@ -208,6 +209,14 @@ class ResponseReader:
             closing = min(self._ends, self._loop.time() + _CLOSING_S)
             self.deadline.reschedule(closing if self.complete else self._ends)
         return False
+
+    def _is_late_fault(self, body: Any) -> bool:
+        """Whether an event is no JSON or reports an error, although the answer is complete and was paid for."""
+        if not self.complete or not isinstance(body, dict | None):
+            return False
+        return body is None or (
+            find_error(body) is not None and self.builder.length > 0 and self.builder.finish != "error"
+        )
 
     def _begin(self) -> None:
         """The reply begins: its first token is in time."""
@@ -233,7 +242,6 @@ class ResponseReader:
         provider_error = find_error(body)
         if provider_error is not None:
             self.builder.add_usage(body)
-        if provider_error is not None:
             raise self._failures.reported(response.headers, provider_error, begun=bool(self.builder.length))
 
     def _parsed(self, data: bytes) -> Any:
