@@ -13,7 +13,7 @@ from podium.executor.question_context import QuestionContext
 from podium.trace import Span
 from podium.types import Profile
 from podium.workers.base import Worker
-from podium.workers.traits import IsCertain, responses_to_get_next
+from podium.workers.traits import AnswerKey, IsCertain, responses_to_get_next
 from podium.workflow import Workflow
 
 _OUTPUT_SHARE = 4
@@ -24,6 +24,7 @@ class EarlyStopping:
     """One vote: which responses it has, and which steps still wait for their turn.
 
     Args:
+        is_certain, answer_key: the traits of the vote's worker.
         subtask: the subtask of the vote.
         reads: positions of the steps that the vote reads.
         waiting: the steps of `reads` that no other step reads, the cheapest first.
@@ -37,8 +38,11 @@ class EarlyStopping:
         reads: tuple[int, ...],
         waiting: Sequence[int],
         sees_previous: bool,
+        *,
+        answer_key: AnswerKey,
     ) -> None:
         self._is_certain = is_certain
+        self._answer_key = answer_key
         self._subtask = subtask
         self._reads = reads
         self._sees_previous = sees_previous
@@ -67,7 +71,9 @@ class EarlyStopping:
         before = before if self._sees_previous else ()
         responses = [ended[j].response or "" if j in ended else None for j in self._reads]
         order = [len(before) + self._reads.index(j) for j in self._waiting]
-        turn = responses_to_get_next(self._is_certain, self._subtask, [*before, *responses], order)
+        turn = responses_to_get_next(
+            self._is_certain, self._subtask, [*before, *responses], order, self._answer_key
+        )
         self._certain = not turn
         started = {self._reads[place - len(before)] for place in turn}
         self._waiting = [j for j in self._waiting if j not in started]
@@ -114,7 +120,12 @@ def find_early_stops(
         order = cheapest_first([profiles[workflow.steps[j].worker] for j in own])
         waiting = [own[place] for place in order]
         early_stops[position] = EarlyStopping(
-            is_certain, step.subtask, reads, waiting, step.access.sees_previous
+            is_certain,
+            step.subtask,
+            reads,
+            waiting,
+            step.access.sees_previous,
+            answer_key=workers[position].traits.answer_key,
         )
     return early_stops
 

@@ -11,6 +11,7 @@ IsCertain = Callable[[str, Sequence[str | None]], bool]
 
 Its arguments are the subtask, and the responses that the tool reads, in order. A response is None if it is still to
 come, and "" if its step failed."""
+AnswerKey = Callable[[str], str | None]
 
 _NEW_ANSWER = "Answer: something"
 """An answer that no response has given yet."""
@@ -35,6 +36,8 @@ class Traits:
     """Whether the worker reserves and settles the dollars of its calls in `Request.spend_limits`, as a team does."""
     is_certain: IsCertain | None = None
     """Says whether a tool's result is certain before all responses are there. None if the tool needs all responses."""
+    answer_key: AnswerKey = str
+    """The key of a response for `is_certain`. It has the same result for two responses with equal keys."""
 
 
 TOOL = Traits(role="tool", cost="nothing")
@@ -45,18 +48,23 @@ LOCAL_MODEL = Traits(role="model", cost="compute")
 
 
 def responses_to_get_next(
-    is_certain: IsCertain, subtask: str, responses: Sequence[str | None], order: Sequence[int]
+    is_certain: IsCertain,
+    subtask: str,
+    responses: Sequence[str | None],
+    order: Sequence[int],
+    answer_key: AnswerKey = str,
 ) -> tuple[int, ...]:
     """Indices of the responses to get next. There are none if the result is certain.
 
     Args:
         responses: what the vote will see. A response is None if it is still to come, and "" if its step failed.
         order: indices of responses, the cheapest first.
+        answer_key: as in `Traits`.
     """
     if is_certain(subtask, responses):
         return ()
     waiting = [place for place in order if responses[place] is None]
-    next_texts = {_NEW_ANSWER, *(text for text in responses if text)}
+    next_texts = {answer_key(text): text for text in (_NEW_ANSWER, *responses) if text}.values()
     for count in range(1, len(waiting)):
         turn = waiting[:count]
         if any(is_certain(subtask, _filled(responses, turn, text)) for text in next_texts):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from podium.reading.answer import final_answer
 from podium.reading.same_answer import answer_key, sorted_json
@@ -25,6 +26,8 @@ DESCRIPTION = "A tool: returns the most common final answer among the responses 
 NOTHING = tool.no_result("no response that is shown gives an answer")
 _NEW_ANSWER = "\n"
 """The key of an answer that no response has given. No other key has a line break."""
+_CACHED_KEYS = 1024
+"""More than the responses of one vote, whose keys are needed again after each turn of an early-stopping vote."""
 _WEIGHTS = re.compile(r"\bweights:? (\d+(?:\.\d+)?(?:, \d+(?:\.\d+)?)*)")
 
 
@@ -49,6 +52,22 @@ def is_certain(subtask: str, responses: Sequence[str | None]) -> bool:
     )
 
 
+def voted_answer(response: str | None) -> str | None:
+    """The answer that a response votes for, as written: a whole JSON object or list, else the final answer. None if the
+    response has no answer."""
+    if response is None or not tool.is_result(response):
+        return None
+    return final_answer(response) if sorted_json(response) is None else response.strip()
+
+
+@lru_cache(maxsize=_CACHED_KEYS)
+def vote_key(response: str | None) -> str | None:
+    """The key of the answer that a response votes for. Two responses with equal keys vote for the same answer. None if
+    the response has no answer."""
+    answer = voted_answer(response)
+    return None if answer is None else answer_key(answer) or None
+
+
 class VoteWorker(Worker):
     """Counts answers. In a tie, the first answer wins. The reply has the winner in its most common form.
 
@@ -56,7 +75,7 @@ class VoteWorker(Worker):
     is only the winning object or list, as it was written.
     """
 
-    traits = replace(TOOL, is_certain=is_certain)
+    traits = replace(TOOL, is_certain=is_certain, answer_key=vote_key)
 
     def __init__(
         self,
@@ -102,21 +121,6 @@ class VoteWorker(Worker):
 def announce(answer: str, agreeing: int, of: int) -> str:
     """The tool's reply for the winner, which `agreeing` of `of` responses give."""
     return f"{agreeing} of {of} responses agree.\n{tool.as_final_answer(answer)}"
-
-
-def voted_answer(response: str | None) -> str | None:
-    """The answer that a response votes for, as written: a whole JSON object or list, else the final answer. None if the
-    response has no answer."""
-    if response is None or not tool.is_result(response):
-        return None
-    return final_answer(response) if sorted_json(response) is None else response.strip()
-
-
-def vote_key(response: str | None) -> str | None:
-    """The key of the answer that a response votes for. Two responses with equal keys vote for the same answer. None if
-    the response has no answer."""
-    answer = voted_answer(response)
-    return None if answer is None else answer_key(answer) or None
 
 
 def _winner(votes: Iterable[str | None], weights: Iterable[float]) -> str | None:
