@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import stamina
@@ -206,6 +206,21 @@ async def test_invalid_plan_is_retried_with_the_next_plan_format() -> None:
     assert asked(server) == ["probe exact", "exact", "tool"]
     assert isinstance(plan.decision, Workflow)
     assert [rejected.decision.kind for rejected in plan.rejected] == ["unclosed_text"]
+
+
+@pytest.mark.parametrize(("how", "second"), [("refused", ["tool", "text"]), ("text", ["tool"])])
+async def test_an_endpoint_that_knows_no_tools_keeps_its_proven_format(
+    how: Literal["refused", "text"], second: list[str]
+) -> None:
+    def bad(messages: list[dict[str, Any]], body: dict[str, Any]) -> Answer:
+        schema = "response_format" in body and "Say hello." not in str(messages)
+        return Answer('{"thought": "I repeat I repeat') if schema else obedient(messages, body)
+
+    without_tools = Rule(fault=WrongFormat(how=how, obeyed=("response_format",)))
+    async with FaultServer(bad, rules=[without_tools]) as server:
+        made = await plans(server, 2)
+    assert asked(server) == ["probe exact", *(["exact", *second] * 2)]
+    assert [isinstance(plan.decision, Workflow) for plan in made] == [how == "refused"] * 2
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,10 @@ class FormatNegotiator:
                 self._file.put(self._worker, verdict)
         return self._best(verdict.format), verdict.format in self._allowed
 
+    def allows(self, format: PlanFormat) -> bool:
+        """Whether the user allows the format."""
+        return format in self._allowed
+
     def after(self, format: PlanFormat) -> PlanFormat:
         """The format for a second try after a bad plan: the next format of the ladder, if the user allows it."""
         rungs = [rung for rung in self._allowed if rung not in ("portable", "own") or rung == format]

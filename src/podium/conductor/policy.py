@@ -171,7 +171,10 @@ class WorkerPolicy:
         is_proven = False
         if negotiator.known_format is not None or self._affords_probe(ledger, messages):
             format, is_proven = await negotiator.choose(ask)
-        return negotiator.after(format) if sampling.attempt else format, is_proven
+        if not sampling.attempt:
+            return format, is_proven
+        other = negotiator.after(format)
+        return other, is_proven and other == format
 
     def _affords_probe(self, ledger: Ledger, messages: tuple[Message, ...]) -> bool:
         """Whether the budget allows a probe and then a plan. If not, it may still allow a plan as text."""
@@ -191,7 +194,8 @@ class WorkerPolicy:
         *,
         is_proven: bool,
     ) -> Completion:
-        """A plan in one format. If the endpoint obeyed the format before and now refuses it, a plan as text."""
+        """A plan in one format. If the endpoint refuses the format, a plan as text, if the endpoint obeyed the format
+        before or the user allows text."""
         assert self._negotiator is not None
         limit = self._worker.limits.max_tokens
         exact = constraints.schema("exact", min(limit, sampling.max_tokens or limit))
@@ -200,9 +204,11 @@ class WorkerPolicy:
             listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
             reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)
         except WorkerError as error:
-            if format == "text" or not is_proven or error.retryable or error.kind != "status":
+            takes_text = is_proven or self._negotiator.allows("text")
+            if format == "text" or not takes_text or error.retryable or error.kind != "status":
                 raise
-            self._negotiator.forget()
+            if is_proven:
+                self._negotiator.forget()
             return (await self._call(ledger, messages, sampling))[1]
         disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
         if is_proven and (
