@@ -257,6 +257,35 @@ async def test_a_piece_of_text_comes_through_as_it_is_written() -> None:
     assert "".join(event.text for event in heard if isinstance(event, StepText)) == "It is 5."
 
 
+@pytest.mark.parametrize(
+    ("tries", "passed_on"),
+    [
+        (("Hello ", "Hello world."), "Hello world."),
+        (("Hello ", "Good day."), "Hello "),
+        (("Hello ", "Hell", "Hello you."), "Hello you."),
+    ],
+)
+async def test_text_of_an_inner_retry_is_passed_on_only_where_it_goes_on(
+    tries: tuple[str, ...], passed_on: str
+) -> None:
+    class BreaksOff(ScriptedWorker):
+        async def answer(self, request: Request) -> Reply:
+            text = tries[len(self.requests)]
+            for piece in text:
+                if request.on_text is not None:
+                    request.on_text(piece)
+            return await super().answer(request)
+
+    broken = WorkerError("It broke off.", kind="connection", retryable=True)
+    speaker = BreaksOff("ada", [*[broken] * (len(tries) - 1), tries[-1]], limits=Limits(retries=3))
+    planner, quick = StepsPlanner(Step(0, "Greet.")), ExecutionSettings(first_wait_s=0.001)
+    inner = TeamWorker(Profile(name="team"), Runner(planner, Pool([speaker]), settings=quick))
+    heard: list[Event] = []
+    trace = await Runner(planner, Pool([inner])).answer(QUESTION, on_event=heard.append, streams=True)
+    assert trace.answer == tries[-1]
+    assert "".join(event.text for event in heard if isinstance(event, StepText)) == passed_on
+
+
 def test_a_shipped_pool_named_by_a_team_is_found_from_any_folder(place: Path) -> None:
     (place / "outer.toml").write_text(team('plan.planner = "random"', pool="ollama"))
     (worker,) = open_pool(str(place / "outer.toml"))

@@ -15,6 +15,7 @@ from fastapi.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from podium.errors import APIError, PodiumError
+from podium.executor.continued_text import ContinuedText
 from podium.server.api_errors import answer_changed, to_api_error
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -146,34 +147,8 @@ async def cancel_on_disconnect(receive: Receive) -> AsyncIterator[None]:
         watcher.cancel()
 
 
-class StreamedText:
-    """The text of one answer that a client has received.
-
-    A worker may break off, and a retry starts again. The client must not read the two texts as one, so only text that
-    continues the sent text is sent.
-    """
-
-    def __init__(self) -> None:
-        self._attempts: dict[int, list[str]] = {}
-        self._sent: list[str] = []
-        self._one_attempt = True
-        """Whether only one attempt has written, and all its text was sent."""
-
-    @property
-    def text(self) -> str:
-        """All text sent so far."""
-        return "".join(self._sent)
-
-    def add(self, attempt: int, piece: str) -> str:
-        """The text to send after attempt number `attempt` wrote `piece`: usually the piece itself."""
-        written = self._attempts.setdefault(attempt, [])
-        written.append(piece)
-        if len(self._attempts) > 1:
-            self._one_attempt = False
-        if self._one_attempt:
-            self._sent.append(piece)
-            return piece
-        return self._continuation("".join(written)) or ""
+class StreamedText(ContinuedText):
+    """The text of one answer that a client has received."""
 
     def finish(self, answer: str, trace_id: str) -> str:
         """The rest of the final answer.
@@ -181,17 +156,9 @@ class StreamedText:
         Raises:
             APIError: the answer does not begin with the text that was sent.
         """
-        rest = self._continuation(answer)
+        rest = self.continue_with(answer)
         if rest is not None:
             return rest
         if self.text.strip() != answer.strip():
             raise answer_changed(trace_id)
         return ""
-
-    def _continuation(self, text: str) -> str | None:
-        sent = self.text
-        if not text.startswith(sent):
-            return None
-        rest = text[len(sent) :]
-        self._sent = [text]
-        return rest

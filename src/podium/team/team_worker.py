@@ -13,6 +13,7 @@ from typing import Any
 
 from podium.errors import UsageError, WorkerError
 from podium.executor import StepText
+from podium.executor.continued_text import ContinuedText
 from podium.team.events import Event, QuestionEnded
 from podium.team.opened_planner import OpenedPlanner
 from podium.team.runner import Runner
@@ -71,11 +72,12 @@ class TeamWorker(Worker):
             WorkerError: of kind "exhausted" if the team has no answer, or "protocol" if it cannot take this request.
         """
         question = _question(request, self.profile.name)
-        on_text = request.on_text
+        on_text, sent = request.on_text, ContinuedText()
 
         def observe(event: Event) -> None:
             if on_text is not None and isinstance(event, StepText) and not event.reasoning:
-                on_text(event.text)
+                if text := sent.add(event.attempt, event.text):
+                    on_text(text)
             elif isinstance(event, QuestionEnded):
                 request.receipt.add(Spent(event.trace.usage, event.trace.cost_usd))
 
