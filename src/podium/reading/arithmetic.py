@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
+from itertools import pairwise
 
 from podium.reading.syntax import parse_expression
 
@@ -68,6 +69,13 @@ _MORE_BEHIND = re.compile(r"(?<=[\d)])!(?!=)|\s*[\]}]\s*[-+*/%({!]|\s*\\(?:[cdt]
 _PERCENT = re.compile(r"\S%(?=[-+\s])|%\s*[-+]\s")
 """A percent sign. Between two numbers % is the remainder."""
 _WORD_BEFORE = re.compile(r"[A-Za-z]{2}\s+$")
+_YEAR, _MONTH, _DAY = r"(?:1[89]|20)\d\d", r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
+_DATE = re.compile(
+    rf"(?<![\w.)*/+-])(?:{_YEAR}-{_MONTH}-{_DAY}|{_DAY}-{_MONTH}-{_YEAR}|{_MONTH}-{_DAY}-{_YEAR})(?![\w.(*/+-])"
+)
+_JOINED = re.compile(r"\d+(?:\.\d+)?(?:-\d+(?:\.\d+)?)+")
+"""Numbers that are joined by hyphens without spaces, as in a range: `3-4`."""
+_WORD_BEHIND = re.compile(r"(?<=[\d \t])[^\W\d_]")
 _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -79,7 +87,8 @@ _SIMPLE: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Fraction | i
 
 
 def find_expressions(text: str) -> Iterator[str]:
-    """The expressions in a text, in order, in Python's notation. Bare numbers and formulas with names are left out."""
+    """The expressions in a text, in order, in Python's notation. Bare numbers, formulas with names, dates and ranges of
+    something (`3-4 sentences`) are left out."""
     text = _LATEX_MARKS.sub(" ", _BULLET.sub("", text[-_SEARCHED_CHARS:]))
     for sign, ours in _SIGNS.items():
         text = text.replace(sign, ours)
@@ -93,9 +102,13 @@ def find_expressions(text: str) -> Iterator[str]:
             written = _GROUPED.sub(lambda number: number[0].replace(",", ""), written)
         tree = _parsed(written)
         parts: Sequence[ast.expr] = tree.elts if isinstance(tree, ast.Tuple) else [tree] if tree else []
+        before_word = stretch[0].rstrip(" \t")[-1:].isdigit() and _WORD_BEHIND.match(text, stretch.end())
         for part in parts:
             if any(isinstance(node, ast.BinOp | ast.Call) for node in ast.walk(part)):
-                yield written[part.col_offset : part.end_col_offset]
+                found = written[part.col_offset : part.end_col_offset]
+                is_range = part is parts[-1] and before_word and _is_range(found)
+                if not is_range and _DATE.search(found) is None:
+                    yield found
 
 
 def compute(expression: str) -> Fraction:
@@ -136,6 +149,13 @@ def _goes_on(before: str, written: str) -> bool:
     if written[0] in "*/%+-":
         return _OPERAND_BEFORE.search(tail) is not None
     return written[0] == "(" and _FACTOR_BEFORE.search(tail) is not None
+
+
+def _is_range(expression: str) -> bool:
+    """Whether it is joined numbers that grow. A difference that is not negative is none, as in `12-5 and`."""
+    if _JOINED.fullmatch(expression) is None:
+        return False
+    return all(low < high for low, high in pairwise(map(Fraction, expression.split("-"))))
 
 
 def _parsed(written: str) -> ast.expr | None:
