@@ -302,7 +302,7 @@ def test_token_bounds_exceed_the_counted_tokens_by_known_factors(
     assert [each / tokens for each in reserved] == pytest.approx(factors, rel=0.1)
 
 
-def test_the_bound_counts_what_goes_back_to_the_provider_and_what_is_passed_on() -> None:
+def test_the_bound_counts_provider_state_and_passed_on_fields() -> None:
     bound, text = InputTokenBound(Paid()), "word " * 2000
     call = ToolCall(id="c", name="look", arguments="{}")
     plain = Message(role="assistant", content="", tool_calls=(call,))

@@ -86,7 +86,7 @@ def test_evaluation_without_validation_questions_is_refused(
         train(settings | {"tasks": str(tmp_path / "own.toml"), "grpo": settings["grpo"] | EACH})
 
 
-def test_a_run_that_its_minutes_ended_keeps_a_checkpoint_and_is_not_trained_again(
+def test_a_run_ended_by_its_minutes_is_not_trained_again(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
     settings |= {"grpo": settings["grpo"] | {"iterations": 5, "minutes": 0.001, "save_every": 20}}
