@@ -151,8 +151,8 @@ def misjudged(study: Study) -> Iterator[str]:
         yield (
             f"{misses.with_words:,} of the {misses.wrong:,} answers judged wrong contain the right "
             "answer. The grader reads the whole of a text. If these answers are right, let your questions end with "
-            '"End with a line of the form Answer: ...", or name another grader in their column grader (docs/graders.md); '
-            "then give the same command again."
+            '"End with a line of the form Answer: ...", or name another grader in their column grader '
+            "(docs/graders.md); then give the same command again."
         )
 
 
