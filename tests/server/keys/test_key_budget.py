@@ -340,3 +340,19 @@ async def test_a_key_without_a_budget_has_no_spend_limit(place: Place) -> None:
     assert keys.spend_limit(caller) is None
     assert keys.spend_limit(Caller(admin=True)) is None
     await keys.close()
+
+
+async def test_call_with_a_removed_key_is_refused_at_once(place: Place) -> None:
+    _, caller = await place.added(budget="1")
+    replica, answered = Replica(place, caller), asyncio.Event()
+    running = asyncio.create_task(replica.call(0.25, 0.125, until=answered))
+    await replica.begun.wait()
+    assert await replica.register.remove("web")
+    async with asyncio.timeout(10):
+        await replica.call(0.5, 0.0)
+    assert replica.refusals == ["The key 'web' was removed: ask the operator of this server for another."]
+    answered.set()
+    await running
+    await replica.call(0.25, 0.0)
+    assert replica.calls == 1, "also a call that would fit what was reserved before"
+    await replica.close()

@@ -63,6 +63,8 @@ class KeyBudget(SpendLimit):
         """Waiting calls, and the sum that each needs."""
         self._denied: tuple[int, float] | None = None
         """The smallest sum that the register has denied, and until when this denial is used. None if there is none."""
+        self._removed = False
+        """Whether the key was removed. The register then has nothing for it, so every paid call is refused."""
         self._settled_s = -math.inf
         self._work: asyncio.Task[None] | None = None
         """The only task that talks to the register. None if there is nothing to do."""
@@ -72,7 +74,7 @@ class KeyBudget(SpendLimit):
 
     def _take(self, amount: int) -> bool:
         """Reserve from this replica's sum. If that is too small, `may_fit_later` says whether it can grow."""
-        if amount > self._free:
+        if self._removed or amount > self._free:
             self._short = amount
             return False
         self._reserved_here += amount
@@ -98,7 +100,7 @@ class KeyBudget(SpendLimit):
     def may_fit_later(self, usd: float) -> bool:
         """Whether the register may still have `usd`, or calls in flight here may give it back."""
         amount = to_nano(usd)
-        if not amount:
+        if not amount or self._removed:
             return False
         if not self._is_denied(amount):
             return self._spent + amount <= self._limit
@@ -199,6 +201,9 @@ class KeyBudget(SpendLimit):
                 sums.pop()
             if least > left:  # Calls may have given something back since the denial.
                 self._denied = (least, self._now() + _RETRY_S)
+            elif not await self._register.has(self._key):
+                self._removed = True
+                break
         self._release()
 
     async def _settle_register(self, *, back: int) -> None:
@@ -251,4 +256,6 @@ class KeyBudget(SpendLimit):
         return asyncio.get_running_loop().time()
 
     def _refusal_text(self, usd: float) -> str:
+        if self._removed:
+            return f"The key {self._key_name!r} was removed: ask the operator of this server for another."
         return self.spent_message or super()._refusal_text(usd)

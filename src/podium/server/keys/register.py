@@ -185,6 +185,10 @@ class Register:
 
         return await self._database.call(write)
 
+    async def has(self, key: str) -> bool:
+        """Whether there is a key of this id."""
+        return bool(await self._database.rows(select(_K.id).where(_K.id == key)))
+
     async def keys(self) -> tuple[StoredKey, ...]:
         """All keys, the oldest first."""
         return tuple(
