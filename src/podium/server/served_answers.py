@@ -145,8 +145,10 @@ def no_answer_error(trace: Trace) -> APIError | None:
     fields = {"trace_id": trace.id}
     message = trace.error or "There is no answer."
     failed = [span for span in trace.spans if span.status == "failed" and not _failed_for_lack_of_input(span)]
-    stopped = any(span.status == "refused" for span in trace.spans) or any(
-        round_.error_kind in _OUT_OF_BUDGET for round_ in trace.rounds
+    stopped = (
+        _time_is_up(trace)
+        or any(span.status == "refused" for span in trace.spans)
+        or any(round_.error_kind in _OUT_OF_BUDGET for round_ in trace.rounds)
     )
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
@@ -166,6 +168,14 @@ def no_answer_error(trace: Trace) -> APIError | None:
     if stopped:
         return APIError(402, "budget_exceeded", message, code="budget_exceeded", headers=headers, more=fields)
     return APIError(502, "planner_failed", message, code="planner_failed", headers=headers, more=fields)
+
+
+def _time_is_up(trace: Trace) -> bool:
+    """Whether the budget's seconds ended while a step was running. A caller who goes away also cancels steps."""
+    seconds = trace.budget.seconds
+    if seconds is None or trace.seconds < seconds or trace.status == "cancelled":
+        return False
+    return any(span.status == "cancelled" for span in trace.spans)
 
 
 def _failed_for_lack_of_input(span: Span) -> bool:

@@ -198,6 +198,18 @@ def test_exhausted_budget_is_an_error_only_without_an_answer(serve) -> None:
     assert len(refused.value.body["trace_id"]) == 32  # type: ignore[index]
 
 
+@pytest.mark.parametrize("model_name", ["podium", "wren"])
+def test_question_whose_seconds_are_spent_in_a_step_exceeds_its_budget(serve: Serve, model_name: str) -> None:
+    with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
+        asking = client(serve(Pool([model.worker()]), planner="single:wren"))
+        with pytest.raises(openai.APIStatusError) as refused:
+            asking.chat.completions.create(
+                model=model_name, messages=ASKED, extra_body={"podium": {"budget": {"seconds": 0.2}}}
+            )
+    assert (refused.value.status_code, refused.value.type) == (402, "budget_exceeded")
+    assert "0.2" in refused.value.message
+
+
 def test_request_budget_cannot_exceed_the_server_budget(serve) -> None:
     asking = client(serve(budget=Budget(calls=0)))
     with pytest.raises(openai.APIStatusError) as refused:
