@@ -159,11 +159,12 @@ def test_health_route_answers_head_requests(serve):
     assert httpx.get(url + "/readyz").json() == {"status": "ready"}
 
 
-async def test_server_is_not_ready_while_all_workers_are_in_cooldown(serve, tmp_path):
+@pytest.mark.parametrize("tools", ["", '[[worker]]\nname = "vote"\nkind = "vote"\n'])
+async def test_server_is_not_ready_while_all_models_are_in_cooldown(serve, tmp_path, tools):
     path = tmp_path / "pool.toml"
     path.write_text(
         '[[worker]]\nname = "bob"\nkind = "openai"\nmodel = "m"\nbase_url = "http://127.0.0.1:1/v1"\n'
-        "limits = { retries = 0, failures_to_open = 1 }\n"
+        "limits = { retries = 0, failures_to_open = 1 }\n" + tools
     )
     url = serve(load_pool(path))
     async with httpx.AsyncClient(base_url=url, timeout=30) as client:

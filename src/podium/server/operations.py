@@ -117,7 +117,8 @@ def unready_reason(service: Service, in_flight: InFlightRequests) -> str | None:
         # The store's own message names files and hosts, and this caller has shown no key.
         return "Traces cannot be written; the server's log says why."
     failing = {status.worker for status in service.dispatcher.status if status.state != "closed"}
-    if failing.issuperset(service.pool.names):
+    # A tool may work on, but no tool can answer a question.
+    if failing.issuperset(service.pool.answering or service.pool.names):
         return "All workers are in cooldown after failures."
     return None
 
