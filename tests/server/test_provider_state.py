@@ -15,11 +15,16 @@ from chat_model import ChatModel, Say, chat_model
 from running_server import Serve
 
 from podium.planners import Single
-from podium.server.provider_state import with_state, write_state
+from podium.server.keys import ANONYMOUS
+from podium.server.provider_state import ProviderStates, with_state, write_state
+from podium.store import open_store
 from podium.team import Runner
 from podium.team.team_worker import TeamWorker
-from podium.types import Message, Profile, ProviderState, ToolCall
+from podium.trace import Plan, Reply, RoundTrace, Span
+from podium.types import Message, Profile, ProviderState, ToolCall, Usage
 from podium.workers.pool import Pool
+from podium.workflow import Step, Workflow
+from sample_traces import build_trace
 
 SIGNED = {"google": {"thought_signature": "c2lnbmF0dXJl"}}
 DETAILS = [{"type": "reasoning.encrypted", "data": "ZW5j", "id": "r1"}]
@@ -197,6 +202,25 @@ def test_another_process_finds_the_state_in_the_store(serve: Serve, model: ChatM
     client = openai_client.client(urls[1])
     reply = client.chat.completions.create(model="wren", messages=told, tools=[TOOL])
     assert reply.choices[0].message.content == "It rains."
+
+
+async def test_state_is_found_once_another_process_has_written_it(tmp_path: Path) -> None:
+    store = open_store(tmp_path / "traces.sqlite")
+    call = ToolCall(id="call_1", name="weather", arguments="{}")
+    called = call.model_copy(update={"id": "c1", "provider_state": "{}"})
+    reply = Reply("", Usage(), tool_calls=(called,), provider_state='{"reasoning_content": "Hm."}')
+    span = Span(position=0, worker="ada", subtask="x", status="done", messages=(), reply=reply)
+    round_ = RoundTrace(plan=Plan("", Workflow((Step(0, "x"),))), spans=(span,), response="")
+    trace = build_trace("a" * 32, rounds=(round_,), answer="")
+    said = Message(role="assistant", content="", tool_calls=(call,))
+    states = ProviderStates(store)
+    assert await states.restore(said, trace.id, [0], ANONYMOUS) == said
+    store.add(trace)
+    await store.wait_until_flushed()
+    restored = await states.restore(said, trace.id, [0], ANONYMOUS)
+    await store.close()
+    assert restored.provider_state == ProviderState(worker="ada", fields=reply.provider_state)
+    assert restored.tool_calls[0].provider_id == "c1"
 
 
 def test_another_worker_gets_neither_state_nor_ids_of_the_first(serve: Serve, model: ChatModel) -> None:

@@ -103,16 +103,19 @@ class ProviderStates:
         """
         key = trace_id, caller.visible_owner
         if key not in self._known:
-            self._remember(trace_id, caller, await self._store.find(trace_id, caller.visible_owner))
+            trace = await self._store.find(trace_id, caller.visible_owner)
+            if trace is None:  # Another process may be writing it, so it is searched again next time.
+                return message
+            self._remember(trace_id, caller, trace)
         known = self._known.get(key)
         if known is None or max(numbers) >= len(known[1]):
             return message
         calls = [known[1][number] for number in numbers]
         return _given(message, known[0], [(call.id, call.provider_state) for call in calls])
 
-    def _remember(self, trace_id: str, caller: Caller, trace: Trace | None) -> None:
-        state = None if trace is None else trace.answer_state
-        known = None if trace is None or state is None else (state, trace.tool_calls)
+    def _remember(self, trace_id: str, caller: Caller, trace: Trace) -> None:
+        state = trace.answer_state
+        known = None if state is None else (state, trace.tool_calls)
         self._known[trace_id, caller.visible_owner] = known
         while len(self._known) > _REMEMBERED:
             self._known.popitem(last=False)
