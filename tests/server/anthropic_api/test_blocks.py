@@ -222,6 +222,8 @@ def test_hundreds_of_tools_and_deferred_loading_fields_are_accepted(url: str, en
     reply = ask(url, user(text("Hi")), tools=[*tools, server])
     assert reply.status_code == 200, reply.text
     assert len(endpoint.requests[-1].body["tools"]) == 500
+    chosen = ask(url, user(text("Hi")), tools=[server], tool_choice={"type": "tool", "name": "web_search"})
+    assert chosen.status_code == 200, "a tool that is ignored is ignored as a choice too"
 
 
 BETA = {
@@ -263,8 +265,11 @@ def test_unknown_field_is_accepted_only_in_beta_requests(
     assert httpx.post(url + path, json=body, headers=headers, timeout=20).status_code == status
 
 
-def test_schema_in_the_older_output_format_field_is_read(url: str, endpoint: FaultServer) -> None:
+@pytest.mark.parametrize("more", [{}, {"output_config": {"effort": "low"}}])
+def test_schema_in_the_older_output_format_field_is_read(
+    url: str, endpoint: FaultServer, more: dict[str, Any]
+) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    reply = ask(url, user(text("Hi")), output_format={"type": "json_schema", "schema": schema})
+    reply = ask(url, user(text("Hi")), output_format={"type": "json_schema", "schema": schema}, **more)
     assert reply.status_code == 200, reply.text
     assert endpoint.requests[-1].body["response_format"]["json_schema"]["schema"] == schema

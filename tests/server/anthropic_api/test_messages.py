@@ -99,6 +99,24 @@ def test_the_choice_of_tools_is_passed_on(
     assert endpoint.requests[-1].body["tool_choice"] == wanted
 
 
+@pytest.mark.parametrize(
+    ("choice", "tools", "param"),
+    [
+        ({"type": "any"}, [], "tool_choice"),
+        ({"type": "tool", "name": "get_weather"}, [], "tool_choice"),
+        ({"type": "tool"}, [WEATHER], "tool_choice.name"),
+        ({"type": "tool", "name": "get_wether"}, [WEATHER], "tool_choice.name"),
+    ],
+)
+def test_tool_choice_must_name_a_tool_of_the_request(
+    client: Anthropic, choice: Any, tools: Any, param: str
+) -> None:
+    with pytest.raises(anthropic.BadRequestError) as refused:
+        client.messages.create(model="quill", max_tokens=50, messages=ASKED, tools=tools, tool_choice=choice)
+    error: Any = refused.value.body
+    assert error["error"]["param"] == param
+
+
 def test_thinking_of_a_single_worker_is_a_block_before_the_text(client: Anthropic) -> None:
     request: Any = {
         "model": "quill",

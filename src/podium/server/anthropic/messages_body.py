@@ -6,7 +6,7 @@ Content blocks become messages, tool calls and tool results: the form that all r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from secrets import token_hex
 from typing import Annotated, Any, ClassVar, Literal
@@ -24,6 +24,7 @@ from podium.server.anthropic.content_blocks import (
     part_kind,
     text_of,
 )
+from podium.server.api_errors import invalid
 from podium.server.conversation import images_as_text, stay_with_worker, to_question
 from podium.server.keys import Caller
 from podium.server.provider_state import with_state
@@ -40,6 +41,7 @@ from podium.server.requests import (
     with_options,
 )
 from podium.server.service import Service
+from podium.server.tool_choice import check_has_tools, check_tool_name
 from podium.server.unsupported_fields import HINTS, handle_unsupported, takes_extra
 from podium.server.worker_selection import resolve_model
 from podium.types import AnswerOptions, Message, ToolCall
@@ -297,19 +299,20 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
 
     Args:
         extra: further keys for the endpoint of the one worker.
+
+    Raises:
+        APIError: 400, the choice refers to a tool that the request does not have.
     """
     functions = [tool for tool in body.tools or () if isinstance(tool, ClientTool)]
     choice = body.tool_choice or ToolChoiceOption(type="auto")
-    output = body.output_format if body.output_config is None else body.output_config.format
-    named = {"type": "function", "function": {"name": _worker_name(choice.name or "")}}
-    wanted = {"auto": None, "any": "required", "none": "none", "tool": named}[choice.type]
+    output = (body.output_config and body.output_config.format) or body.output_format
     return AnswerOptions(
         max_tokens=body.max_tokens,
         temperature=body.temperature,
         top_p=body.top_p,
         stop=body.stop_sequences or (),
         tools=tuple({"type": "function", "function": _function(tool)} for tool in functions),
-        tool_choice=wanted if functions else None,
+        tool_choice=_tool_choice(body, [tool.name for tool in functions], choice),
         parallel_tool_calls=False if functions and choice.disable_parallel_tool_use else None,
         response_format=None
         if output is None
@@ -319,6 +322,28 @@ def to_options(body: MessagesBody, extra: dict[str, Any]) -> AnswerOptions:
         },
         extra=extra,
     )
+
+
+def _tool_choice(
+    body: MessagesBody, names: Sequence[str], choice: ToolChoiceOption
+) -> str | dict[str, Any] | None:
+    """The choice as in a chat completion. A tool that Anthropic runs itself is ignored as a choice too.
+
+    Args:
+        names: the names of the request's functions.
+    """
+    if choice.type not in ("any", "tool"):
+        return "none" if names and choice.type == "none" else None
+    foreign = [tool for tool in body.tools or () if isinstance(tool, UnsupportedTool)]
+    if choice.name is not None and choice.name in [(tool.model_extra or {}).get("name") for tool in foreign]:
+        return None
+    check_has_tools(names, "tool_choice")
+    if choice.type == "any":
+        return "required"
+    if choice.name is None:
+        raise invalid("The field 'tool_choice.name' is missing.", "tool_choice.name", code="missing_field")
+    check_tool_name(names, choice.name, "tool_choice.name")
+    return {"type": "function", "function": {"name": _worker_name(choice.name)}}
 
 
 def _function(tool: ClientTool) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StringConstraints, Tag
 
-from podium.server.api_errors import invalid
 from podium.server.requests import BodyPart, ListOf, UnsupportedTool
+from podium.server.tool_choice import check_has_tools, check_tool_name
 
 FunctionName = Annotated[str, StringConstraints(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
 MAX_TOOLS = 128
@@ -113,15 +113,13 @@ def check_tool_choice(
         APIError: 400, the choice refers to a tool that the request does not have.
     """
     field = "parallel_tool_calls" if choice is None and parallel is not None else choice and "tool_choice"
-    if field and not tools and (strict or choice not in (None, "none", "auto")):
-        raise invalid(f"{field} is about tools, and the request has none.", field)
+    if field and (strict or choice not in (None, "none", "auto")):
+        check_has_tools(tools, field)
     if not tools or isinstance(choice, UnsupportedChoice):
         return None, parallel if tools else None
     if choice is None or isinstance(choice, str):
         return choice, parallel
     flat = isinstance(choice, FlatChoice)
     wanted = choice.name if isinstance(choice, FlatChoice) else choice.function.name
-    if wanted not in tools:
-        where = "tool_choice.name" if flat else "tool_choice.function.name"
-        raise invalid(f"tool_choice names {wanted!r}; the request's tools are {', '.join(tools)}.", where)
+    check_tool_name(tools, wanted, "tool_choice.name" if flat else "tool_choice.function.name")
     return {"type": "function", "function": {"name": wanted}}, parallel
