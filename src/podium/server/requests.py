@@ -51,7 +51,15 @@ async def find_caller(request: Request) -> Caller:
         APIError: 401 for an unknown key, 429 for too many requests.
     """
     keys: Keys = request.app.state.service.keys
-    return await keys.authenticate(request.headers.get("authorization"))
+    return await keys.authenticate(authorization_of(request))
+
+
+def authorization_of(request: Request) -> str | None:
+    """The Authorization header of a request. If there is none, the header `x-api-key`, where Anthropic's clients send
+    the key, in the same form. None if there is neither."""
+    key = request.headers.get("x-api-key")
+    authorization = request.headers.get("authorization")
+    return f"Bearer {key}" if authorization is None and key else authorization
 
 
 RequestCaller = Annotated[Caller, Depends(find_caller)]

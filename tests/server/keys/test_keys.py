@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
 
+import httpx
 import openai
 import pytest
 from key_storage import Place
@@ -142,6 +143,20 @@ def test_every_other_route_refuses_a_request_without_a_key(start: Start, file: P
         status, body, headers = answer(address, method=method.upper())
         assert (status, json.loads(body)["error"]["code"]) == (401, "invalid_api_key"), (method, path)
         assert headers["www-authenticate"] == "Bearer"
+
+
+def test_every_route_takes_the_key_in_the_header_of_anthropic(start: Start, file: Place) -> None:
+    key, url = file.add(admin=True), start()
+    for path in ("/v1/models", "/v1/models/podium", "/api/traces", "/metrics"):
+        assert httpx.get(url + path, headers={"x-api-key": key}).status_code == 200, path
+        assert httpx.get(url + path, headers={"x-api-key": "pk-wrong"}).status_code == 401, path
+    messages = {"model": "podium", "max_tokens": 9, "messages": ASKED}
+    for path, body in (
+        ("/v1/chat/completions", messages),
+        ("/v1/messages", messages),
+        ("/v1/responses", {"model": "podium", "input": "What is 2 + 2?"}),
+    ):
+        assert httpx.post(url + path, headers={"x-api-key": key}, json=body).status_code == 200, path
 
 
 def test_server_requires_a_key_permanently_once_a_key_existed(start: Start, file: Place) -> None:

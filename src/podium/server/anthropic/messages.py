@@ -10,9 +10,14 @@ from fastapi.responses import Response
 from podium.server.anthropic.messages_body import MessagesBody, read_messages, to_messages, to_options
 from podium.server.anthropic.messages_reply import MessageWriter
 from podium.server.api_errors import error_responses, invalid
-from podium.server.keys import Caller
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
+from podium.server.requests import (
+    QUESTION_ERRORS,
+    authorization_of,
+    body_schema,
+    parse_body,
+    streamed_reply,
+)
 from podium.server.service import Service
 from podium.types import sent_tokens
 
@@ -32,7 +37,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=body_schema(MessagesBody),
     )
     async def create(request: Request) -> Response:
-        caller = await _authenticate(request, service)
+        caller = await service.keys.authenticate(authorization_of(request))
         body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
         if body.max_tokens is None:
             raise invalid("The field 'max_tokens' is missing.", "max_tokens", code="missing_field")
@@ -50,15 +55,8 @@ def routes(service: Service) -> APIRouter:
     )
     async def count_tokens(request: Request) -> dict[str, Any]:
         """An estimate: every worker counts in its own way."""
-        await _authenticate(request, service)
+        await service.keys.authenticate(authorization_of(request))
         body = await parse_body(MessagesBody, await request.body(), service.parse_lock)
         return {"input_tokens": sent_tokens(to_messages(body), to_options(body, {}))}
 
     return router
-
-
-async def _authenticate(request: Request, service: Service) -> Caller:
-    """The caller. Its key is in `authorization`, or in `x-api-key`, where Anthropic's clients send it."""
-    key = request.headers.get("x-api-key")
-    usual = request.headers.get("authorization")
-    return await service.keys.authenticate(f"Bearer {key}" if usual is None and key else usual)

@@ -21,7 +21,13 @@ from podium.server.openai.chat_body import ChatBody, read_chat
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.provider_state import KEY
 from podium.server.reply_writer import ReplyWriter
-from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
+from podium.server.requests import (
+    QUESTION_ERRORS,
+    authorization_of,
+    body_schema,
+    parse_body,
+    streamed_reply,
+)
 from podium.server.served_answers import ServedAnswer, combine_details
 from podium.server.service import Service
 from podium.server.streaming import DONE, sse_event
@@ -44,7 +50,7 @@ def routes(service: Service) -> APIRouter:
         openapi_extra=body_schema(ChatBody),
     )
     async def complete(request: Request) -> Response:
-        caller = await service.keys.authenticate(request.headers.get("authorization"))
+        caller = await service.keys.authenticate(authorization_of(request))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
         chat_request = await read_chat(body, service, caller)
         if chat_request.plan_id is not None and (body.n or 1) > 1:

@@ -17,7 +17,13 @@ from podium.server.openai.background_responses import start_response, stream_res
 from podium.server.openai.responses_body import ResponseBody, read_response
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
-from podium.server.requests import QUESTION_ERRORS, body_schema, parse_body, streamed_reply
+from podium.server.requests import (
+    QUESTION_ERRORS,
+    authorization_of,
+    body_schema,
+    parse_body,
+    streamed_reply,
+)
 from podium.server.service import Service
 
 _STREAMED_SHARE = 0.95
@@ -39,7 +45,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         openapi_extra=body_schema(ResponseBody),
     )
     async def respond(request: Request) -> Response:
-        caller = await service.keys.authenticate(request.headers.get("authorization"))
+        caller = await service.keys.authenticate(authorization_of(request))
         body = await parse_body(ResponseBody, await request.body(), service.parse_lock)
         if body.background and body.store is False:
             raise invalid("background: a response in the background is kept: leave store out.", "background")
