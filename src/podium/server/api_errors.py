@@ -30,6 +30,7 @@ __all__ = [
     "to_api_error",
     "to_body",
     "to_response",
+    "took_too_long",
 ]
 
 _TYPES = {
@@ -117,6 +118,26 @@ def answer_changed(trace_id: str) -> APIError:
         "again, or without stream.",
         code="answer_changed",
         more={"trace_id": trace_id},
+    )
+
+
+TOO_LONG = "There was no answer within "
+"""The beginning of the message of `took_too_long`. A trace has only the message."""
+
+
+def took_too_long(seconds: float, recorded: str) -> APIError:
+    """The error for a question that had no answer within the server's time limit.
+
+    Args:
+        seconds: the limit.
+        recorded: the status that the question's trace has.
+    """
+    return APIError(
+        504,
+        "timeout_error",
+        f"{TOO_LONG}{seconds:g} s, and the question is recorded as {recorded}: ask for less, or have the server "
+        "started with a longer --timeout.",
+        code="request_timeout",
     )
 
 

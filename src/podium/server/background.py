@@ -16,6 +16,7 @@ from typing import Literal
 from uuid import uuid4
 
 from podium.errors import APIError, PodiumError, StoreError
+from podium.server.api_errors import took_too_long
 from podium.server.keys import Caller
 from podium.server.live import EventLog, EventLogs
 from podium.server.prepared_question import PreparedQuestion
@@ -163,7 +164,7 @@ class BackgroundQuestions:
         self.logs.end(id)
 
     async def _answer(self, running: _BackgroundQuestion) -> Trace:
-        """The trace of a question, even if it failed or was cancelled.
+        """The trace of a question, even if it failed, was cancelled, or took longer than the server's time limit.
 
         Raises:
             asyncio.CancelledError: the question was deleted.
@@ -177,19 +178,27 @@ class BackgroundQuestions:
                 running.append(event)
 
         status: Literal["failed", "cancelled"] = "failed"
+        seconds = self._service.settings.serve.timeout
+        limit = asyncio.timeout(None)
         try:
             async with self._turns:
                 await self._table.begin(running.lost.id)
                 for log in running.logs:
                     log.begin()
-                await running.question.answer(on_event=observe, streams=running.streams, in_background=True)
+                async with limit:
+                    limit.reschedule(asyncio.get_running_loop().time() + seconds)
+                    await running.question.answer(
+                        on_event=observe, streams=running.streams, in_background=True
+                    )
         except asyncio.CancelledError:
             if running.wish == "drop":
                 raise
             status, why = "cancelled", _CANCELLED
         except PodiumError as error:
             why = str(error)
-        except Exception:
+        except Exception as error:
+            if isinstance(error, TimeoutError) and limit.expired():
+                return _late_trace(ended[-1] if ended else running.lost, seconds)
             _LOG.exception("The background question %s failed.", running.lost.id)
             why = _BUG
         return ended[-1] if ended else running.lost.model_copy(update={"status": status, "error": why})
@@ -285,6 +294,12 @@ class _BackgroundQuestion:
 
         # The loop runs this after the task's first step, since a task that never began would store no trace.
         asyncio.get_running_loop().call_soon(cancel)
+
+
+def _late_trace(trace: Trace, seconds: float) -> Trace:
+    """The trace of a question that the server's time limit ended. Its steps have what was answered so far."""
+    error = took_too_long(seconds, "failed").message
+    return trace.model_copy(update={"status": "failed", "error": error, "answer": None})
 
 
 def _lost_trace(question: PreparedQuestion) -> Trace:

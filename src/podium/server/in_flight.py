@@ -11,7 +11,7 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import send_error, to_anthropic_body, to_body
+from podium.server.api_errors import send_error, to_anthropic_body, to_body, took_too_long
 from podium.server.host_check import SAFE_METHODS
 from podium.server.streaming import sse_event
 
@@ -127,7 +127,7 @@ class RequestTimeLimit:
         except TimeoutError:
             if not limit.expired():
                 raise
-            await tracked.end_with(self._timed_out(), scope, receive)
+            await tracked.end_with(took_too_long(self._seconds, "cancelled"), scope, receive)
         except asyncio.CancelledError:
             if not self._in_flight.was_cancelled(task):
                 raise
@@ -136,15 +136,6 @@ class RequestTimeLimit:
                 await tracked.end_with(_shutting_down("did not wait for this one"), scope, receive)
         finally:
             self._in_flight.end(task)
-
-    def _timed_out(self) -> APIError:
-        return APIError(
-            504,
-            "timeout_error",
-            f"There was no answer within {self._seconds:g} s, and the question is recorded as cancelled: ask for less, "
-            "or have the server started with a longer --timeout.",
-            code="request_timeout",
-        )
 
 
 def _shutting_down(what: str) -> APIError:

@@ -16,6 +16,7 @@ import pydantic_core
 
 from podium.errors import APIError
 from podium.executor import StepEnded, StepStarted
+from podium.server.api_errors import TOO_LONG
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Reply, Span, Trace
@@ -130,7 +131,7 @@ def _finish(trace: Trace) -> str:
 
 
 def no_answer_error(trace: Trace) -> APIError | None:
-    """Why the trace has no answer: failed workers, the budget, or the planner. None if it has one.
+    """Why the trace has no answer: failed workers, a time limit, the budget, or the planner. None if it has one.
 
     A trace with an answer is never an error. If a budget or a failure cut it short, its status says so.
     """
@@ -150,6 +151,8 @@ def no_answer_error(trace: Trace) -> APIError | None:
         or any(span.status == "refused" for span in trace.spans)
         or any(round_.error_kind in _OUT_OF_BUDGET for round_ in trace.rounds)
     )
+    if message.startswith(TOO_LONG):
+        return APIError(504, "timeout_error", message, code="request_timeout", headers=headers, more=fields)
     if failed:
         names = list(dict.fromkeys(span.worker for span in failed))
         fields["workers"] = ", ".join(names)

@@ -150,6 +150,21 @@ def test_a_server_makes_so_many_at_a_time_and_the_next_one_is_queued(
     assert [ended(asking, made.id).output_text for made in (first, second)] == ["ALPHA", "BETA"]
 
 
+def test_response_beyond_the_servers_time_limit_fails(
+    serve: Serve, answers: Answers, model: ChatModel, tmp_path: Path
+) -> None:
+    answers.waits = {"beta"}
+    pool = str(pool_file(tmp_path, model.url))
+    asking = client(serve(pool, store=tmp_path / "traces.sqlite", timeout=1.0))
+    made = asking.responses.create(model="podium", input=QUESTION, background=True)
+    done = ended(asking, made.id)
+    assert (done.status, done.error.code) == ("failed", "request_timeout")
+    assert "no answer within 1 s" in done.error.message
+    assert done.usage.cost > 0
+    *_, last = asking.responses.retrieve(made.id, stream=True)
+    assert (last.type, last.response.error) == ("response.failed", done.error)
+
+
 def test_a_bug_ends_a_response_without_another_try(
     serve: Serve, model: ChatModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
