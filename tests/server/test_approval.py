@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
-from chat_model import ChatModel, chat_model
+from chat_model import ChatModel, Say, chat_model
 from key_storage import Place
-from running_server import Serve
+from running_server import Serve, until
 
 from podium.errors import StoreError
 from podium.executor.estimate import ASSUMED_TOKENS
@@ -305,3 +305,41 @@ def test_dry_run_without_a_plan_fails_and_keeps_its_cost(serve: Serve, tmp_path:
             (trace,) = client.get("/api/traces").json()["traces"]
             assert trace["status"] == "failed"
             assert trace["cost_usd"] > 0
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/api/ask"])
+def test_cancelled_dry_run_keeps_a_trace_of_what_planning_cost(
+    serve: Serve, tmp_path: Path, path: str
+) -> None:
+    bodies = {
+        "/v1/chat/completions": {"model": "podium", "messages": ASKED, "podium": {"dry_run": True}},
+        "/api/ask": {"question": "What is 6 x 7?", "dry_run": True},
+    }
+    with chat_model(lambda body: Say("Never.", wait=lambda piece: False)) as model:
+        url = serve(Pool([model.worker()]), conductor=TEXT_PLANS, store=tmp_path / "traces.sqlite")
+        with pytest.raises(httpx.TimeoutException):
+            httpx.post(url + path, json=bodies[path], timeout=httpx.Timeout(30, read=0.5))
+        until(lambda: model.gone)
+        (trace,) = until(lambda: httpx.get(f"{url}/api/traces").json()["traces"])
+        assert (trace["status"], trace["cost_usd"] > 0) == ("cancelled", True)
+        assert 'podium_questions_total{planner="conductor:wren",status="cancelled"} 1.0' in metrics(url)
+        serve.stop_all()
+
+
+def test_metrics_count_planning_once_for_a_plan_that_is_run_later(
+    team: tuple[ChatModel, httpx.Client],
+) -> None:
+    _, client = team
+    planned = plan(client)
+    counted = f"podium_planning_cost_usd_total {planned['cost_usd']}"
+    seen = metrics(str(client.base_url))
+    assert counted in seen
+    assert not any(row.startswith("podium_questions_total{") for row in seen)
+    assert chat(client, plan_id=planned["plan_id"]).status_code == 200
+    seen = metrics(str(client.base_url))
+    assert counted in seen
+    assert 'podium_questions_total{planner="conductor:wren",status="ok"} 1.0' in seen
+
+
+def metrics(url: str) -> list[str]:
+    return httpx.get(f"{url.rstrip('/')}/metrics").text.splitlines()

@@ -12,10 +12,12 @@ from typing import Any
 
 from podium.calls.worker_call import MakeListeners
 from podium.executor.execution import Execution, StepResult
-from podium.executor.question_context import QuestionContext, StepEvent
+from podium.executor.question_context import ExecutionSettings, QuestionContext, StepEvent
 from podium.executor.step_request import RoundContext
 from podium.trace import Span
+from podium.types import DEFAULT_OPTIONS, Question
 from podium.workers.base import Request
+from podium.workers.pool import Pool
 from podium.workers.view import EarlierStep
 from podium.workflow import Step, Workflow
 
@@ -150,3 +152,15 @@ async def _ended(tasks: Iterable[asyncio.Task[Any]]) -> None:
             stopped = cancelled
     if stopped is not None:
         raise stopped
+
+
+def may_overlap(pool: Pool, settings: ExecutionSettings, question: Question) -> bool:
+    """Whether steps may start while the rest of their plan is being written.
+
+    They wait if a step's request depends on the whole plan. A vote that stops early chooses which workers are called,
+    and a step from which a vote may copy the answer gets the caller's options.
+    """
+    if settings.early_stop:
+        return False
+    votes = any(worker.traits.is_certain is not None for worker in pool)
+    return not (votes and question.options != DEFAULT_OPTIONS)

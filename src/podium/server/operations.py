@@ -24,7 +24,8 @@ from prometheus_client.registry import Collector
 from podium.errors import APIError
 from podium.server.api_errors import error_responses, forbidden
 from podium.server.in_flight import InFlightRequests
-from podium.server.requests import RequestCaller
+from podium.server.keys import Caller
+from podium.server.requests import ChatRequest, RequestCaller
 from podium.server.service import Service
 from podium.server.streaming import Write
 from podium.team import Event, QuestionEnded
@@ -170,12 +171,20 @@ class Metrics:
         counting."""
         return cache(Counter(f"podium_{name}", help_, labels, registry=self.registry).labels)
 
-    def observer(self, *question: object) -> Callable[[Event], None]:
-        """The observer of one question (an `ObserverFactory`). It is the same for all questions."""
+    def observer(self, trace_id: str, request: ChatRequest, caller: Caller) -> Callable[[Event], None]:
+        """The observer of one question (an `ObserverFactory`).
+
+        A plan counts when it is written, so not again in the question that runs it by its id.
+        """
+        del trace_id, caller
+        is_planned = request.plan_id is not None
 
         def observe(event: Event) -> None:
             if isinstance(event, QuestionEnded):
-                self._count(event.trace)
+                if not is_planned:
+                    self._count_plans(event.trace)
+                if event.trace.status != "planned":
+                    self._count(event.trace)
 
         return observe
 
@@ -183,14 +192,17 @@ class Metrics:
         """Count an answered HTTP request."""
         self._requests(method, route, str(status)).inc()
 
+    def _count_plans(self, trace: Trace) -> None:
+        for round_ in trace.rounds:
+            self._plan_tokens("input").inc(round_.plan.spent.usage.input_tokens)
+            self._plan_tokens("output").inc(round_.plan.spent.usage.output_tokens)
+            self._plan_usd.inc(round_.plan.spent.cost_usd)
+
     def _count(self, trace: Trace) -> None:
         planner = self._name(trace.planner)
         self._questions(planner, trace.status).inc()
         self._seconds(planner).observe(trace.seconds)
         for round_ in trace.rounds:
-            self._plan_tokens("input").inc(round_.plan.spent.usage.input_tokens)
-            self._plan_tokens("output").inc(round_.plan.spent.usage.output_tokens)
-            self._plan_usd.inc(round_.plan.spent.cost_usd)
             for span in round_.all_spans:
                 self._count_step(span)
         for cost in costs_of(trace):

@@ -285,6 +285,24 @@ class PreparedQuestion:
         failed = [answer for number, answer in read.items() if traces[number].answer is None]
         return {n: answer for n, answer in read.items() if traces[n].answer is not None}, failed
 
+    async def _dry_run(self) -> Trace:
+        """Write the plan. Its trace waits for approval, or is stored if there is no plan, whatever happens."""
+        request = self.request
+        observers = [observer(self.ids[0], request, self.caller) for observer in self.service.observers]
+
+        def observe(event: Event) -> None:
+            if isinstance(event, QuestionEnded):
+                event = replace(event, trace=self._owned(event.trace))
+                if request.worker is None:
+                    self.service.plans.add(event.trace, keep=request.keep)
+            for notify in observers:
+                notify(event)
+
+        trace = await self.runner.dry_run(
+            request.question, seed=request.seed, trace_id=self.ids[0], on_event=observe
+        )
+        return self._owned(trace)
+
     async def planned(self) -> ServedAnswer:
         """The answer of a dry run: its plan, which waits for approval. A plan that waits already is not written again,
         but is checked with the request's changes.
@@ -293,6 +311,7 @@ class PreparedQuestion:
             APIError: there is no plan.
             UsageError: the question cannot be planned as requested.
             StoreError: a spend limit cannot be written.
+            asyncio.CancelledError: the caller disconnected. The trace is stored as cancelled, with what planning cost.
         """
         service, request, runner, approved = self.service, self.request, self.runner, self.approved
         workflow: Workflow | None
@@ -302,12 +321,8 @@ class PreparedQuestion:
                 approved.workflow_for(runner.pool), runner.pool, request.question
             )
         else:
-            trace = self._owned(
-                await runner.dry_run(request.question, seed=request.seed, trace_id=self.ids[0])
-            )
+            trace = await self._dry_run()
             workflow = trace.rounds[0].workflow
-            if request.worker is None:
-                service.plans.add(trace, keep=request.keep)
             error = no_answer_error(trace)
             if workflow is None and error is not None:
                 raise error

@@ -103,7 +103,8 @@ class Telemetry:
         """The observer of one question (an `ObserverFactory`). It is the same for all questions."""
 
         def observe(event: Event) -> None:
-            if isinstance(event, QuestionEnded):
+            # A plan that waits is part of the trace of the question that runs it, which has the same id.
+            if isinstance(event, QuestionEnded) and event.trace.status != "planned":
                 self._put(event.trace)
 
         return observe

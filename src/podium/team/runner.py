@@ -19,13 +19,14 @@ from podium import __version__
 from podium.calls import Dispatcher, Ledger, SubLedger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
+from podium.executor.streamed_execution import may_overlap
 from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
 from podium.team.round_history import RoundHistory
 from podium.trace import Plan, RoundTrace, Span, Trace
-from podium.types import DEFAULT_OPTIONS, Budget, Question, Receipt, Spent, unchecked_copy
+from podium.types import Budget, Question, Receipt, Spent, unchecked_copy
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step
 
@@ -116,13 +117,23 @@ class Runner:
                 run.record_round()
         return run.trace
 
-    async def dry_run(self, question: Question, *, seed: str = "0", trace_id: str | None = None) -> Trace:
+    async def dry_run(
+        self,
+        question: Question,
+        *,
+        seed: str = "0",
+        trace_id: str | None = None,
+        on_event: Callable[[Event], None] | None = None,
+    ) -> Trace:
         """Write the first plan for `question` and run nothing: a trace with the status "planned", or "failed".
+
+        Args:
+            on_event: called with each event, the last of which has the trace, also of a cancelled dry run.
 
         Raises:
             UsageError, asyncio.CancelledError, TraceStoreError: see `answer`.
         """
-        run = _QuestionRun(self, question, seed, trace_id=trace_id, is_dry=True)
+        run = _QuestionRun(self, question, seed, trace_id=trace_id, on_event=on_event, is_dry=True)
         with run.traced():
             round_ = run.begin_round(0)
             round_.trace = RoundTrace(plan=await run.plan(round_))
@@ -188,7 +199,8 @@ class _QuestionRun:
         now, seconds = asyncio.get_running_loop().time(), runner.budget.seconds
         deadline = None if seconds is None else now + seconds
         self._runner = runner
-        self.overlaps = runner.overlap and _may_overlap(runner, question)
+        overlaps = runner.overlap and runner.planner.streams_steps
+        self.overlaps = overlaps and may_overlap(runner.pool, runner.settings, question)
         fence_mark = make_fence_mark(seed, question)
         self._context = QuestionContext(
             question=question,
@@ -385,15 +397,3 @@ class _QuestionRun:
         )
         self._emit(QuestionEnded(self.trace))
         return self.trace
-
-
-def _may_overlap(runner: Runner, question: Question) -> bool:
-    """Whether steps may start while the rest of their plan is being written.
-
-    They wait if a step's request depends on the whole plan. A vote that stops early chooses which workers are called,
-    and a step from which a vote may copy the answer gets the caller's options.
-    """
-    if runner.settings.early_stop or not runner.planner.streams_steps:
-        return False
-    votes = any(worker.traits.is_certain is not None for worker in runner.pool)
-    return not (votes and question.options != DEFAULT_OPTIONS)
