@@ -105,12 +105,13 @@ def answer_from_plan(
 
 
 def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
-    """The object `podium` of a reply. If there are several answers, it is that of the first, with all under
-    `answers`."""
+    """The object `podium` of a reply. If there are several answers, it is that of the first, with all under `answers`,
+    and with the cost and usage of all together."""
     if len(answers) == 1:
         return answers[0].podium
     objects = [answer.podium for answer in answers]
     combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
+    combined["usage"] = _total_by_part([details["usage"] for details in objects])
     combined["seconds"] = max(details.get("seconds", 0.0) for details in objects)
     return combined
 
@@ -340,3 +341,22 @@ def _usage_by_part(trace: Trace) -> dict[str, Any]:
 
 def _counts(usages: Iterable[Usage], usd: float) -> dict[str, Any]:
     return {**total_usage(usages).model_dump(), "cost_usd": usd}
+
+
+def _total_by_part(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The sum of several results of `_usage_by_part`."""
+    names = dict.fromkeys(name for usage in usages for name in usage["workers"])
+    workers = {
+        name: [usage["workers"][name] for usage in usages if name in usage["workers"]] for name in names
+    }
+    return {
+        "conductor": _sum_counts([usage["conductor"] for usage in usages]),
+        "workers": {name: _sum_counts(counts) for name, counts in workers.items()},
+    }
+
+
+def _sum_counts(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The sum of several results of `_counts`. It is unpriced if one of them is."""
+    usages = [Usage.model_validate({field: count[field] for field in Usage.model_fields}) for count in counts]
+    total = _counts(usages, sum(count["cost_usd"] for count in counts))
+    return total | {"unpriced": True} if any("unpriced" in count for count in counts) else total

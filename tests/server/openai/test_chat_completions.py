@@ -115,6 +115,20 @@ def test_n_answers_are_made_side_by_side_and_summed(serve) -> None:
     assert {choice.message.content for choice in reply.choices} == {"Answer 1.", "Answer 2.", "Answer 3."}
     assert reply.usage.prompt_tokens == 30
     assert len({answer["trace_id"] for answer in reply.podium["answers"]}) == 3
+    used = reply.podium["usage"]["workers"]["wren"]
+    assert (used["input_tokens"], used["output_tokens"]) == (30, reply.usage.completion_tokens)
+    assert used["cost_usd"] == pytest.approx(reply.podium["cost_usd"])
+    assert used["cost_usd"] > reply.podium["answers"][0]["usage"]["workers"]["wren"]["cost_usd"]
+
+
+def test_usage_of_n_answers_sums_what_each_worker_and_planning_took(serve) -> None:
+    reply = client(serve(planner="self-consistency:ada:2")).chat.completions.create(
+        model="podium", messages=ASKED, n=2
+    )
+    usage, answers = reply.podium["usage"], [answer["usage"] for answer in reply.podium["answers"]]
+    for part in (lambda used: used["conductor"], lambda used: used["workers"]["ada"]):
+        for count in ("input_tokens", "output_tokens", "cost_usd"):
+            assert part(usage)[count] == pytest.approx(sum(part(used)[count] for used in answers))
 
 
 @pytest.mark.parametrize("given", [{}, {"seed": 3}])
@@ -275,6 +289,7 @@ REFUSED: list[tuple[dict[str, Any], int, str | None]] = [
     ({"audio": {"voice": "x"}}, 400, "audio"),
     ({"n": 9}, 400, "n"),
     ({"n": 0}, 400, "n"),
+    ({"n": 2, "podium": {"dry_run": True}}, 400, "n"),
     ({"temperature": 3}, 400, "temperature"),
     ({"max_tokens": 0}, 400, "max_tokens"),
     ({"stop": ["a", "b", "c", "d", "e"]}, 400, "stop"),

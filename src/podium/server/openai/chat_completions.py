@@ -53,8 +53,9 @@ def routes(service: Service) -> APIRouter:
         caller = await service.keys.authenticate(authorization_of(request))
         body = await parse_body(ChatBody, await request.body(), service.parse_lock)
         chat_request = await read_chat(body, service, caller)
-        if chat_request.plan_id is not None and (body.n or 1) > 1:
-            raise invalid("A plan is run once: leave n out.", "n")
+        if (body.n or 1) > 1 and (chat_request.plan_id is not None or chat_request.dry_run):
+            what = "A dry run writes one plan" if chat_request.dry_run else "A plan is run once"
+            raise invalid(f"{what}: leave n out.", "n")
         question = await PreparedQuestion.open(service, chat_request, caller, body.n or 1)
         usage = body.stream_options is not None and bool(body.stream_options.include_usage)
         return await question.reply(_Completion(question, with_usage=usage), request, streams=body.stream)
