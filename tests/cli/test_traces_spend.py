@@ -28,6 +28,22 @@ def test_sums_are_printed_by_worker_with_accuracy_and_the_days_budget(
     assert lines[6] == "Budget of today: $0 of $5.00 spent, $5.00 left"
 
 
+def test_day_budget_of_the_team_file_is_shown_unless_yours_is_less(
+    podium, ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask("The first?")
+    Path("team.toml").write_text("[budget]\nday_usd = 3.5\n")
+    for own, shown in (("5", "$3.50"), ("2", "$2.00"), ("", "$3.50")):
+        monkeypatch.setenv(DAY_BUDGET, own)
+        last = podium("traces", "spend").out.splitlines()[-1]
+        assert last == f"Budget of today: $0 of {shown} spent, {shown} left"
+    Path("team.toml").write_text('pool = "pool.toml"\n[budget]\nday_usd = 3.5\n')
+    assert "of $3.50 spent" in podium("traces", "spend").out, "a limit needs no trust"
+    Path("team.toml").write_text("[budget]\nday_usd = -1\n")
+    refused = podium("traces", "spend")
+    assert (refused.status, "day_usd" in refused.err) == (2, True)
+
+
 def test_days_and_groups_can_be_chosen(podium, ask) -> None:
     ask("The first?")
     by_day = json.loads(podium("traces", "spend", "--by", "day", "--since", "2d", "--json").out)

@@ -11,7 +11,7 @@ from pathlib import Path
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
-from podium.cli.team_file import found_store
+from podium.cli.team_file import found_day_usd, found_store
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
 from podium.store import open_store
@@ -38,6 +38,7 @@ def spend(
         json: Print one JSON object.
     """
     query = SpendQuery.of(_day(since), _day(until), by)
+    day_usd = None if json else found_day_usd()
     report = asyncio.run(_read(_place(store), query))
     if json:
         print(json_.dumps(report.document))
@@ -48,7 +49,7 @@ def spend(
         print(
             f"No question from {query.since} to {query.until}; `podium ask` and `podium serve` keep what they answer."
         )
-    _print_day_budget()
+    _print_day_budget(day_usd)
     return 0
 
 
@@ -115,8 +116,8 @@ def _share(accuracy: Accuracy) -> str:
     return f"{accuracy.mean:.0%} ({accuracy.low:.0%} to {accuracy.high:.0%}, n={accuracy.judged})"
 
 
-def _print_day_budget() -> None:
-    spend_limit = open_day_limit(None)
+def _print_day_budget(limit_usd: float | None) -> None:
+    spend_limit = open_day_limit(limit_usd)
     if spend_limit is None:
         return
     with closing(spend_limit):

@@ -12,12 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from podium.calls.shared_spend_limit import day_budget_of
 from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
-from podium.team.team_file import TeamFile, check_tables, store_place
+from podium.team.team_file import TeamFile, check_tables, read_tables, store_place
 
 if TYPE_CHECKING:
     from podium.cli.trust_store import Trusted
@@ -59,6 +60,22 @@ def found_store() -> str | None:
         return None
     team = team_file.usable_team(())
     return store_place(team_file.source.tables, team_file.path.parent) if team.name is not None else None
+
+
+def found_day_usd() -> float | None:
+    """The most dollars of a day: those of team.toml in the working folder, or of `$PODIUM_DAY_BUDGET_USD` if these are
+    less. None if neither is set. No trust is needed.
+
+    Raises:
+        UsageError: the variable is not an amount of dollars.
+        ConfigError: the file cannot be read, or has a wrong value.
+    """
+    team_file, own = FoundTeam.find(), day_budget_of()
+    written = None if team_file is None else team_file.settings_by_key.get("budget.day_usd")
+    if written is None:
+        return own
+    limit = read_tables({"budget": {"day_usd": written}}, (), FILE).budget.day_usd
+    return min((usd for usd in (limit, own) if usd is not None), default=None)
 
 
 class FoundTeam:
