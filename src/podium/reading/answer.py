@@ -27,8 +27,11 @@ _ANSWER = re.compile(
 )
 _OPENING, _CLOSING = re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)
 _BETWEEN = re.compile(r"\W*(?:(?:or|and|maybe|perhaps|also)\b\W*)*", re.IGNORECASE)
-_BULLET, _OR = re.compile(r"\s*(?:[-*•+]|\d{1,2}[.)])\s+\S"), re.compile(r"\s*(?:or|and)\s", re.IGNORECASE)
-_WORD = re.compile(r"\s*\w")
+_BULLET, _OR = (
+    re.compile(r"\s*(?:[-*•+]|\d{1,2}[.)])\s+\S"),
+    re.compile(r"\s*(?:or|and)\s+\S{1,40}\s*$", re.IGNORECASE),
+)
+_VALUE = re.compile(r"\s*\w\S{0,40}\s*$")
 _MAX_LIST_LINES = 50
 """The most lines of an answer that is a list."""
 _MAX_GAP_CHARS, _MAX_TAGS = 60, 20
@@ -97,7 +100,7 @@ def _stated(text: str) -> str:
     stated = [first]
     for line in others:
         is_entry = _BULLET.match(line) and _BULLET.match(first)
-        goes_on = stated[-1].rstrip().endswith(",") and _WORD.match(line)
+        goes_on = stated[-1].rstrip().endswith(",") and _VALUE.match(line)
         if not (is_entry or goes_on or _OR.match(line)):
             break
         stated.append(line)

@@ -28,6 +28,8 @@ from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf, m
         ("Answer: Lima,\nOslo", "Lima,", 0),
         ("Answer: Lima\nor Oslo", "Lima", 0),
         ("Answer: Lima\nIt is large.", "Lima", 1),
+        ("Answer: Lima\nAnd that is all.", "Lima", 1),
+        ("Answer: Lima,\nbecause it is large.", "Lima,", 1),
         ("So:\n```python\nreturn 4\n```", "return 4", 1),
         ("Answer:\n```\nfoo\n```", "foo", 1),
         ("It is\n\\[\nx = 5\n\\]", "x = 5", 1),
