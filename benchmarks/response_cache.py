@@ -33,7 +33,7 @@ class Paid(ScriptedWorker):
 
     def __init__(self) -> None:
         super().__init__("paid", [], profile=Profile(name="paid", price=Price(input=1.0, output=2.0)))
-        self.identity = {"kind": "openai", "url": "https://here/v1", "model": "m", "extra": {"top_p": 0.9}}  # type: ignore[assignment]
+        self.identity = {"kind": "openai", "url": "https://here/v1", "model": "m", "extra": {"top_p": 0.9}}
 
 
 async def main(answers: int) -> None:
