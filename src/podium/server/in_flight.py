@@ -11,9 +11,9 @@ import asyncio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from podium.errors import APIError
-from podium.server.api_errors import send_error, to_anthropic_body, to_body, took_too_long
+from podium.server.api_errors import send_error, to_body, took_too_long
 from podium.server.host_check import SAFE_METHODS
-from podium.server.streaming import sse_event
+from podium.server.streaming import FAIL, sse_event
 
 _POLL_S = 0.02
 _RETRY_AFTER_S = 5
@@ -95,10 +95,8 @@ class TrackedSend:
         if not self.begun:
             await send_error(error, scope, receive, self._send)
         elif self._events and not self._ended:
-            is_anthropic = scope["path"].startswith("/v1/messages")
-            content = (
-                sse_event(to_anthropic_body(error), "error") if is_anthropic else sse_event(to_body(error))
-            )
+            fail = scope.get(FAIL)
+            content = sse_event(to_body(error)) if fail is None else fail(error)
             await self._send({"type": "http.response.body", "body": content, "more_body": False})
 
 

@@ -30,6 +30,11 @@ CLIENT_CLOSED_REQUEST = 499
 """The status in logs, as in nginx. The client sees no status."""
 
 
+FAIL = "podium.fail"
+"""The key of a request's scope under which a stream says how it ends with an error. Middleware that cancels the request
+writes these events. None if the stream has no such events."""
+
+
 class EventStream(Response):
     """A response that `produce` writes. If the client disconnects, `produce` is cancelled.
 
@@ -60,6 +65,7 @@ class EventStream(Response):
         self._fail = fail
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[FAIL] = self._fail
         begun = False
         clock = asyncio.get_running_loop().time
         written_at = clock()
