@@ -85,11 +85,11 @@ class InputSize:
         texts, images = [added], 0
         for message in messages:
             texts.append(message.content)
-            is_own = message.provider_state is not None and message.provider_state.worker == worker
-            if message.provider_state is not None and is_own:
-                texts.append(message.provider_state.fields)
+            state = message.provider_state
+            own = None if state is None or state.worker != worker else state
+            texts += [] if own is None else [own.fields]
             for call in message.tool_calls:
-                texts += (call.name, call.arguments, call.provider_state if is_own else "")
+                texts += (call.name, call.arguments, "" if own is None else call.provider_state)
             images += len(message.images)
         texts += (
             json.dumps(value, ensure_ascii=False)

@@ -167,7 +167,7 @@ class WorkerCall:
         if self._channel.breaker.state == "open" and not self._waits_for_cooldown:
             return False  # The fallback need not wait.
         wait_s = self._context.settings.wait_s(retry, error.retry_after_s)
-        return wait_s is not None and wait_s
+        return False if wait_s is None else wait_s
 
     async def _try_again(self, failure: WorkerError) -> Reply:
         """Try once more after `failure`, if the worker's share of retries and the budgets allow it.

@@ -7,7 +7,7 @@ answer becomes an `APIError`. The routes write the wire format.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -20,8 +20,8 @@ from podium.server.api_errors import TOO_LONG
 from podium.team import Event, PlanReady, RoundEnded
 from podium.team.faults import TOOL_ANSWERS
 from podium.trace import Reply, Span, Trace
-from podium.trace.costs import spent_by_worker
-from podium.types import Profile, ProviderState, ToolCall, Usage, total_usage
+from podium.trace.costs import PLANNING, spent_by_worker
+from podium.types import Profile, ProviderState, Spent, ToolCall, Usage
 from podium.workflow import Acceptance, Workflow, render
 
 _PASSED_ON = ("length", "content_filter")
@@ -36,7 +36,8 @@ _SUBTASK_CHARS = 160
 class ServedAnswer:
     """One answer, in the terms that all routes share."""
 
-    trace_id: str
+    trace: Trace
+    """The trace of the answer, or of the planning of a dry run."""
     text: str
     finish: str
     """OpenAI's finish reason: "stop", "length", "content_filter", "tool_calls"."""
@@ -54,6 +55,11 @@ class ServedAnswer:
     state: ProviderState | None = None
     """The state that the provider wants back with the answer. None if there is none."""
 
+    @property
+    def trace_id(self) -> str:
+        """The id of the trace."""
+        return self.trace.id
+
 
 def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer:
     """The answer of a trace that has one.
@@ -63,7 +69,7 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
     """
     direct = trace.spans[-1].reply if trace.layout == "plain" and trace.spans else None
     return ServedAnswer(
-        trace_id=trace.id,
+        trace=trace,
         text=trace.answer or "",
         finish=_finish(trace),
         usage=trace.usage,
@@ -101,7 +107,7 @@ def answer_from_plan(
         podium["reason"] = planned.rounds[-1].plan.reason
     if expires is not None:
         podium |= {"plan_id": planned.id, "expires_at": expires.isoformat(timespec="seconds")}
-    return ServedAnswer(planned.id, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
+    return ServedAnswer(planned, render(workflow), "stop", planned.usage, planned.cost_usd, podium)
 
 
 def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
@@ -111,7 +117,7 @@ def combine_details(answers: Sequence[ServedAnswer]) -> dict[str, Any]:
         return answers[0].podium
     objects = [answer.podium for answer in answers]
     combined = objects[0] | {"answers": objects, "cost_usd": sum(answer.cost_usd for answer in answers)}
-    combined["usage"] = _total_by_part([details["usage"] for details in objects])
+    combined["usage"] = _usage_by_part(*(answer.trace for answer in answers))
     combined["seconds"] = max(details.get("seconds", 0.0) for details in objects)
     return combined
 
@@ -322,41 +328,13 @@ def _step_facts(span: Span) -> dict[str, Any]:
     }
 
 
-def _usage_by_part(trace: Trace) -> dict[str, Any]:
+def _usage_by_part(*traces: Trace) -> dict[str, Any]:
     """Tokens and dollars of the planner, and of each worker."""
-    conductor = _counts(
-        (round_.plan.spent.usage for round_ in trace.rounds),
-        sum(round_.plan.spent.cost_usd for round_ in trace.rounds),
-    )
-    if any(round_.plan.spent.unpriced for round_ in trace.rounds):
+    plans = [round_.plan.spent for trace in traces for round_ in trace.rounds]
+    spans = [span for trace in traces for span in trace.spans]
+    parts = {PLANNING: sum(plans, Spent()), **spent_by_worker(spans)}
+    counts = {name: {**spent.usage.model_dump(), "cost_usd": spent.cost_usd} for name, spent in parts.items()}
+    conductor = counts.pop(PLANNING)
+    if parts[PLANNING].unpriced:
         conductor["unpriced"] = True
-    return {
-        "conductor": conductor,
-        "workers": {
-            name: _counts((spent.usage,), spent.cost_usd)
-            for name, spent in spent_by_worker(trace.spans).items()
-        },
-    }
-
-
-def _counts(usages: Iterable[Usage], usd: float) -> dict[str, Any]:
-    return {**total_usage(usages).model_dump(), "cost_usd": usd}
-
-
-def _total_by_part(usages: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The sum of several results of `_usage_by_part`."""
-    names = dict.fromkeys(name for usage in usages for name in usage["workers"])
-    workers = {
-        name: [usage["workers"][name] for usage in usages if name in usage["workers"]] for name in names
-    }
-    return {
-        "conductor": _sum_counts([usage["conductor"] for usage in usages]),
-        "workers": {name: _sum_counts(counts) for name, counts in workers.items()},
-    }
-
-
-def _sum_counts(counts: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The sum of several results of `_counts`. It is unpriced if one of them is."""
-    usages = [Usage.model_validate({field: count[field] for field in Usage.model_fields}) for count in counts]
-    total = _counts(usages, sum(count["cost_usd"] for count in counts))
-    return total | {"unpriced": True} if any("unpriced" in count for count in counts) else total
+    return {"conductor": conductor, "workers": counts}

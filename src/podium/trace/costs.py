@@ -49,20 +49,28 @@ def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
     for the worker that gave it."""
     by_worker: dict[str, Spent] = {}
     for span in spans:
-        tried = Spent()
-        for attempt in span.attempts:
-            if attempt.spent.cost_usd or attempt.spent.usage.tokens:
-                by_worker[attempt.worker] = by_worker.get(attempt.worker, Spent()) + attempt.spent
-                tried += attempt.spent
+        parts = _tries(span)
         if span.called:
-            name = span.answered_by or span.worker
-            answer = replace(
-                span.spent,
-                usage=NO_USAGE if span.reply is None else span.reply.usage,
-                cost_usd=_rounded(span.spent.cost_usd - tried.cost_usd),
-            )
-            by_worker[name] = by_worker.get(name, Spent()) + answer
+            parts.append((span.answered_by or span.worker, _answer(span)))
+        for name, spent in parts:
+            by_worker[name] = by_worker.get(name, Spent()) + spent
     return by_worker
+
+
+def _tries(span: Span) -> list[tuple[str, Spent]]:
+    """The tries of a step that gave no answer and took something, each with its worker."""
+    spent = ((attempt.worker, attempt.spent) for attempt in span.attempts)
+    return [(name, taken) for name, taken in spent if taken.cost_usd or taken.usage.tokens]
+
+
+def _answer(span: Span) -> Spent:
+    """What the answer of a step took, without the tries that gave none."""
+    usd = span.spent.cost_usd - sum(taken.cost_usd for _, taken in _tries(span))
+    return replace(
+        span.spent,
+        usage=NO_USAGE if span.reply is None else span.reply.usage,
+        cost_usd=usd if usd > _NOTHING_USD else 0.0,
+    )
 
 
 def costs_of(trace: Trace) -> tuple[Cost, ...]:
@@ -73,12 +81,8 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     """
     by_worker = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
-        tries = [
-            Cost(tried.worker, 0, 0, tried.spent.usage.tokens, tried.spent.cost_usd, 0, 0)
-            for tried in span.attempts
-            if tried.spent.cost_usd or tried.spent.usage.tokens
-        ]
-        answer = [_of_answer(span, sum(cost.usd for cost in tries))] if span.called else []
+        tries = [Cost(name, 0, 0, taken.usage.tokens, taken.cost_usd, 0, 0) for name, taken in _tries(span)]
+        answer = [_of_answer(span)] if span.called else []
         for cost in (*tries, *answer):
             by_worker[cost.worker] = by_worker[cost.worker].plus(cost) if cost.worker in by_worker else cost
     return tuple(by_worker.values())
@@ -101,20 +105,13 @@ def _of_plan(spent: Spent) -> Cost:
     )
 
 
-def _of_answer(span: Span, tried_usd: float) -> Cost:
+def _of_answer(span: Span) -> Cost:
     """The cost of a step, without the dollars of tries that gave no answer."""
-    reply, spent = span.reply, span.spent
-    usd = _rounded(spent.cost_usd - tried_usd)
+    reply, spent = span.reply, _answer(span)
+    usd = spent.cost_usd
     if reply is not None and reply.nested is not None:
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))
     else:
         unpaid_usd = usd if reply is not None and reply.recorded is not None else 0.0
-    tokens = 0 if reply is None else reply.usage.tokens
-    return Cost(
-        span.answered_by or span.worker, 1, int(spent.unpriced), tokens, usd, unpaid_usd, spent.saved_usd
-    )
-
-
-def _rounded(usd: float) -> float:
-    """A difference of two sums of dollars. It is 0 if it is only a rounding error."""
-    return usd if usd > _NOTHING_USD else 0.0
+    name, tokens = span.answered_by or span.worker, spent.usage.tokens
+    return Cost(name, 1, int(spent.unpriced), tokens, usd, unpaid_usd, spent.saved_usd)

@@ -180,7 +180,7 @@ def _function(spec: FunctionSpec, context: BuildContext) -> Worker:
     try:
         function = find_function(spec.callable, None if spec.path is None else context.folder / spec.path)
         worker = FunctionWorker(
-            spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, scrub=secrets.scrub
+            spec.to_profile(), function, limits=spec.limits, fallback=spec.fallback, secrets=secrets
         )
     except ConfigError as error:
         where = ("path",) if error.where == ("path",) else ("callable",)

@@ -11,7 +11,6 @@ import contextvars
 import hashlib
 import importlib
 import inspect
-import json
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -23,8 +22,9 @@ from typing import Any
 
 from podium.errors import ConfigError, WorkerError, WorkerErrorKind
 from podium.trace import Reply
-from podium.types import Limits, Price, Profile
+from podium.types import Limits, Price, Profile, ToolCall
 from podium.workers.base import Request, Worker
+from podium.workers.redaction import Secrets
 from podium.workers.reply_form import read_form, text_reply
 
 Function = Callable[..., Any]
@@ -44,7 +44,7 @@ class FunctionWorker(Worker):
             and `receipt` for which it has parameters. It adds the cost of a failed call to `receipt`, a
             `podium.types.Receipt`. It returns text, a dict of `reply_form`, or a `Reply`.
         limits, fallback: the limits of the worker's calls, and the name of its fallback.
-        scrub: removes secrets from answers and errors.
+        secrets: removed from answers and errors.
         identity: what the answers depend on. If it is None, answers are not cached.
 
     Raises:
@@ -58,7 +58,7 @@ class FunctionWorker(Worker):
         *,
         limits: Limits | None = None,
         fallback: str | None = None,
-        scrub: Callable[[str], str] = str,
+        secrets: Secrets | None = None,
         identity: Mapping[str, Any] | None = None,
     ) -> None:
         self.profile = profile
@@ -68,7 +68,7 @@ class FunctionWorker(Worker):
         self._function = function
         self.keywords = accepted_keywords(function)
         """The names of `_KEYWORDS` that the function accepts."""
-        self._scrub = scrub
+        self._secrets = secrets or Secrets()
         self._name = getattr(function, "__qualname__", type(function).__qualname__)
 
     def __repr__(self) -> str:
@@ -113,12 +113,12 @@ class FunctionWorker(Worker):
                 reply = text_reply(result.text, request.messages)
                 return self._scrubbed(replace(result, text=reply.text))
             if isinstance(result, str):
-                return text_reply(self._scrub(result), request.messages)
+                return text_reply(self._secrets.scrub(result), request.messages)
             if isinstance(result, Mapping):
                 reply = read_form(result, request.messages)
-                return replace(reply, text=self._scrub(reply.text))
+                return replace(reply, text=self._secrets.scrub(reply.text))
         except ValueError as error:
-            raise self._error(f"returned no answer ({self._scrub(str(error))})", "protocol") from None
+            raise self._error(f"returned no answer ({self._secrets.scrub(str(error))})", "protocol") from None
         raise self._error(
             f"returned {type(result).__name__}; it should return a text, a dict with one, or a Reply",
             "protocol",
@@ -126,27 +126,21 @@ class FunctionWorker(Worker):
 
     def _scrubbed(self, reply: Reply) -> Reply:
         """The reply without secrets, in any of its texts."""
-        parameters = reply.parameters
         return replace(
             reply,
-            text=self._scrub(reply.text),
-            reasoning=self._scrub(reply.reasoning),
-            provider_state=self._scrub(reply.provider_state),
+            text=self._secrets.scrub(reply.text),
+            reasoning=self._secrets.scrub(reply.reasoning),
+            provider_state=self._secrets.scrub(reply.provider_state),
             tool_calls=tuple(
-                call.model_copy(
-                    update={
-                        "arguments": self._scrub(call.arguments),
-                        "provider_state": self._scrub(call.provider_state),
-                    }
-                )
+                ToolCall.model_validate(self._secrets.scrub_values(call.model_dump()))
                 for call in reply.tool_calls
             ),
-            parameters=None if parameters is None else json.loads(self._scrub(json.dumps(parameters))),
+            parameters=self._secrets.scrub_values(reply.parameters),
         )
 
     def _failure(self, error: BaseException) -> WorkerError:
         # Secrets are removed before the text is cut, since half a key is a secret too.
-        message = " ".join(self._scrub(str(error)).split())
+        message = " ".join(self._secrets.scrub(str(error)).split())
         if isinstance(error, WorkerError):
             return WorkerError(
                 message,

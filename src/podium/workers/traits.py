@@ -12,6 +12,7 @@ IsCertain = Callable[[str, Sequence[str | None]], bool]
 Its arguments are the subtask, and the responses that the tool reads, in order. A response is None if it is still to
 come, and "" if its step failed."""
 AnswerKey = Callable[[str], str | None]
+"""A function that returns the key of a response. Responses with equal keys count as one answer."""
 
 _NEW_ANSWER = "Answer: something"
 """An answer that no response has given yet."""

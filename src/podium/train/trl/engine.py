@@ -207,12 +207,12 @@ def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
 
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model or adapter."""
-    run = TRLRun(job)
     checkpoint = latest_checkpoint(job.checkpoints)
     passes = job.settings.grpo.num_iterations
     job.recorder.resume(0 if checkpoint is None else step_of(checkpoint) // passes)
     if job.rollouts.ranks.broadcast(job.recorder.is_over) and job.trained.exists():
         return  # An earlier start has ended the run, and written what it trained.
+    run = TRLRun(job)
     run.trainer.remove_callback(PrinterCallback)
     run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
