@@ -12,13 +12,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from podium.calls.shared_spend_limit import day_budget_of
 from podium.cli.found_files import FILE, FoundFiles, read_regular
 from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
-from podium.team.team_file import TeamFile, check_tables, read_tables, store_place
+from podium.team.team_file import TeamFile, check_tables, read_tables, smaller_day_limit, store_place
 
 if TYPE_CHECKING:
     from podium.cli.trust_store import Trusted
@@ -70,12 +69,9 @@ def found_day_usd() -> float | None:
         UsageError: the variable is not an amount of dollars.
         ConfigError: the file cannot be read, or has a wrong value.
     """
-    team_file, own = FoundTeam.find(), day_budget_of()
+    team_file = FoundTeam.find()
     written = None if team_file is None else team_file.settings_by_key.get("budget.day_usd")
-    if written is None:
-        return own
-    limit = read_tables({"budget": {"day_usd": written}}, (), FILE).budget.day_usd
-    return min((usd for usd in (limit, own) if usd is not None), default=None)
+    return smaller_day_limit(read_tables({"budget": {"day_usd": written}}, (), FILE).budget.day_usd)
 
 
 class FoundTeam:

@@ -78,14 +78,24 @@ class TeamFile:
                 text=source.text,
                 files=self.files,
             )
-        limit, own = settings.budget.day_usd, day_budget_of()
-        if limit is None or own is None or own >= limit or self.sets("budget.day_usd"):
+        written = settings.budget.day_usd
+        if written is None or self.sets("budget.day_usd"):
             return settings
-        return settings.model_copy(update={"budget": settings.budget.model_copy(update={"day_usd": own})})
+        budget = settings.budget.model_copy(update={"day_usd": smaller_day_limit(written)})
+        return settings.model_copy(update={"budget": budget})
 
     def sets(self, key: str) -> bool:
         """Whether an override sets this key."""
         return any(text.partition("=")[0].strip() == key for text in self.overrides)
+
+
+def smaller_day_limit(written: float | None) -> float | None:
+    """The smaller of the day's dollars in a file and in `$PODIUM_DAY_BUDGET_USD`. None if neither is set.
+
+    Raises:
+        UsageError: the variable is not an amount of dollars.
+    """
+    return min((usd for usd in (written, day_budget_of()) if usd is not None), default=None)
 
 
 def read_tables(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Self
@@ -51,7 +51,7 @@ def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
     for span in spans:
         parts = _tries(span)
         if span.called:
-            parts.append((span.answered_by or span.worker, _answer(span)))
+            parts.append((span.answered_by or span.worker, _answer(span, parts)))
         for name, spent in parts:
             by_worker[name] = by_worker.get(name, Spent()) + spent
     return by_worker
@@ -59,13 +59,19 @@ def spent_by_worker(spans: Iterable[Span]) -> dict[str, Spent]:
 
 def _tries(span: Span) -> list[tuple[str, Spent]]:
     """The tries of a step that gave no answer and took something, each with its worker."""
-    spent = ((attempt.worker, attempt.spent) for attempt in span.attempts)
-    return [(name, taken) for name, taken in spent if taken.cost_usd or taken.usage.tokens]
+    return [
+        (tried.worker, tried.spent)
+        for tried in span.attempts
+        if tried.spent.cost_usd or tried.spent.usage.tokens
+    ]
 
 
-def _answer(span: Span) -> Spent:
+def _answer(span: Span, tries: Sequence[tuple[str, Spent]]) -> Spent:
     """What the answer of a step took, without the tries that gave none."""
-    usd = span.spent.cost_usd - sum(taken.cost_usd for _, taken in _tries(span))
+    tried_usd = 0.0
+    for _, taken in tries:
+        tried_usd += taken.cost_usd
+    usd = span.spent.cost_usd - tried_usd
     return replace(
         span.spent,
         usage=NO_USAGE if span.reply is None else span.reply.usage,
@@ -81,9 +87,11 @@ def costs_of(trace: Trace) -> tuple[Cost, ...]:
     """
     by_worker = {PLANNING: _of_plans(trace.rounds)}
     for span in trace.spans:
-        tries = [Cost(name, 0, 0, taken.usage.tokens, taken.cost_usd, 0, 0) for name, taken in _tries(span)]
-        answer = [_of_answer(span)] if span.called else []
-        for cost in (*tries, *answer):
+        tries = _tries(span)
+        costs = [Cost(name, 0, 0, taken.usage.tokens, taken.cost_usd, 0, 0) for name, taken in tries]
+        if span.called:
+            costs.append(_of_answer(span, _answer(span, tries)))
+        for cost in costs:
             by_worker[cost.worker] = by_worker[cost.worker].plus(cost) if cost.worker in by_worker else cost
     return tuple(by_worker.values())
 
@@ -105,10 +113,9 @@ def _of_plan(spent: Spent) -> Cost:
     )
 
 
-def _of_answer(span: Span) -> Cost:
-    """The cost of a step, without the dollars of tries that gave no answer."""
-    reply, spent = span.reply, _answer(span)
-    usd = spent.cost_usd
+def _of_answer(span: Span, spent: Spent) -> Cost:
+    """The cost of a step's answer. `spent` is what it took."""
+    reply, usd = span.reply, spent.cost_usd
     if reply is not None and reply.nested is not None:
         unpaid_usd = min(usd, sum(cost.unpaid_usd for cost in costs_of(reply.nested)))
     else:
