@@ -99,3 +99,23 @@ async def test_damaged_response_of_a_dead_server_is_read_as_failed(
     found = await kept.get("r", "ann")
     assert (found.status, found.id) == ("failed", "r")
     assert await kept.rows(select(B.id)) == []
+
+
+async def test_lost_response_that_another_server_is_ending_stays_in_progress(
+    kept: AsyncTraceStore, failed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other server takes the row after this one has read it, and has not stored the trace yet."""
+    table, read = BackgroundTable(kept), kept.rows
+    await table.add(failed("r"), "one")
+    await change(kept, "r", heartbeat=0.0)
+
+    async def overtaken(statement: Any) -> Any:
+        rows = await read(statement)
+        monkeypatch.undo()
+        await change(kept, "r", holder="another", heartbeat=SqlNow())
+        return rows
+
+    monkeypatch.setattr(kept, "rows", overtaken)
+    found = await table.find("r")
+    assert found is not None
+    assert found.trace == failed("r")

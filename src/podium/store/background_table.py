@@ -82,11 +82,13 @@ class BackgroundTable:
         """The response with this id and, if given, this owner. None unless it is being made. If its server has ended,
         its trace is stored instead."""
         columns = (_B.owner, _B.document, _B.begun, _is_lost().label("lost"))
-        for of, document, begun, lost in await self._store.rows(select(*columns).where(_B.id == id)):
-            if owner in (None, of) and not lost:
+        while rows := await self._store.rows(select(*columns).where(_B.id == id)):
+            of, document, begun, lost = rows[0]
+            if owner not in (None, of):
+                return None
+            if not lost:
                 return BackgroundRow(_trace(id, of, document), bool(begun))
-            if lost:
-                await self.end_lost()
+            await self.end_lost()  # Another server may be ending it already: then the row is lost no more.
         return None
 
     async def end_lost(self) -> None:
