@@ -207,6 +207,8 @@ class EvaluationJob:
     seed: str = "0"
     kept: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
     """Rollouts that were made before, by task id and repeat. They are not made again."""
+    ungraded: Mapping[tuple[str, int], Rollout] = field(default_factory=dict)
+    """Rollouts that were made before, but whose grader failed. Only their answers are graded again."""
     on_rollout: Callable[[Rollout], None] | None = None
     """Called with each new rollout."""
 
@@ -231,7 +233,7 @@ class EvaluationJob:
         }
 
     def missing(self) -> Iterator[RolloutJob | None]:
-        """The rollouts to make, in order. None stands for a rollout that is kept."""
+        """The rollouts to make or to grade, in order. None stands for a rollout that is kept."""
         repeats = range(self.repeats)
         by_repeat = ((task, repeat) for repeat in repeats for task in self.tasks)
         by_question = ((task, repeat) for task in self.tasks for repeat in repeats)
@@ -244,12 +246,14 @@ class EvaluationJob:
                 yield None
                 continue
             seed = rollout_seed(self.seed, task.id, repeat)
-            yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish)
+            ungraded = self.ungraded.get((task.id, repeat))
+            yield RolloutJob(self._runners[task.id], task, seed, repeat, self._finish, ungraded)
 
     def _finish(self, rollout: Rollout) -> None:
-        self.rollouts[rollout.task, rollout.repeat] = rollout
+        place = rollout.task, rollout.repeat
+        self.rollouts[place] = rollout
         _teach(self.learner, rollout)
-        if self.on_rollout:
+        if self.on_rollout and rollout != self.ungraded.get(place):
             self.on_rollout(rollout)
 
     @property

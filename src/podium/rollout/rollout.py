@@ -188,6 +188,17 @@ class RolloutJob:
     seed: str
     sample: int
     on_rollout: Callable[[Rollout], None]
+    ungraded: Rollout | None = None
+    """The rollout, if only its grader failed. Then only its answer is graded again."""
+
+    async def run(self) -> Rollout:
+        """Make the rollout. Raises `BudgetError`, see `run_rollout`."""
+        kept = self.ungraded
+        if kept is None:
+            return await run_rollout(self.runner, self.task, seed=self.seed, sample=self.sample)
+        grade = await grade_answer(self.task, kept.trace.answer, self.runner.dispatcher)
+        grade = replace(grade, cost_usd=kept.grade.cost_usd + grade.cost_usd)
+        return kept.model_copy(update={"grade": grade})
 
 
 async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
@@ -202,7 +213,7 @@ async def run_rollouts(jobs: Iterable[RolloutJob], *, concurrency: int) -> None:
     async def work() -> None:
         while not refusals and (job := next(waiting, None)) is not None:
             try:
-                rollout = await run_rollout(job.runner, job.task, seed=job.seed, sample=job.sample)
+                rollout = await job.run()
             except BudgetError as error:
                 refusals.append(error)
                 return

@@ -16,8 +16,10 @@ from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.results import RESULTS, AnswerFiles
 from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import PoolEntry
+from podium.rollout import Rollout
 from podium.rollout.random_pools import PoolSampler, PoolSampling
 from podium.team.team_file import open_pool
+from podium_testing import FaultServer, Rule, Status
 from tiny_policy import write_policy
 
 POLICY = policy()
@@ -77,6 +79,36 @@ def test_finished_suite_runs_only_the_questions_of_a_new_planner(tmp_path: Path)
     assert answers_left(more, tmp_path) == 0
     run(tmp_path, **few)
     assert len(answers(tmp_path)) == 4
+
+
+def test_answer_whose_grader_failed_is_graded_again_and_not_asked_again(tmp_path: Path) -> None:
+    pool, tasks = tmp_path / "pool.toml", tmp_path / "tasks.toml"
+    pool.write_text('[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = ["Four.", "Five."]\n')
+    (tmp_path / "rows.jsonl").write_text('{"q": "2 + 2?", "a": "4"}\n{"q": "2 + 3?", "a": "5"}\n')
+    with FaultServer("RIGHT", rules=[Rule(fault=Status(code=400), times=1)]).in_thread() as judge:
+        tasks.write_text(
+            '[[part]]\nset = "own"\nfiles = { test = "rows.jsonl" }\nquestion = "q"\ngold = "a"\n'
+            '[part.grader]\nkind = "judge"\n[part.grader.worker]\nkind = "openai"\nname = "judy"\nmodel = "j"\n'
+            f'base_url = "{judge.url}"\n'
+        )
+        few: dict[str, Any] = {
+            "tasks": [{"name": str(tasks)}],
+            "pool": [{"name": str(pool)}],
+            "planner": [{"planner": "single:ada"}],
+            "questions": 2,
+            "seeds": 1,
+            "processes": 1,
+        }
+        manifest, calls = check(**few), []
+        (key,) = manifest.answers
+        for _ in range(3):
+            asyncio.run(run_suite(manifest, tmp_path))
+            calls.append(len(judge.requests))
+    lines = [Rollout.model_validate_json(line) for line in AnswerFiles(tmp_path).lines(key)]
+    assert [line.grade.failure is None for line in lines] == [False, True, True]
+    assert lines[2].trace == lines[0].trace
+    assert calls[0] < calls[1] == calls[2]
+    assert answers_left(manifest, tmp_path) == 0
 
 
 def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path: Path) -> None:

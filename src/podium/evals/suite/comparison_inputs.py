@@ -95,6 +95,10 @@ class ComparisonInputs:
         its questions."""
         return False
 
+    def grades_again(self, answer: Rollout) -> bool:
+        """Whether a kept answer is graded again, since its grader failed."""
+        return answer.grade.failure is not None
+
     def training(self, questions: int) -> ComparisonInputs:
         """The table with so many training questions and the same workers."""
         return replace(self, table=self.table.training(questions))

@@ -260,6 +260,8 @@ class _JobRun:
             repeats: how many answers to each question. Default: as many as the suite says.
         """
         settings = self.job.settings
+        kept = {} if key is None else self._kept(key)
+        ungraded = {place: answer for place, answer in kept.items() if self.inputs.grades_again(answer)}
         rounds = self.job.entry.rounds or max(
             settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
         )
@@ -270,6 +272,7 @@ class _JobRun:
             pool_for=self._own_pool_of if key == self.job.keys[""] else self._pool_of,
             repeats=repeats or settings.repeats,
             seed=str(self.job.seed),
-            kept={} if key is None else self._kept(key),
+            kept={place: answer for place, answer in kept.items() if place not in ungraded},
+            ungraded=ungraded,
             on_rollout=None if key is None else partial(self._add, key),
         )

@@ -33,7 +33,7 @@ class QuestionTable(ComparisonInputs):
     """The folder that keeps the answers."""
     questions: tuple[Task, ...]
     judged: bool = True
-    """Whether each answer can have a verdict. Then a question whose answer has no verdict is asked again."""
+    """Whether each answer can have a verdict. Then an answer without one is graded again."""
     rated: Callable[[Task], Pool] | None = None
     """Returns the workers of a question with their ratings. If it is None, `pool` answers every question."""
     concurrency: int = 16
@@ -94,9 +94,12 @@ class QuestionTable(ComparisonInputs):
         return self.pool if self.rated is None else self.rated(task)
 
     def asks_again(self, task: Task, answer: Rollout) -> bool:
-        """Whether the answer belongs to another question, a worker failed, or a possible verdict is missing."""
-        unjudged = answer.grade.failure is not None and self.judged
-        return not answer.matches(task) or answer.worker_failed or unjudged
+        """Whether the answer belongs to another question, or a worker failed."""
+        return not answer.matches(task) or answer.worker_failed
+
+    def grades_again(self, answer: Rollout) -> bool:
+        """Whether a possible verdict is missing."""
+        return self.judged and super().grades_again(answer)
 
     def kept_answers(self, key: str) -> Mapping[tuple[str, int], Rollout]:
         """The answers in a file to the present questions, by task and repeat."""
@@ -108,12 +111,14 @@ class QuestionTable(ComparisonInputs):
         }
 
     def missing(self, key: str, repeats: int = 1) -> int:
-        """How many answers a file lacks."""
+        """How many answers or verdicts a file lacks."""
         return self._lacks(self.kept_answers(key), repeats)
 
     def _lacks(self, answers: Mapping[tuple[str, int], Rollout], repeats: int) -> int:
         return sum(
-            (task.id, repeat) not in answers or self.asks_again(task, answers[task.id, repeat])
+            (answer := answers.get((task.id, repeat))) is None
+            or self.asks_again(task, answer)
+            or self.grades_again(answer)
             for task in self.questions
             for repeat in range(repeats)
         )

@@ -98,7 +98,24 @@ class AnswerFiles:
 
     def missing(self, key: str, answers: int) -> int:
         """How many answers a file lacks. `answers` is the number of answers in the complete file."""
-        return max(0, answers - len(self.lines(key)))
+        return max(0, answers - self._count(key)[0])
+
+    def unfinished(self, key: str, answers: int) -> int:
+        """How many answers or verdicts a file lacks. A grader that failed gave no verdict."""
+        found, ungraded = self._count(key)
+        return max(0, answers - found) + ungraded
+
+    def _count(self, key: str) -> tuple[int, int]:
+        """How many answers a file has, and how many of them have no verdict.
+
+        An answer that is graded again has two lines. Few files have one, and counting lines is faster than reading
+        answers.
+        """
+        lines = self.lines(key)
+        if not any('"failure":' in line for line in lines):
+            return len(lines), 0
+        found = self.answers(key).values()
+        return len(found), sum(answer.grade.failure is not None for answer in found)
 
     def evaluation(self, keys: Iterable[str]) -> Evaluation:
         """The evaluation of one row, from its files for all seeds. They must have at least one answer.

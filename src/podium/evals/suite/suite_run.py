@@ -32,7 +32,7 @@ async def run_suite(
     open_inputs: ComparisonInputs | None = None,
     on_answer: OnAnswer = lambda label, answer: None,
 ) -> AnswerFiles:
-    """Make all missing answers of all rows.
+    """Make all missing answers of all rows, and grade again those whose grader failed.
 
     Args:
         run: the run's folder.
@@ -49,7 +49,7 @@ async def run_suite(
     processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
 
     async def run_all(jobs: Iterable[SuiteJob]) -> None:
-        jobs = [job for job in jobs if any(results.missing(key, sizes[key]) for key in job.keys.values())]
+        jobs = [job for job in jobs if any(results.unfinished(key, sizes[key]) for key in job.keys.values())]
         if processes > 1 and len(jobs) > 1:
             groups = _that_share(jobs)
             await run_in_children(results, groups, min(processes, len(groups)))
@@ -110,9 +110,9 @@ def accuracy_so_far(show: ShowProgress, left: int, dispatcher: Dispatcher | None
 
 
 def answers_left(manifest: SuiteManifest, run: Path) -> int:
-    """How many answers a run still lacks, including answers to training questions."""
+    """How many answers or verdicts a run still lacks, including those of training questions."""
     results = AnswerFiles(run)
-    return sum(results.missing(key, answers) for key, answers in manifest.answers.items())
+    return sum(results.unfinished(key, answers) for key, answers in manifest.answers.items())
 
 
 def _that_share(jobs: Iterable[SuiteJob]) -> list[list[SuiteJob]]:
