@@ -66,6 +66,10 @@ class PreparedQuestion:
         ids = (request.plan_id or uuid4().hex, *(uuid4().hex for _ in range(1, count)))
         return cls(service, request, caller, runner, ids, approved)
 
+    def with_metadata(self, metadata: dict[str, str]) -> PreparedQuestion:
+        """The question with other metadata of its trace."""
+        return replace(self, request=replace(self.request, metadata=metadata))
+
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the reply."""

@@ -84,13 +84,14 @@ def answer_from_trace(trace: Trace, ignored: Sequence[str] = ()) -> ServedAnswer
 
 
 def answer_from_plan(
-    planned: Trace, workflow: Workflow, estimate: dict[str, Any], *, expires: datetime | None
+    planned: Trace, workflow: Workflow, estimate: dict[str, Any] | None, *, expires: datetime | None
 ) -> ServedAnswer:
     """The answer of a dry run: the plan in canonical text, and its estimated cost.
 
     Args:
         planned: the trace of the planning.
         workflow: the plan, perhaps edited, with the worker numbers of the trace's pool.
+        estimate: the estimated cost. None if the trace is read from the store, which does not keep it.
         expires: when the plan can no longer be run. None if it cannot be run by its id.
     """
     podium: dict[str, Any] = {
@@ -101,8 +102,9 @@ def answer_from_plan(
         "steps": [],
         "cost_usd": planned.cost_usd,
         "usage": _usage_by_part(planned),
-        "estimate": estimate,
     }
+    if estimate is not None:
+        podium["estimate"] = estimate
     if planned.rounds[-1].plan.reason is not None and workflow == planned.rounds[-1].workflow:
         podium["reason"] = planned.rounds[-1].plan.reason
     if expires is not None:

@@ -185,7 +185,7 @@ def test_unsupported_background_request_is_refused_with_a_remedy(asking: OpenAI)
     for more, said in (
         ({"store": False}, "leave store out"),
         ({"extra_body": {"podium": {"dry_run": True}}}, "leave background out"),
-        ({"metadata": {"podium.background": "x"}}, "Podium's own"),
+        ({"metadata": {"podium.response": "x"}}, "Podium's own"),
         ({"model": "nobody"}, "nobody"),
     ):
         given: Any = {"model": "podium", "input": QUESTION, "background": True} | more

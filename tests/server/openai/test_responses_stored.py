@@ -141,12 +141,36 @@ def test_a_response_has_every_field_of_open_responses(client: OpenAI) -> None:
     assert made.usage.cost == made.podium["cost_usd"]
 
 
+def test_a_stored_response_is_the_one_that_was_made(client: OpenAI) -> None:
+    first = client.responses.create(model="quill", input="Hello.")
+    made = client.responses.create(
+        model="podium",
+        input="Say only blue",
+        previous_response_id=first.id,
+        safety_identifier="eve",
+        prompt_cache_key="k",
+        metadata={"shelf": "2"},
+    )
+    assert client.responses.retrieve(made.id).model_dump() == made.model_dump()
+    with pytest.raises(openai.BadRequestError, match="Only a response in the background"):
+        client.responses.cancel(made.id)
+
+
+def test_a_stored_dry_run_is_its_plan(client: OpenAI) -> None:
+    planned: Any = client.responses.create(
+        model="podium", input="Say only blue", extra_body={"podium": {"dry_run": True}}
+    )
+    read: Any = client.responses.retrieve(planned.id)
+    assert (read.status, read.output_text) == ("completed", planned.output_text)
+    assert read.podium == {key: value for key, value in planned.podium.items() if key != "estimate"}
+
+
 @pytest.mark.parametrize("sent", ["no JSON", "[]", '{"echo": 1}'])
 def test_an_answer_of_chat_is_read_as_a_response_whatever_its_metadata(client: OpenAI, sent: str) -> None:
     kept = client.chat.completions.create(
         model="podium",
         messages=[{"role": "user", "content": "Hello."}],
-        metadata={"podium.background": sent},
+        metadata={"podium.response": sent},
     )
     trace_id: Any = kept.model_dump()["podium"]["trace_id"]
     assert client.responses.retrieve(f"resp_{trace_id}").output_text == kept.choices[0].message.content

@@ -11,7 +11,6 @@ from podium.server.api_errors import invalid
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.live import EventLog
-from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, ResponseWriter
 from podium.server.prepared_question import PreparedQuestion
 from podium.server.served_answers import answer_from_trace, no_answer_error
@@ -29,13 +28,9 @@ async def start_response(
         APIError, StoreError: see `BackgroundQuestions.start`.
     """
     frame = replace(frame, echo={**frame.echo, "background": True})
-    repeated = EchoedFields(
-        created=frame.created, model=frame.model, previous=frame.previous, echo=dict(frame.echo)
-    )
-    metadata = {**frame.metadata, BACKGROUND_KEY: repeated.model_dump_json()}
     writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
     log = _ResponseLog(question.caller.name, writer, question.request.ignored)
-    await background.start(replace(question, request=replace(question.request, metadata=metadata)), log)
+    await background.start(question.with_metadata(frame.stored_metadata), log)
     return frame
 
 

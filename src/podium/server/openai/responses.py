@@ -52,7 +52,10 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         question = await PreparedQuestion.open(service, await read_response(body, service, caller), caller)
         if body.background:
             return await _start(body, question, background)
-        writer = ResponseWriter(_frame(body, question), question.runner.pool.profiles, direct=question.direct)
+        frame = _frame(body, question)
+        if question.request.keep:
+            question = question.with_metadata(frame.stored_metadata)
+        writer = ResponseWriter(frame, question.runner.pool.profiles, direct=question.direct)
         return await question.reply(writer, request, streams=body.stream)
 
     return router

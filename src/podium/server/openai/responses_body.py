@@ -45,14 +45,14 @@ from podium.types import AnswerOptions, Message
 _UNSUPPORTED = Unsupported("Podium does not support it.", kind="never")
 INSTRUCTIONS_KEY = "podium.instructions"
 """Metadata key that marks a trace whose first message is the `instructions` of a response."""
-BACKGROUND_KEY = "podium.background"
-"""Metadata key of a response that was made in the background: its `EchoedFields`, as JSON."""
-OWN_KEYS = (INSTRUCTIONS_KEY, BACKGROUND_KEY)
+RESPONSE_KEY = "podium.response"
+"""Metadata key of a stored response: its `EchoedFields`, as JSON."""
+OWN_KEYS = (INSTRUCTIONS_KEY, RESPONSE_KEY)
 
 
 class EchoedFields(BaseModel):
-    """The fields of a request that its background response repeats, and the time of the request. The trace's metadata
-    keeps them."""
+    """The fields of a request that its response repeats, and the time of the request. The trace's metadata keeps
+    them."""
 
     created: int
     model: str
@@ -61,10 +61,9 @@ class EchoedFields(BaseModel):
 
     @staticmethod
     def read(trace: Trace) -> EchoedFields | None:
-        """The fields in a trace's metadata. None if the trace is no background response, whatever a client wrote
-        there."""
+        """The fields in a trace's metadata. None if the trace is no response, whatever a client wrote there."""
         try:
-            return EchoedFields.model_validate_json(trace.metadata.get(BACKGROUND_KEY, ""))
+            return EchoedFields.model_validate_json(trace.metadata.get(RESPONSE_KEY, ""))
         except ValidationError:
             return None
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from podium.errors import APIError
 from podium.server.conversation import requested_calls, returned_state
-from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS
+from podium.server.openai.responses_body import INSTRUCTIONS_KEY, OWN_KEYS, RESPONSE_KEY, EchoedFields
 from podium.server.reply_writer import ReplyWriter
 from podium.server.requests import full_conversation
 from podium.server.served_answers import ServedAnswer
@@ -89,6 +89,14 @@ class ResponseFrame:
             usage=response_usage(answer.usage, answer.cost_usd),
             podium=answer.podium,
         )
+
+    @property
+    def stored_metadata(self) -> dict[str, str]:
+        """The metadata of the trace, from which the stored response is read again."""
+        echoed = EchoedFields(
+            created=self.created, model=self.model, previous=self.previous, echo=dict(self.echo)
+        )
+        return {**self.metadata, RESPONSE_KEY: echoed.model_dump_json()}
 
     @property
     def _instructions(self) -> str | None:

@@ -13,14 +13,20 @@ from fastapi.responses import JSONResponse, Response
 
 from podium.errors import APIError
 from podium.server.api_errors import error_responses, invalid
+from podium.server.approval import expiry
 from podium.server.background import BackgroundQuestions
 from podium.server.keys import Caller
 from podium.server.openai.background_responses import stream_response
 from podium.server.openai.response_items import find_background, find_trace, unknown_response
-from podium.server.openai.responses_body import BACKGROUND_KEY, EchoedFields
+from podium.server.openai.responses_body import EchoedFields
 from podium.server.openai.responses_reply import ResponseFrame, input_items, output_items, response_usage
 from podium.server.requests import RequestCaller, streamed_reply
-from podium.server.served_answers import answer_from_trace, no_answer_error, to_details
+from podium.server.served_answers import (
+    answer_from_plan,
+    answer_from_trace,
+    no_answer_error,
+    to_details,
+)
 from podium.server.service import Service
 from podium.trace import Trace
 
@@ -63,7 +69,7 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
         row = await find_background(id, service, caller)
         if row is not None:
             await background.cancel(row.trace.id)
-        elif BACKGROUND_KEY not in (await find_trace(id, service, caller, "id")).metadata:
+        elif not _is_background(_frame(await find_trace(id, service, caller, "id"))):
             raise invalid("Only a response in the background can be cancelled; this one is finished.", "id")
         return await read(id, caller)
 
@@ -106,12 +112,19 @@ def routes(service: Service, background: BackgroundQuestions) -> APIRouter:
 
 def _finished(trace: Trace) -> dict[str, Any]:
     frame, error = _frame(trace), no_answer_error(trace)
-    if frame.echo and (trace.status == "cancelled" or error is not None):
+    if trace.status == "planned" and (workflow := trace.rounds[0].workflow) is not None:
+        answer = answer_from_plan(trace, workflow, None, expires=expiry(trace))
+        return frame.final(answer, output_items(answer))
+    if _is_background(frame) and (trace.status == "cancelled" or error is not None):
         return _unanswered(trace, frame, error)
     if error is not None:
         return frame.response("failed", error={"code": error.code, "message": error.message})
     answer = answer_from_trace(trace)
     return frame.final(answer, output_items(answer))
+
+
+def _is_background(frame: ResponseFrame) -> bool:
+    return "background" in frame.echo
 
 
 def _frame(trace: Trace) -> ResponseFrame:
