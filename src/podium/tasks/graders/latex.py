@@ -105,6 +105,7 @@ _ALONE = r"(?<![\\A-Za-z])(?:{})(?![A-Za-z])"
 _REWRITES = tuple(
     (re.compile(pattern, re.DOTALL), by)
     for pattern, by in (
+        (r"(?<=\d) ?[xX] ?(?=10 ?\^)", r"\\times "),
         (r"\\(?:boxed|fbox|displaystyle|limits|nolimits)(?![a-z])", ""),
         (r"\\(?:left|right|[bB]igg?[lr]?)(?![a-z])\s*\.?", ""),
         (r"\\(?=[\"'])", ""),
