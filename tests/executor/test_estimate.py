@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from chat_worker import chat_worker
 from podium.executor import Execution
 from podium.executor.estimate import Range, estimate_plan
 from podium.types import AnswerOptions, Budget, Limits, Price, Profile, Question
+from podium.workers.chat.client import ChatClient
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 from podium.workflow import Access, Step, Workflow
@@ -35,6 +37,15 @@ def test_maximum_estimate_assumes_the_longest_responses() -> None:
         Workflow((Step(0, "Answer."),)), Pool([worker("ada")]), QUESTION, response_tokens=200
     )
     assert expected.most_usd - expected.cost_usd.likely == pytest.approx(2 * 800 / 1e6)
+
+
+def test_dollars_of_a_worker_without_a_price_are_unknown_and_not_zero() -> None:
+    unpriced = chat_worker(Profile(name="bram"), ChatClient("http://127.0.0.1:1/v1"))
+    pool = Pool([worker("ada"), unpriced])
+    expected = estimate_plan(Workflow((Step(0, "One."), Step(1, "Two.", Access(all=True)))), pool, QUESTION)
+    assert [step.unpriced for step in expected.steps] == [False, True]
+    assert expected.unpriced
+    assert not estimate_plan(Workflow((Step(0, "One."),)), pool, QUESTION).unpriced
 
 
 @pytest.mark.parametrize("max_usd", [None, 0.5])

@@ -114,7 +114,7 @@ class ChatModel:
     def worker(self, name: str = "wren", *, fallback: str | None = None, **told: Any) -> OpenAIWorker:
         """The worker that asks it."""
         stream, send_seed = told.pop("stream", False), told.pop("send_seed", False)
-        profile = Profile(name=name, price=Price(input=1.0, output=2.0), **told)
+        profile = Profile(name=name, price=told.pop("price", Price(input=1.0, output=2.0)), **told)
         limits = Limits(timeout=20, retries=2)
         return chat_worker(
             profile,

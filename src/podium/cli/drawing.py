@@ -12,7 +12,7 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.recordings import names_conditioned
 from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
@@ -106,11 +106,10 @@ def _totals(trace: Trace) -> str:
     about = "about " if trace.usage.estimated else ""
     spared = sum(span.spent.saved_usd for span in trace.spans)
     saved = f" ({dollars(spared)} saved by the cache)" if spared else ""
-    unpriced = " and planning, unpriced" if any(round_.plan.spent.unpriced for round_ in trace.rounds) else ""
     return (
         f"{trace.id[:8]}  {trace.status}, planned by {printable(trace.planner)}, "
         f"{counted(trace.calls, 'call')}, {about}{counted(trace.usage.tokens, 'token')}, "
-        f"{dollars(trace.cost_usd)}{saved}{unpriced}, {took}"
+        f"{priced(trace.cost_usd, trace.unpriced)}{saved}, {took}"
     )
 
 
@@ -125,7 +124,7 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     planned = f"  planned in {seconds(round_.plan.seconds)}"
     if round_.plan.spent.usage.tokens:
         planned += f", {counted(round_.plan.spent.usage.tokens, 'token')}"
-        planned += f", {plan_price(round_.plan.spent.cost_usd, round_.plan.spent.unpriced)}"
+        planned += f", {priced(round_.plan.spent.cost_usd, round_.plan.spent.unpriced)}"
     title.append(planned, "dim not bold")
     if round_.plan.edited:
         title.append(", then edited by the user", "yellow not bold")
@@ -159,7 +158,7 @@ def _sees_previous(round_: RoundTrace, span: Span) -> bool:
 
 def _draw_rejected(rejected: Plan, full: bool) -> RenderableType:
     label = Text.assemble(("Rejected plan", "bold yellow"))
-    cost = plan_price(rejected.spent.cost_usd, rejected.spent.unpriced)
+    cost = priced(rejected.spent.cost_usd, rejected.spent.unpriced)
     label.append(f"  {counted(rejected.spent.usage.tokens, 'token')}, {cost}", "dim")
     label.append(f"\n{_cut(rejected.text, _PLAN, full)}", "dim")
     if full and rejected.reasoning:

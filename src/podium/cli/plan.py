@@ -13,7 +13,7 @@ from rich.text import Text
 
 from podium.cli.drawing import draw_workflow
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars, plan_price, printable, ranged, seconds
+from podium.cli.printable import counted, dollars, priced, printable, ranged, seconds
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
 from podium.cli.terminal import open_console, read_question
@@ -94,13 +94,10 @@ def _print(
     notes = ["" for _ in workflow.steps]
     for step in expected.steps:
         basis = f"from {counted(step.past_answers, 'past answer')}" if step.past_answers else "assumed"
-        notes[step.position] = (
-            f"about {_tokens(step)}, {ranged(dollars, step.cost_usd)}{_time(step)}; {basis}"
-        )
-    planned = (
-        f"Planned by {printable(planner)}, {plan_price(decided.spent.cost_usd, decided.spent.unpriced)}."
-    )
-    costs = f"about {ranged(dollars, expected.cost_usd)}, at most {dollars(expected.most_usd)}"
+        notes[step.position] = f"about {_tokens(step)}, {_price(step)}{_time(step)}; {basis}"
+    planned = f"Planned by {printable(planner)}, {priced(decided.spent.cost_usd, decided.spent.unpriced)}."
+    most = "" if expected.unpriced else f", at most {dollars(expected.most_usd)}"
+    costs = f"about {_price(expected)}{most}"
     calls = counted(len(expected.steps), "call")
     console = open_console()
     console.print(draw_workflow(workflow, pool, notes))
@@ -120,6 +117,12 @@ def _print_assumptions(expected: PlanEstimate, response_tokens: int) -> None:
 def _tokens(expected: Estimate) -> str:
     tokens = expected.tokens
     return f"{counted(round(tokens.likely), 'token')} ({tokens.low:,.0f} to {tokens.high:,.0f})"
+
+
+def _price(expected: Estimate) -> str:
+    if not expected.unpriced:
+        return ranged(dollars, expected.cost_usd)
+    return priced(expected.cost_usd.likely, expected.unpriced)
 
 
 def _time(expected: Estimate) -> str:

@@ -21,7 +21,7 @@ from podium.calls import Dispatcher
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.calls.state_file import CooldownFile, WorkerCooldown
 from podium.cli.options import Flag
-from podium.cli.printable import counted, dollars, plan_price, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, TeamOptions
 from podium.cli.terminal import open_console, open_trace_store, plain_table
@@ -221,7 +221,7 @@ def print_findings(findings: Sequence[CheckResult]) -> None:
             Text(seconds(finding.seconds)),
             Text(_seconds(finding.first_token_s)),
             Text(f"{'~' * finding.estimated}{tokens}" if finding.answered else ""),
-            Text(plan_price(finding.cost_usd, finding.unpriced) if finding.answered else ""),
+            Text(priced(finding.cost_usd, finding.unpriced) if finding.answered else ""),
             Text(shorten(finding.text, 32) if finding.answered else "", "dim"),
         )
     console = open_console()

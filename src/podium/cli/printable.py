@@ -43,8 +43,8 @@ def ranged(shown: Callable[[float], str], amount: Range) -> str:
     return shown(amount.likely) + ("" if low == high else f" ({low} to {high})")
 
 
-def plan_price(amount: float, unpriced: bool) -> str:
-    """What a plan cost; a plan whose price is not known is never shown as free."""
+def priced(amount: float, unpriced: bool) -> str:
+    """Dollars. What has no known price is never shown as free."""
     if not unpriced:
         return dollars(amount)
     return f"{dollars(amount)} and more, unpriced" if amount else "unpriced"

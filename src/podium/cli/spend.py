@@ -10,7 +10,7 @@ from pathlib import Path
 
 from podium.calls.shared_spend_limit import open_day_limit
 from podium.cli.options import Flag, StorePlace, read_time
-from podium.cli.printable import counted, dollars, plan_price, print_columns, shorten
+from podium.cli.printable import counted, dollars, priced, print_columns, shorten
 from podium.cli.team_file import found_day_usd, found_store
 from podium.errors import UsageError
 from podium.sqlite_files import default_path
@@ -102,7 +102,7 @@ def _print(report: SpendReport) -> None:
 def _row(name: str, sums: SpendSums, accuracy: Accuracy | None) -> tuple[str, ...]:
     return (
         shorten(name, 40),
-        plan_price(sums.cost_usd, bool(sums.unpriced_calls)),
+        priced(sums.cost_usd, bool(sums.unpriced_calls)),
         dollars(sums.planning_usd),
         f"{sums.questions:,}",
         f"{sums.calls:,}",

@@ -18,7 +18,7 @@ from rich.text import Text
 from podium.cli.drawing import print_trace
 from podium.cli.found_files import FILE
 from podium.cli.options import Flag, StoreFile, read_time
-from podium.cli.printable import counted, dollars, plan_price, print_columns, printable, seconds, shorten
+from podium.cli.printable import counted, dollars, priced, print_columns, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
 from podium.files import atomic_file
@@ -228,7 +228,7 @@ def _print(summaries: Sequence[TraceSummary]) -> None:
             summary.outcome or "",
             shorten(summary.planner, 20),
             str(summary.calls),
-            dollars(summary.cost_usd),
+            priced(summary.cost_usd, summary.unpriced),
             seconds(summary.seconds),
             shorten(summary.question, 100),
         )
@@ -246,7 +246,7 @@ def _explanation(explanation: Explanation, *, full: bool = False) -> RenderableT
     if explanation.ratings:
         parts.append(_ratings(explanation))
     if explanation.single is not None:
-        cost = plan_price(explanation.cost_usd, explanation.unpriced)
+        cost = priced(explanation.cost_usd, explanation.unpriced)
         parts += [Text(f"The team cost {cost}, planning included."), *_alone("Alone", explanation.single)]
     if explanation.runner_up is not None:
         parts += _alone("Next", explanation.runner_up)

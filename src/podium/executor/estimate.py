@@ -70,6 +70,7 @@ class _Case:
     input_tokens: float
     output_tokens: float
     cost_usd: float
+    unpriced: bool
     seconds: float | None
 
 
@@ -80,6 +81,8 @@ class Estimate:
     input_tokens: Range
     output_tokens: Range
     cost_usd: Range
+    unpriced: bool
+    """Whether the price of a worker is not known, so that the dollars leave out what its answers cost."""
     seconds: Range | None
     """Seconds of the step, or of the plan's slowest chain of steps. None if neither past answers nor the profile of
     some worker say how long it takes."""
@@ -96,6 +99,7 @@ class Estimate:
             Range(low.input_tokens, likely.input_tokens, high.input_tokens),
             Range(low.output_tokens, likely.output_tokens, high.output_tokens),
             Range(low.cost_usd, likely.cost_usd, high.cost_usd),
+            likely.unpriced,
             Range(*seconds) if len(seconds) == 3 else None,
             **more,
         )
@@ -118,7 +122,7 @@ class PlanEstimate(Estimate):
     steps: tuple[StepEstimate, ...]
     most_usd: float
     """Dollars that a budget would reserve if no worker was called before: each response is as long as its worker may
-    write, no input is cached, and each byte of input is a token."""
+    write, no input is cached, and each byte of input is a token. It is no bound if a worker is unpriced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +225,9 @@ def _step_cases(
         seconds = lengths[position].seconds
         if seconds is not None:
             seconds += worker.limits.load_s * (position in loads)
-        cost_usd = worker.profile.price.cost(usage)
-        cases[position] = _Case(usage.input_tokens, usage.output_tokens, cost_usd, seconds)
+        spent = worker.profile.price.spent(usage)
+        unpriced = spent.unpriced and worker.is_costly
+        cases[position] = _Case(usage.input_tokens, usage.output_tokens, spent.cost_usd, unpriced, seconds)
     return cases
 
 
@@ -266,6 +271,7 @@ def _whole(workflow: Workflow, steps: Mapping[int, _Case]) -> _Case:
         sum(case.input_tokens for case in steps.values()),
         sum(case.output_tokens for case in steps.values()),
         sum(case.cost_usd for case in steps.values()),
+        any(case.unpriced for case in steps.values()),
         _slowest_chain_s(workflow, steps),
     )
 

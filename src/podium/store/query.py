@@ -30,7 +30,7 @@ from sqlalchemy.sql import visitors
 
 from podium.errors import UsageError
 from podium.store.database import SqlContains
-from podium.store.schema import DOCUMENTS, TRACES, WORKED
+from podium.store.schema import COSTS, DOCUMENTS, TRACES, WORKED
 from podium.trace.model import OutcomeVerdict, TraceStatus
 from podium.trace.serialization import storable, to_searched
 
@@ -102,10 +102,17 @@ class TraceSummary:
     """Name of the key that the request used."""
     outcome: OutcomeVerdict | None = None
     """How the answer was judged. None if it was not judged."""
+    unpriced: bool = False
+    """Whether the price of a call is not known, so that `cost_usd` leaves it out."""
 
 
 _NAMES = "id started planner status question calls cost_usd seconds workers owner outcome"
-LISTED = [TRACES.c[name] for name in _NAMES.split()]
+_UNPRICED = (
+    select(literal_column("1"))
+    .where(COSTS.c.started == TRACES.c.started, COSTS.c.id == TRACES.c.id, COSTS.c.unpriced > 0)
+    .exists()
+)
+LISTED = [*(TRACES.c[name] for name in _NAMES.split()), _UNPRICED]
 _COUNTED, _COUNTED_FILTERED = 100_000, 10_000
 """The most traces that are counted: without filters or only by owner, and with other filters."""
 SCANNED = 10_000
@@ -212,7 +219,7 @@ def prefix_statement(prefix: str, owner: str | None) -> Select[Any]:
 
 def read_summary(row: Sequence[Any]) -> TraceSummary | None:
     """The summary in a row of `LISTED`. None if the row is damaged."""
-    id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome = row
+    id_, started, planner, status, question, calls, cost_usd, seconds, workers, owner, outcome, unpriced = row
     try:
         at = datetime.fromtimestamp(started, UTC)
         named = tuple(json.loads(workers))
@@ -226,7 +233,9 @@ def read_summary(row: Sequence[Any]) -> TraceSummary | None:
         sound = False
     if not sound:
         return None
-    return TraceSummary(id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome)
+    return TraceSummary(
+        id_, at, planner, status, question, calls, cost_usd, seconds, named, owner, outcome, bool(unpriced)
+    )
 
 
 def _at(filters: TraceFilters) -> FromClause:

@@ -55,7 +55,7 @@ class Explanation(FrozenModel):
     cost_usd: float
     """Dollars of the answer, planning included."""
     unpriced: bool
-    """Whether planning cost something at an unknown price."""
+    """Whether the price of a call is not known, so that `cost_usd` leaves it out."""
     single: SingleWorker | None = None
     """The best worker alone. None if neither ratings nor prices say which it is."""
     runner_up: SingleWorker | None = None
@@ -70,7 +70,7 @@ def explain_answer(trace: Trace) -> Explanation:
         reason=_reason(trace),
         ratings=tuple(_rated_worker(profile) for profile in rated),
         cost_usd=trace.cost_usd,
-        unpriced=any(round_.plan.spent.unpriced for round_ in trace.rounds),
+        unpriced=trace.unpriced,
         single=best,
         runner_up=_alone(trace, rated[1], "It has the second best rating.") if len(rated) > 1 else None,
     )

@@ -92,6 +92,7 @@ def test_answered_question_is_listed_and_readable_at_once(client: httpx.Client) 
         "workers": ["ada"],
         "owner": None,
         "outcome": None,
+        "unpriced": False,
     }
 
 

@@ -61,6 +61,13 @@ def cells(page: Any) -> list[list[str]]:
     return [row.locator("th, td").all_inner_texts() for row in page.locator(TABLE).all()]
 
 
+def test_what_has_no_price_is_not_shown_as_free(url, opened_once) -> None:
+    page = opened_once.go(url, "traces", ".list-row .c-cost")
+    assert page.locator("[data-row] .c-cost").all_inner_texts() == ["$1.25 and more"] * 3
+    page.click("[data-row] a >> nth=0")
+    page.wait_for_selector(".headline dd:has-text('$1.25 and more')")
+
+
 def test_dollars_are_shown_by_worker_key_and_planner(url, opened_once) -> None:
     page = opened_once.go(url, "spend", f"{TABLE} >> nth=2")
     by_worker = cells(page)

@@ -1,6 +1,6 @@
 // One question of a thread: what the user wrote, the plan while it waits, the steps while they run, the answer.
 import { Component, html } from "./html.js";
-import { cost } from "./trace_stats.js";
+import { cost, unpriced } from "./trace_stats.js";
 import { CopyButton } from "./copy_button.js";
 import { Feedback } from "./feedback.js";
 import { Mark, colour } from "./status_mark.js";
@@ -8,7 +8,7 @@ import { Markdown } from "./markdown.js";
 import { PlanApproval } from "./plan_approval.js";
 import { Text, line } from "./text.js";
 import { TracePane } from "./trace_pane.js";
-import { money, seconds } from "./format.js";
+import { priced, seconds } from "./format.js";
 import { to } from "./address.js";
 import { workersOf } from "./view_state.js";
 
@@ -41,6 +41,7 @@ export class Turn extends Component {
             error: view.error,
             seconds: view.seconds,
             cost: cost(view.rounds),
+            unpriced: unpriced(view.rounds),
             outcome: view.trace?.outcome ?? null,
           })}
       />`}
@@ -58,7 +59,7 @@ export class Turn extends Component {
       </div>
       <div class="turn-foot">
         ${turn.status && html`<${Mark} state=${turn.status} />`}
-        <span class="cost">${money(turn.cost)}</span>
+        <span class="cost">${priced(turn.cost, turn.unpriced)}</span>
         ${turn.seconds != null && html`<span>${seconds(turn.seconds)}</span>`}
         ${turn.id && html`<a href=${to(["traces", turn.id])}>trace</a>`}
         ${turn.answer && html`<${CopyButton} text=${turn.answer} label="copy" onRefused=${() => this.setState({ refused: true })} />`}
@@ -86,7 +87,7 @@ function Running({ view, elapsed }) {
       </div>
     </div>
     <div class="turn-foot">
-      <${Mark} state=${view.status} /> <span class="cost">${money(cost(view.rounds))}</span> <span>${seconds(elapsed)}</span>
+      <${Mark} state=${view.status} /> <span class="cost">${priced(cost(view.rounds), unpriced(view.rounds))}</span> <span>${seconds(elapsed)}</span>
     </div>`;
 }
 
@@ -103,7 +104,7 @@ function Steps({ view }) {
           ${span?.answered_by && span.answered_by !== worker && html`<span> answered by ${line(span.answered_by, 40)}</span>`}
           <span class="told">${line(subtask, 300)}</span>
           <span class="none">${reads.length ? `sees ${reads.map((read) => `step ${read}`).join(", ")}` : "sees the question alone"}${span
-            ? `, ${money(span.spent.cost_usd)}`
+            ? `, ${priced(span.spent.cost_usd, span.spent.unpriced)}`
             : ""}</span>
         </li>`,
       )}

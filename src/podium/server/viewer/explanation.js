@@ -1,7 +1,7 @@
 // Why this answer: the planner's reason, the ratings, and what the best worker alone would have cost, as the server computes it.
 import { Component, html } from "./html.js";
 import { ApiError, requestJson } from "./api.js";
-import { count, money, percent } from "./format.js";
+import { count, money, percent, priced } from "./format.js";
 import { ErrorNote, Text, line } from "./text.js";
 import { colour } from "./worker_colour.js";
 
@@ -46,7 +46,7 @@ export class Explanation extends Component {
       ${ratings.length > 0 && html`<${Ratings} ratings=${ratings} names=${names} />`}
       ${single &&
       html`<h3>One worker alone</h3>
-        <p>The team cost ${unpriced ? `${money(cost_usd)} and planning, unpriced` : `${money(cost_usd)}, planning included`}.</p>
+        <p>The team cost ${priced(cost_usd, unpriced)}, planning included.</p>
         <${Alone} single=${single} names=${names} />`}
       ${runner_up && html`<${Alone} single=${runner_up} names=${names} />`}
     </section>`;

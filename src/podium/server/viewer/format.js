@@ -8,6 +8,12 @@ export function money(usd) {
   return "$" + usd.toFixed(usd < 1 ? 4 : 2);
 }
 
+/** What has no known price is never shown as free. */
+export function priced(usd, unpriced) {
+  if (!unpriced) return money(usd);
+  return usd ? `${money(usd)} and more` : "unpriced";
+}
+
 export function seconds(s) {
   if (s == null) return "–";
   if (s < 0.0005) return "0 ms";

@@ -1,7 +1,7 @@
 // A plan that waits for approval: each step with its price; worker, subtask and access list edited in place; run or reject.
 // The server checks and prices every edit, which costs nothing.
 import { Component, html } from "./html.js";
-import { moment, money, seconds } from "./format.js";
+import { moment, money, priced, seconds } from "./format.js";
 import { ErrorNote, line } from "./text.js";
 import { requestJson } from "./api.js";
 
@@ -83,7 +83,7 @@ export class PlanApproval extends Component {
       <div class="row">
         ${error?.status === 404 && html`<button type="button" class="second" onClick=${onAgain}>Ask again</button>`}
         <button type="button" class="second" disabled=${sending} onClick=${() => this.decide(onReject)}>Reject</button>
-        <button class="first" disabled=${sending || pricing || !estimate}>Run${estimate ? `, about ${money(estimate.cost_usd.likely)}` : ""}</button>
+        <button class="first" disabled=${sending || pricing || !estimate}>Run${estimate ? `, ${about(estimate)}` : ""}</button>
       </div>
     </form>`;
   }
@@ -98,7 +98,7 @@ export class PlanApproval extends Component {
             ${plan.workers.map((name) => html`<option value=${name}>${line(name, 40)}</option>`)}
           </select>
         </label>
-        <span class="cost" title=${price?.source}>${price ? money(price.cost_usd.likely) : "not run"}</span>
+        <span class="cost" title=${price?.source}>${price ? priced(price.cost_usd.likely, price.unpriced) : "not run"}</span>
         ${this.state.rows.length > 1 &&
         html`<button type="button" class="quiet danger" aria-label=${`Remove step ${number}`} onClick=${() => this.remove(number)}>remove</button>`}
       </div>
@@ -128,12 +128,18 @@ export class PlanApproval extends Component {
   }
 }
 
+function about({ cost_usd, unpriced }) {
+  const cost = priced(cost_usd.likely, unpriced);
+  return cost_usd.likely || !unpriced ? `about ${cost}` : cost;
+}
+
 function Price({ plan, estimate, pricing }) {
   if (pricing || !estimate) return html`<p class="note" role="status">Checking the plan …</p>`;
-  const { cost_usd, most_usd, source } = estimate;
+  const { cost_usd, most_usd, source, unpriced } = estimate;
+  const most = unpriced ? " and more, since a worker has no price" : ` (${money(cost_usd.low)} to ${money(cost_usd.high)}, at most ${money(most_usd)})`;
   const took = estimate.seconds == null ? "" : `, about ${seconds(estimate.seconds.likely)}`;
   return html`<p class="note" role="status">
-    Running it costs about <b>${money(cost_usd.likely)}</b> (${money(cost_usd.low)} to ${money(cost_usd.high)}, at most ${money(most_usd)})${took}. Planning
+    Running it costs about <b>${money(cost_usd.likely)}</b>${most}${took}. Planning
     has cost ${plan.unpriced ? "an unknown amount" : money(plan.cost)}. The plan waits until ${moment(plan.expires)}.
     <span class="none"> Estimated from: ${source}</span>
   </p>`;

@@ -1,6 +1,6 @@
 // A plan as a graph: a box for each step, an edge from each step that it reads. Boxes are buttons.
 import { Component, createRef, html } from "./html.js";
-import { money, seconds } from "./format.js";
+import { priced, seconds } from "./format.js";
 import { fallbackOf, stateOf, took } from "./trace_stats.js";
 import { BOX, curve, placed } from "./graph_layout.js";
 import { sign, tone, word } from "./status_mark.js";
@@ -107,7 +107,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
   const said = [
     `Step ${position}: ${worker}, ${word(state)}${fallback ? ` ${fallback}` : ""}`,
     reads.length ? `reads ${reads.join(", ")}` : "reads no other step",
-    span ? `${seconds(took(span))}, ${money(span.spent.cost_usd)}` : "",
+    span ? `${seconds(took(span))}, ${priced(span.spent.cost_usd, span.spent.unpriced)}` : "",
     line(subtask, 200),
   ];
   return html`<g
@@ -126,7 +126,7 @@ function Box({ step, place, names, critical, chosen, onChoose }) {
     <text class="state" x=${BOX.width - 12} y="22" text-anchor="end">${sign(state)}</text>
     <text class="what" x="14" y="39">${line(subtask, 27)}</text>
     <text class="figure" x="14" y="53">
-      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${money(span.spent.cost_usd)}${span.reply?.cached ? "  ·  cached" : ""}` : word(status)}
+      ${fallback ? `↪ ${line(fallback, 9)}  ·  ` : ""}${span ? `${seconds(took(span))}  ·  ${priced(span.spent.cost_usd, span.spent.unpriced)}${span.reply?.cached ? "  ·  cached" : ""}` : word(status)}
     </text>
   </g>`;
 }

@@ -1,6 +1,6 @@
 // One step in full: the messages that its worker got, its response, cost and time, and errors.
 import { Component, html } from "./html.js";
-import { count, money, seconds } from "./format.js";
+import { count, money, priced, seconds } from "./format.js";
 import { fallbackOf, stateOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
 import { Messages, WantedCalls } from "./messages.js";
@@ -59,7 +59,7 @@ function Facts({ span, step }) {
   const facts = [
     ["time", seconds(took(span))],
     ["first token", reply.first_token_s == null ? null : seconds(reply.first_token_s)],
-    ["cost", money(span.spent.cost_usd)],
+    ["cost", priced(span.spent.cost_usd, span.spent.unpriced)],
     ["saved", span.spent.saved_usd ? money(span.spent.saved_usd) : null],
     ["tokens in", count(usage.input_tokens ?? 0) + (usage.cached_tokens ? ` (${count(usage.cached_tokens)} cached)` : "")],
     ["cache writes", usage.cache_write_tokens ? count(usage.cache_write_tokens) : null],

@@ -1,6 +1,6 @@
 // The steps of a round, to be read from top to bottom: who, told what, saw what, said what, at what cost.
 import { html } from "./html.js";
-import { count, money, seconds } from "./format.js";
+import { count, money, priced, seconds } from "./format.js";
 import { called, fallbackOf, took } from "./trace_stats.js";
 import { Mark } from "./status_mark.js";
 import { Markdown } from "./markdown.js";
@@ -69,7 +69,7 @@ function cost(span) {
   const { attempts, reply } = span;
   const usage = reply?.usage;
   return [
-    reply?.cached ? `${money(span.spent.cost_usd)}, out of the cache` : money(span.spent.cost_usd),
+    reply?.cached ? `${money(span.spent.cost_usd)}, out of the cache` : priced(span.spent.cost_usd, span.spent.unpriced),
     usage && `${count(usage.input_tokens)} tokens in, ${count(usage.output_tokens)} out${usage.estimated ? ", estimated" : ""}`,
     seconds(took(span)),
     attempts.length > 1 && `${attempts.length} attempts`,

@@ -1,7 +1,7 @@
 // The traces that pass the filters, newest first: only the rows in sight are drawn, and pages are fetched as far
 // as the user scrolls. Rows are links; arrow keys move between them.
 import { Component, createRef, html } from "./html.js";
-import { count, money, moment, plural, seconds } from "./format.js";
+import { count, moment, plural, priced, seconds } from "./format.js";
 import { Mark } from "./status_mark.js";
 import { to } from "./address.js";
 import { requestJson } from "./api.js";
@@ -171,7 +171,7 @@ function said(there, total, loading, ended) {
 }
 
 function Row({ trace, number, place, current, picked, onPick, onFocus }) {
-  const { id, status, question, planner, workers, calls, cost_usd, seconds: took, started_at } = trace;
+  const { id, status, question, planner, workers, calls, cost_usd, unpriced, seconds: took, started_at } = trace;
   return html`<div class=${`list-row ${current ? "current" : ""}`} role="row" aria-rowindex=${number + 2} data-row=${number} style=${place}>
     <span role="cell" class="c-pick">
       <input type="checkbox" aria-label=${`Compare ${line(question, 60)}`} tabindex=${current ? 0 : -1} checked=${picked} onChange=${onPick} />
@@ -183,7 +183,7 @@ function Row({ trace, number, place, current, picked, onPick, onFocus }) {
     <span role="cell" class="c-planner">${line(planner, 40)}</span>
     <span role="cell" class="c-workers">${line((workers ?? []).join(", "), 80)}</span>
     <span role="cell" class="c-calls">${count(calls)}</span>
-    <span role="cell" class="c-cost">${money(cost_usd)}</span>
+    <span role="cell" class="c-cost">${priced(cost_usd, unpriced)}</span>
     <span role="cell" class="c-time">${seconds(took)}</span>
     <span role="cell" class="c-asked">${moment(started_at)}</span>
   </div>`;

@@ -4,6 +4,11 @@ export function cost(rounds) {
   return spent(rounds, ({ cost_usd }) => cost_usd);
 }
 
+/** Whether the price of a call is not known, so that the cost leaves it out. */
+export function unpriced(rounds) {
+  return parts(rounds).some(({ spent }) => spent.unpriced);
+}
+
 export function saved(rounds) {
   return spent(rounds, ({ saved_usd }) => saved_usd);
 }
@@ -22,8 +27,12 @@ export function tokensOf({ input_tokens, output_tokens }) {
 
 /** The sum of a figure of all that plans and steps have taken. */
 function spent(rounds, figure) {
-  const plans = rounds.map((round) => round.plan).filter(Boolean);
-  return sum([...plans, ...rounds.flatMap(spans)], (one) => figure(one.spent));
+  return sum(parts(rounds), (one) => figure(one.spent));
+}
+
+/** All plans and steps. */
+function parts(rounds) {
+  return [...rounds.map((round) => round.plan).filter(Boolean), ...rounds.flatMap(spans)];
 }
 
 export function called(span) {

@@ -1,7 +1,7 @@
 // One question, running or ended: the question, its figures, the answer, the rounds. Draws a view state.
 import { html } from "./html.js";
-import { calls, cost, saved, tokens } from "./trace_stats.js";
-import { count, money, moment, seconds } from "./format.js";
+import { calls, cost, saved, tokens, unpriced } from "./trace_stats.js";
+import { count, money, moment, priced, seconds } from "./format.js";
 import { Answer } from "./answer.js";
 import { Explanation } from "./explanation.js";
 import { Mark } from "./status_mark.js";
@@ -37,7 +37,7 @@ function Figures({ view, elapsed }) {
   const spared = saved(rounds);
   const facts = [
     ["time", seconds(view.seconds ?? elapsed)],
-    ["cost", money(cost(rounds))],
+    ["cost", priced(cost(rounds), unpriced(rounds))],
     ["calls", count(calls(rounds))],
     ["tokens", count(tokens(rounds))],
     ["planner", line(view.planner ?? "–", 40)],

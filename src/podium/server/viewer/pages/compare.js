@@ -1,7 +1,7 @@
 // Two traces side by side, with their differences.
 import { Component, html } from "../html.js";
-import { calls, cost, tokens } from "../trace_stats.js";
-import { count, money, seconds } from "../format.js";
+import { calls, cost, tokens, unpriced } from "../trace_stats.js";
+import { count, money, priced, seconds } from "../format.js";
 import { Mark } from "../status_mark.js";
 import { to } from "../address.js";
 import { line } from "../text.js";
@@ -34,7 +34,7 @@ const ROWS = [
   ["planner", (view) => line(view.planner, 40)],
   ["status", (view) => html`<${Mark} state=${view.status} />`],
   ["time", (view) => seconds(view.seconds), (view) => view.seconds, seconds],
-  ["cost", (view) => money(cost(view.rounds)), (view) => cost(view.rounds), money],
+  ["cost", (view) => priced(cost(view.rounds), unpriced(view.rounds)), (view) => cost(view.rounds), money],
   ["calls", (view) => count(calls(view.rounds)), (view) => calls(view.rounds), count],
   ["tokens", (view) => count(tokens(view.rounds)), (view) => tokens(view.rounds), count],
   ["rounds", (view) => count(view.rounds.length), (view) => view.rounds.length, count],

@@ -1,7 +1,7 @@
 // Spend: dollars by day and by worker, key or planner, accuracy by feedback, and what the budgets leave.
 import { Component, html } from "../html.js";
 import { DayBars } from "../day_bars.js";
-import { count, money, percent } from "../format.js";
+import { count, money, percent, priced } from "../format.js";
 import { amend, to } from "../address.js";
 import { requestJson } from "../api.js";
 import { colour } from "../status_mark.js";
@@ -121,7 +121,7 @@ function Spent({ spend, workers }) {
   }
   return html`<div>
     <dl class="facts totals">
-      <${Fact} name="cost" definition=${MEANING.cost}>${priced(total)}<//>
+      <${Fact} name="cost" definition=${MEANING.cost}>${priced(total.cost_usd, total.unpriced_calls)}<//>
       <${Fact} name="of it planning" definition=${MEANING.planning}>${money(total.planning_usd)}<//>
       <${Fact} name="questions" definition=${MEANING.questions}>${count(total.questions)}<//>
       <${Fact} name="a question" definition=${MEANING.each}>${each(total)}<//>
@@ -161,7 +161,7 @@ function Row({ group, spend: { by, since, until, total } }) {
   const filter = by !== "key" && group.name && to(["traces"], { [by]: group.name, since: midnight(since), until: midnight(shifted(until, 1)) });
   return html`<tr>
     <th scope="row">${filter ? html`<a href=${filter}>${name}</a>` : html`<span class=${group.name ? "" : "none"}>${name}</span>`}</th>
-    <td class="number">${priced(group)}</td>
+    <td class="number">${priced(group.cost_usd, group.unpriced_calls)}</td>
     <td class="number">${group.cost_usd ? percent(group.cost_usd / total.cost_usd) : "–"}</td>
     ${by !== "worker" && html`<td class="number">${money(group.planning_usd)}</td>`}
     <td class="number">${count(group.questions)}</td>
@@ -174,11 +174,6 @@ function Row({ group, spend: { by, since, until, total } }) {
 }
 
 /** Dollars; never $0 for calls whose price is not known. */
-function priced({ cost_usd: usd, unpriced_calls: unpriced }) {
-  if (!unpriced) return money(usd);
-  return usd ? `${money(usd)} and more` : "unpriced";
-}
-
 function each({ cost_usd: usd, unpriced_calls: unpriced, questions }) {
   if (!questions || (!usd && unpriced)) return "–";
   return money(usd / questions) + (unpriced ? " and more" : "");
