@@ -8,8 +8,10 @@ from key_storage import Place
 from prometheus_client.parser import text_string_to_metric_families
 
 from podium.errors import WorkerError
+from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from podium.types import Price, Profile, Spent, Usage
 from podium.workers.pool import Pool, load_pool
+from podium.workers.replay import ReplayWorker
 from podium.workers.scripted import ScriptedWorker
 from podium_testing import FaultServer, Rule, SlowFirstByte, Status
 
@@ -189,3 +191,14 @@ def test_a_server_that_cannot_keep_traces_is_not_ready(serve):
     assert unready.status_code == 503
     assert "db-7" not in unready.text
     assert figures(httpx.get(url + "/metrics").text)["podium_traces_waiting",] == 7
+
+
+def test_recorded_answers_cost_nothing_that_is_paid(serve, tmp_path):
+    with RecordingWriter() as writer:
+        writer.add_question(RecordedQuestion("q", "Is 1 odd?", "yes", None, "test"))
+        writer.add("q", RecordedResponse("ada", 0, "Answer: yes", score=1.0, output_tokens=3))
+        writer.write(tmp_path / "r.parquet", name="r")
+    ada = Profile(name="ada", price=Price(output=1e6))
+    url = serve(Pool([ReplayWorker(ada, Recording.open(tmp_path / "r.parquet"), "ada")]))
+    assert httpx.post(url + CHAT, json=asked("Is 1 odd?")).json()["podium"]["cost_usd"] >= 3
+    assert figures(httpx.get(url + "/metrics").text)["podium_cost_usd_total", "ada"] == 0

@@ -207,7 +207,7 @@ class Metrics:
                 self._count_step(span)
         for cost in costs_of(trace):
             if cost.worker != PLANNING:
-                self._usd(cost.worker).inc(cost.usd)
+                self._usd(cost.worker).inc(cost.usd - cost.unpaid_usd)
 
     def _count_step(self, span: Span) -> None:
         worker = span.answered_by or span.worker
