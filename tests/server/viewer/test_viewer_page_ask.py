@@ -136,6 +136,26 @@ def test_planner_workers_and_budget_are_sent_as_chosen(url, opened_once) -> None
     assert page.locator(".step-box .who").first.text_content() == "gus"
 
 
+def test_a_question_with_an_unreadable_limit_is_not_sent(url, opened_once) -> None:
+    page = opened_once.go(url, "ask", "textarea")
+    sent: list[str] = []
+    page.on("request", lambda request: request.method == "POST" and sent.append(request.url))
+    page.click("summary:has-text('Planner, workers, budget')")
+    dollars = page.locator("label:has-text('dollars') input")
+    dollars.press_sequentially("5-")
+    page.click("summary:has-text('Planner, workers, budget')")
+    page.fill("textarea", "What is 6 x 7?")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("label:has-text('dollars') input:focus")
+    assert sent == []
+    dollars.fill("5")
+    page.focus("textarea")
+    with page.expect_request("**/api/ask") as asked:
+        page.keyboard.press("Enter")
+    assert json.loads(asked.value.post_data)["budget"] == {"usd": 5}
+    page.wait_for_selector(".headline .mark:not(.live)")
+
+
 def test_page_shows_the_refusal_message_of_the_server(url, opened_once) -> None:
     page = opened_once.go(url, "ask", "textarea")
     page.click("summary:has-text('Planner, workers, budget')")

@@ -48,7 +48,7 @@ export class AskPage extends Component {
   }
 
   async submit(event) {
-    event?.preventDefault();
+    event.preventDefault();
     const { question, planner, allow, deny, budget, running, sending } = this.state;
     if (!question.trim() || running || sending) return;
     const { rounds, ...limits } = given(budget);
@@ -95,7 +95,11 @@ export class AskPage extends Component {
           placeholder="Ask the team a question"
           value=${question}
           onInput=${(event) => this.setState({ question: event.currentTarget.value })}
-          onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && !event.isComposing && this.submit(event)}
+          onKeyDown=${(event) => {
+            if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+            event.preventDefault();
+            event.currentTarget.form.requestSubmit(); // Which looks at the limits first.
+          }}
         ></textarea>
         <div class="row">
           <details class="settings">
@@ -144,6 +148,7 @@ export class AskPage extends Component {
                 inputmode="decimal"
                 placeholder=${name === "rounds" ? "as configured" : "no limit"}
                 value=${budget[name] ?? ""}
+                onInvalid=${(event) => (event.currentTarget.closest("details").open = true)}
                 onInput=${(event) => this.setState({ budget: { ...budget, [name]: event.currentTarget.value } })}
               />
             </label>`,
