@@ -345,6 +345,42 @@ def test_a_question_that_the_server_lost_ends_when_it_is_cancelled(slow_team, op
     page.wait_for_selector(".first:has-text('Send')")
 
 
+def test_a_question_that_cannot_be_read_for_a_while_is_answered_later(slow_team, opened_once) -> None:
+    go_on, url = slow_team
+    page = opened_once.go(url, "chat", "#message")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".chat-steps .mark.live")
+    status = 502
+    page.route("**/api/traces/*", lambda route: route.fulfill(status=status, json={}))
+    page.reload()
+    page.wait_for_selector("[role=alert]:has-text('The server answered 502.')")
+    status = 401
+    page.click("dialog[open] >> text=Not now")
+    page.wait_for_selector("[role=alert]:has-text('A key is needed')")
+    page.unroute_all()
+    page.reload()
+    page.wait_for_selector(".chat-steps .mark.live")
+    go_on.set()
+    answers(page, 1)
+
+
+def test_a_question_whose_plan_cannot_be_read_shows_its_cost_and_trace(team, opened_once) -> None:
+    model, url = team
+    answer = model.answer
+    model.answer = lambda body: Say("No plan.")
+    page = opened_once.go(url, "chat", "#message")
+    page.check("text=approve before paying")
+    send(page, "What is 6 x 7?")
+    page.wait_for_selector(".turn-foot .mark:has-text('failed')")
+    model.answer = answer
+    trace = newest(url)
+    cost = trace["rounds"][0]["plan"]["spent"]["cost_usd"]
+    assert page.inner_text(".turn-foot .cost") == f"${cost:.6f}"
+    page.click(".turn-foot a:has-text('trace')")
+    page.wait_for_selector(".rejected")
+    assert page.url.endswith(trace["id"])
+
+
 def test_the_chat_asks_for_a_key_where_one_is_needed(kept_server, opened, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "kept.sqlite"))
     with ThreadPoolExecutor(1) as thread:  # Playwright's own event loop runs in this one.

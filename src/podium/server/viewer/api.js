@@ -3,10 +3,16 @@ import * as key from "./api_key.js";
 
 const MOST_WAITS = 5;
 
+/** `trace` is the id of the trace of what was done, and `cost` its dollars, where the server says them. */
 export class ApiError extends Error {
-  constructor(status, message) {
+  constructor(status, message, { trace = null, cost = 0 } = {}) {
     super(message);
-    this.status = status;
+    Object.assign(this, { status, trace, cost });
+  }
+
+  /** Whether the same request may succeed later. */
+  get passes() {
+    return this.status >= 500 || this.status === 429;
   }
 }
 
@@ -59,8 +65,7 @@ export async function follow(path, { signal, onBegin = () => path, onEvent }) {
       failures = 0; // A stream that ends without its last event is taken up again.
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && error.status < 500 && error.status !== 429) throw error;
-      if (failures >= 8) throw error;
+      if ((error instanceof ApiError && !error.passes) || failures >= 8) throw error;
     }
     await pause(Math.min(8000, 250 * 2 ** failures), signal);
   }
@@ -77,26 +82,23 @@ async function send(path, options) {
       throw new ApiError(599, "The server cannot be reached. Is it still running?");
     }
     if (response.ok) return response;
-    const message = await complaint(response);
+    const error = await complaint(response);
     if (response.status === 401) {
-      await key.want(message).catch((refused) => {
+      await key.want(error.message).catch((refused) => {
         throw new ApiError(401, refused.message);
       });
     } else if (response.status === 429 && !options.method?.match(/POST|DELETE/) && waits++ < MOST_WAITS) {
       await pause(1000 * Math.min(60, Number(response.headers.get("Retry-After")) || 1), options.signal);
     } else {
-      throw new ApiError(response.status, message);
+      throw error;
     }
   }
 }
 
 async function complaint(response) {
-  try {
-    const said = await response.json();
-    return said.error?.message ?? said.detail ?? `The server answered ${response.status}.`;
-  } catch {
-    return `The server answered ${response.status}.`;
-  }
+  const { error, detail } = (await response.json().catch(() => null)) ?? {};
+  const message = error?.message ?? detail ?? `The server answered ${response.status}.`;
+  return new ApiError(response.status, message, { trace: error?.trace_id, cost: Number(response.headers.get("x-podium-cost-usd")) });
 }
 
 function read(block) {
@@ -109,7 +111,7 @@ function read(block) {
   return data.length ? { type, data: JSON.parse(data.join("\n")) } : null;
 }
 
-function pause(ms, signal) {
+export function pause(ms, signal) {
   return new Promise((resolve) => {
     const timer = setTimeout(resolve, ms);
     signal?.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });

@@ -1,8 +1,9 @@
 // One question by its id: loaded whole if it has ended, followed event by event while it runs. With `source`, the route
 // of a run's traces, it is a rollout, which has always ended. `begun` is the view that the events of a question begun here
-// go on from; when it is taken away, the pane begins anew, as after a reload.
+// go on from; when it is taken away, the pane begins anew, as after a reload. An error that passes is shown until it has
+// passed; any other ends the pane.
 import { Component, html } from "./html.js";
-import { ApiError, follow, requestJson } from "./api.js";
+import { ApiError, follow, pause, requestJson } from "./api.js";
 import { applyEvent, initialView, fromTrace } from "./view_state.js";
 import { TraceView } from "./trace_view.js";
 import { ErrorNote } from "./text.js";
@@ -44,17 +45,26 @@ export class TracePane extends Component {
     const { id, begun } = this.props;
     const reading = (this.reading = new AbortController());
     this.setState({ view: begun ?? null, error: null, elapsed: 0 });
+    const { signal } = reading;
+    while (!signal.aborted && !(await this.read(id, begun, reading))) await pause(AGAIN_MS, signal);
+  }
+
+  /** Whether all is read that can be; else it is to be tried again. */
+  async read(id, begun, reading) {
+    const { signal } = reading;
     try {
-      const trace = begun ? null : await this.kept(id, reading.signal);
+      const trace = begun ? null : await this.kept(id, signal);
       if (trace) this.show(fromTrace(trace));
-      else await this.follow(id, reading.signal);
+      else await this.follow(id, signal);
     } catch (error) {
-      if (reading.signal.aborted) return;
+      if (signal.aborted) return true;
       this.setState({ error });
+      if (error.passes) return false;
       this.props.onFailed?.(error);
     } finally {
       if (reading === this.reading) clearInterval(this.ticking);
     }
+    return true;
   }
 
   /** The trace, if it has ended: one that runs is not in the store yet. */
@@ -71,7 +81,7 @@ export class TracePane extends Component {
   /** What was begun here but cannot be followed here, as on another replica, is waited for. */
   async await(id, signal) {
     for (let tries = 0; tries < MOST_TRIES && !signal.aborted; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      await pause(AGAIN_MS, signal);
       const trace = await this.kept(id, signal);
       if (trace) return this.show(fromTrace(trace));
     }
@@ -96,7 +106,7 @@ export class TracePane extends Component {
         }
         this.drawing ??= setTimeout(() => {
           this.drawing = null;
-          this.setState({ view });
+          this.setState({ view, error: null });
         }, EVERY_MS);
         return false;
       },
@@ -109,7 +119,7 @@ export class TracePane extends Component {
   show(view) {
     clearTimeout(this.drawing);
     this.drawing = null;
-    this.setState({ view });
+    this.setState({ view, error: null });
     this.props.onEnded?.(view);
   }
 

@@ -124,7 +124,8 @@ export class ChatPage extends Component {
       if (!approve && signal.reason === CANCELLED) await this.cancelRunning(turn.key, id);
     } catch (error) {
       const stopped = approve && signal.aborted;
-      this.changeTurn(thread.id, turn.key, { state: "ended", status: stopped ? "cancelled" : "failed", error: stopped ? signal.reason : error.message });
+      const how = stopped ? { status: "cancelled", error: signal.reason } : { status: "failed", error: error.message, id: error.trace, cost: error.cost ?? 0 };
+      this.changeTurn(thread.id, turn.key, { state: "ended", ...how });
     } finally {
       this.planning.delete(turn.key);
     }
