@@ -42,6 +42,17 @@ def test_the_viewer_requests_a_key_once_and_sends_it_with_every_request(
     assert page.evaluate("Object.keys(localStorage)") == []
 
 
+def test_a_shortened_key_is_refused_and_the_whole_one_taken(serve, opened, tmp_path: Path) -> None:
+    url, key = keyed(serve, tmp_path)
+    page = opened.go(url, "pool", "dialog[open]")
+    page.fill("#key", key[:12] + "…")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("dialog[open] p:has-text('not a whole key')")
+    page.fill("#key", key)
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".worker")
+
+
 def test_viewer_says_that_a_key_is_needed(serve, opened, tmp_path: Path) -> None:
     url, _ = keyed(serve, tmp_path)
     page = opened.go(url, "traces", "dialog[open]")

@@ -3,6 +3,8 @@ import { Component, createRef, html } from "./html.js";
 import * as key from "./api_key.js";
 import { line } from "./text.js";
 
+const FOREIGN = /[^\x21-\x7e]/; // A header cannot carry most of these, and no key has any.
+
 export class KeyDialog extends Component {
   constructor(props) {
     super(props);
@@ -26,7 +28,9 @@ export class KeyDialog extends Component {
     const submit = (event) => {
       event.preventDefault();
       const field = event.currentTarget.elements.key;
-      if (field.value.trim()) key.give(field.value.trim());
+      const given = field.value.trim();
+      if (FOREIGN.test(given)) this.setState({ message: "This is not a whole key: it has a character that no key has. Copy it again." });
+      else if (given) key.give(given);
       field.value = "";
     };
     return html`<dialog ref=${this.dialog} aria-labelledby="key-title" onCancel=${key.refuse}>
