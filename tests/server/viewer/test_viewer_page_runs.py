@@ -101,6 +101,18 @@ def test_a_run_is_watched_while_it_trains(url, opened_once, runs: Path) -> None:
     page.wait_for_selector("text=2 rows, the latest at")
 
 
+def test_damaged_rows_of_a_run_are_passed_over(url, opened_once, runs: Path) -> None:
+    run = training(runs, "damaged", 2)
+    with (run.path / "metrics.jsonl").open("a") as file:
+        file.write('{"iteration": 2, "rew\n17\n')
+    page = opened_once.go(url, "runs/damaged", ".curves canvas")
+    page.wait_for_selector("text='4 rows'")
+    run.rows().append(row(4, 0.5))
+    page.wait_for_selector("text=5 rows, the latest at")
+    page.wait_for_selector(".curves:has-text('Reward') .latest:text-is('0.5')")
+    assert page.locator(".iterations tbody th").all_inner_texts() == [f"iteration {n}" for n in (4, 1, 0)]
+
+
 def test_a_curve_stays_zoomed_under_the_pointer(url, opened_once, runs: Path) -> None:
     training(runs, "zoomed", 9)
     page = opened_once.go(url, "runs/zoomed", ".curves canvas")
@@ -261,6 +273,17 @@ def test_unbounded_cost_is_shown_as_a_dash(url, opened_once, runs: Path) -> None
     file.write_text(file.read_text().replace("0.003", "null"))
     page = opened_once.go(url, "runs/unbounded", "tr:has-text('gus alone')")
     assert page.locator("tr:has-text('gus alone') td").all_inner_texts()[2] == "–"
+
+
+def test_a_free_method_is_on_the_frontier_left_of_all_others(url, opened_once, runs: Path) -> None:
+    compared(runs / "free")
+    file = runs / "free" / "comparison.json"
+    file.write_text(file.read_text().replace("0.003", "0.0"))
+    page = opened_once.go(url, "runs/free", ".frontier circle >> nth=2")
+    assert page.locator(".frontier .name").all_text_contents() == ["Conductor", "gus alone"]
+    places = page.locator(".frontier circle").evaluate_all("(all) => all.map((one) => one.cx.baseVal.value)")
+    assert places[2] < places[1] < places[0]
+    assert page.locator(".frontier text:text-is('$0')").bounding_box()["x"] > 0
 
 
 def test_comparison_with_a_missing_run_shows_a_message(url, opened_once, runs: Path) -> None:

@@ -152,10 +152,8 @@ class RunFiles:
         lines = content.split(b"\n")[:-1]
         comparison = None if lines else self.comparison()
         if lines:
-            row = _json(lines[-1])
-            latest = (
-                {key: row[key] for key in _SUMMARY_METRICS if key in row} if isinstance(row, dict) else {}
-            )
+            row = _row(lines[-1]) or {}
+            latest = {key: row[key] for key in _SUMMARY_METRICS if key in row}
         else:
             latest = _accuracy(comparison)
         return {
@@ -244,8 +242,8 @@ class RowReader:
         self._file = 0
         """The file's inode, which changes when the file is replaced."""
 
-    def read(self) -> tuple[bool, list[Any]]:
-        """Whether the file was rewritten, so that earlier rows are obsolete; and the new rows."""
+    def read(self) -> tuple[bool, list[dict[str, Any] | None]]:
+        """Whether the file was rewritten, so that earlier rows are obsolete; and the new rows, None if damaged."""
         try:
             with self._path.open("rb") as file:
                 at = os.fstat(file.fileno())
@@ -259,7 +257,7 @@ class RowReader:
             return False, []
         whole = content[: content.rfind(b"\n") + 1]
         self._place += len(whole)
-        return rewritten, [_json(line) for line in whole.split(b"\n")[:-1]]
+        return rewritten, [_row(line) for line in whole.split(b"\n")[:-1]]
 
 
 def find_runs(folder: Path) -> dict[str, RunFiles]:
@@ -301,6 +299,12 @@ def _bytes(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def _row(line: bytes) -> dict[str, Any] | None:
+    """The row of metrics in a line. None if the line is damaged."""
+    row = _json(line)
+    return row if isinstance(row, dict) else None
 
 
 def _json(content: bytes) -> Any:

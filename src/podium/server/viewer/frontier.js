@@ -7,10 +7,11 @@ import { line } from "./text.js";
 
 const MEANING = "Each method at its dollars and its accuracy on the same questions. The bars are 95% intervals over questions. A method on the line is more accurate than every cheaper one.";
 const SIZE = { width: 720, height: 360, left: 52, right: 20, top: 14, bottom: 42 };
+const FREE = 24; // What costs nothing has no logarithm: it stands so far right of the axis, left of the scale.
 
 export function Frontier({ rows }) {
-  const shown = rows.filter((row) => row.kind !== "oracle" && row.cost_usd > 0 && row.accuracy);
-  if (shown.length < 2) return html`<p class="none">Too few methods that cost anything.</p>`;
+  const shown = rows.filter((row) => row.kind !== "oracle" && row.cost_usd != null && row.accuracy);
+  if (shown.length < 2 || !shown.some((row) => row.cost_usd > 0)) return html`<p class="none">Too few methods that cost anything.</p>`;
   const kinds = [...new Set(rows.map((row) => row.kind))];
   const scale = scales(shown);
   const best = undominated(shown);
@@ -57,15 +58,17 @@ function undominated(rows) {
 }
 
 function scales(rows) {
-  const logs = rows.map((row) => Math.log10(row.cost_usd));
+  const logs = rows.filter((row) => row.cost_usd > 0).map((row) => Math.log10(row.cost_usd));
+  const free = logs.length < rows.length;
+  const start = SIZE.left + (free ? 2 * FREE : 0);
   const [left, right] = [Math.min(...logs) - 0.08, Math.max(...logs) + 0.08];
   const low = Math.max(0, Math.floor(10 * Math.min(...rows.map((row) => row.accuracy.low))) / 10);
   const high = Math.min(1, Math.ceil(10 * Math.max(...rows.map((row) => row.accuracy.high))) / 10);
-  const x = (usd) => SIZE.left + ((Math.log10(usd) - left) / (right - left)) * (SIZE.width - SIZE.left - SIZE.right);
+  const x = (usd) => (usd > 0 ? start + ((Math.log10(usd) - left) / (right - left)) * (SIZE.width - start - SIZE.right) : SIZE.left + FREE);
   const y = (value) => SIZE.height - SIZE.bottom - ((value - low) / (high - low || 1)) * (SIZE.height - SIZE.top - SIZE.bottom);
   const across = [];
   for (let value = low; value <= high + 1e-9; value += high - low > 0.5 ? 0.2 : 0.1) across.push(value);
-  const below = [];
+  const below = free ? [0] : [];
   const steps = right - left > 2.5 ? [1] : [1, 2, 5];
   for (let power = Math.floor(left); power <= right; power++) {
     for (const step of steps) {

@@ -39,12 +39,12 @@ const OF_WORKERS = "Each worker's share of the planned steps. A policy that asks
 /** The name of the rows' number, and each row's number. */
 function numbered(rows) {
   const name = ["iteration", "step"].find((key) => key in (rows[0] ?? {})) ?? "row";
-  return [name, rows.map((row, i) => row?.[name] ?? i)];
+  return [name, rows.map((row, i) => row[name] ?? i)];
 }
 
 /** A figure of a row; null where it has none. */
 function figure(row, key) {
-  const value = row?.[key] ?? row?.[OTHER_NAMES[key]];
+  const value = row[key] ?? row[OTHER_NAMES[key]];
   return typeof value === "number" ? value : null;
 }
 

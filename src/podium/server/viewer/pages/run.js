@@ -56,12 +56,13 @@ export class RunPage extends Component {
     return false;
   }
 
-  render({ name }, { run, rows, comparison, latest, error }) {
+  render({ name }, { run, rows: lines, comparison, latest, error }) {
+    const rows = lines.filter(Boolean); // A damaged line comes as null, and counts where the stream goes on.
     return html`<div>
       <p class="trail"><a href=${to(["runs"])}>Runs</a> / ${line(name, 80)}</p>
       <div class="run-head">
         <h1>${line(name, 80)}</h1>
-        <p role="status" class="none">${run ? plural(rows.length, "row") : "Reading the run …"}${latest ? `, the latest at ${moment(latest)}` : ""}</p>
+        <p role="status" class="none">${run ? plural(lines.length, "row") : "Reading the run …"}${latest ? `, the latest at ${moment(latest)}` : ""}</p>
       </div>
       ${error && html`<${ErrorNote} error=${error} />`}
       ${run && html`<${RunFacts} run=${run} rows=${rows} />`}
