@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import httpx
-from viewer_traces import WRITABLE, hundred_steps, plain, poisoned, troubled, two_rounds
+from viewer_traces import WRITABLE, answered, hundred_steps, plain, poisoned, troubled, two_rounds
 
 from podium.trace import Reply, Trace
 from podium.types import NO_USAGE, Spent
+from podium.workers.calculator import CalculatorWorker
+from podium.workers.scripted import ScriptedWorker
+from podium.workflow import Access, Step
 
 
 def test_step_detail_shows_the_exact_messages_of_its_worker(trace_server, opened_once) -> None:
@@ -65,6 +68,19 @@ def test_the_critical_path_is_marked_in_graph_and_waterfall(trace_server, opened
     marked = page.locator(".bar-row.critical .bar-name").all_inner_texts()
     assert marked == ["1 bram", "2 ada"]
     assert page.locator(".step-box.critical").count() == 2
+
+
+def test_only_times_that_no_clock_has_measured_are_called_claims(trace_server, opened_once) -> None:
+    steps = [Step(0, "Guess."), Step(1, "6 * 7", Access(all=True))]
+    trace = answered([ScriptedWorker("ada", {"": "6"}, delay=0.02), CalculatorWorker("calculator")], steps)
+    page = trace_server.show(opened_once, trace)
+    assert "claim" not in page.inner_text(".waterfall .axis")
+    first, second = trace.spans
+    assert first.reply is not None
+    recorded = first.model_copy(update={"reply": replace(first.reply, latency_s=60.0)})
+    rounds = (trace.rounds[0].model_copy(update={"spans": (recorded, second)}),)
+    page = trace_server.show(opened_once, trace.model_copy(update={"id": "0" * 32, "rounds": rounds}))
+    assert "60.0 s, as the answers claim" in page.inner_text(".waterfall .axis")
 
 
 def test_rounds_stand_side_by_side(trace_server, opened_once) -> None:
