@@ -66,13 +66,17 @@ EXHAUSTING = {
 
 
 def test_tables_code_and_mathematics_are_formatted_on_a_phone(trace_server, phone) -> None:
-    page = trace_server.show(phone, plain(WELL_FORMED + "\n| wide |" + "column |" * 40 + "\n|-" + "|-" * 40))
+    powers = " + ".join(f"{n * n} a^{{{n}}} b^{{{12 - n}}}" for n in range(12))
+    wide = f"\n\nIt is \\(({powers})^2\\) and, in a list:\n\n- $\\frac{{{powers}}}{{2}}$, too\n"
+    page = trace_server.show(
+        phone, plain(WELL_FORMED + wide + "\n| wide |" + "column |" * 40 + "\n|-" + "|-" * 40)
+    )
     page.wait_for_selector(".answer .hljs-keyword:has-text('def')")
     page.wait_for_selector(".answer math .boxed mtable")
     answer = page.locator(".answer")
     assert answer.locator("h3").inner_text() == "Sum"
     assert answer.locator("td math msup").count() == 1
-    assert answer.locator("math").count() == 3
+    assert answer.locator("math").count() == 5
     assert "It costs $5 or $10" in answer.inner_text()
     assert "First line\nsecond line with code, 5 < 6 & H" in answer.inner_text()
     assert answer.locator("sub").inner_text() == "2"

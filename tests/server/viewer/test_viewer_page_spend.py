@@ -160,6 +160,17 @@ def test_days_without_questions_and_servers_without_budgets_say_what_to_do(url, 
     assert "the last day is before the first" in page.inner_text(".trouble")
 
 
+def test_spend_with_long_names_of_workers_fits_a_phone(shared_serve: Serve, phone, tmp_path: Path) -> None:
+    traces = paid(1)
+    round_ = traces[0].rounds[0]
+    name = "WORKER_" + "M" * 53
+    spans = tuple(span.model_copy(update={"worker": name, "answered_by": name}) for span in round_.spans)
+    long = traces[0].model_copy(update={"rounds": (round_.model_copy(update={"spans": spans}),)})
+    page = phone.go(shared_serve(store=keep(tmp_path / "traces.sqlite", long)), "spend", ".bars svg .day")
+    page.wait_for_selector(".bars .tag:has-text('WORKER_')")
+    assert phone.overflow == 0
+
+
 def test_spend_fits_a_phone_in_the_dark(url, phone) -> None:
     phone.page.emulate_media(color_scheme="dark")
     page = phone.go(url, "spend", ".bars svg .day")
