@@ -46,7 +46,9 @@ export class TracePane extends Component {
     const reading = (this.reading = new AbortController());
     this.setState({ view: begun ?? null, error: null, elapsed: 0 });
     const { signal } = reading;
-    while (!signal.aborted && !(await this.read(id, begun, reading))) await pause(AGAIN_MS, signal);
+    for (let tries = 0; !signal.aborted && !(await this.read(id, begun, reading)); tries++) {
+      await pause(Math.min(8000, AGAIN_MS * 2 ** tries), signal);
+    }
   }
 
   /** Whether all is read that can be; else it is to be tried again. */
