@@ -17,9 +17,7 @@ import pytest
 from approving_team import PLAN, TEXT_PLANS, approving_team, is_planning
 from chat_model import ChatModel, Say, chat_model
 from key_storage import Place
-from running_server import Serve
 
-from podium.types import Price
 from podium.workers.pool import Pool
 from podium.workers.scripted import ScriptedWorker
 
@@ -185,21 +183,6 @@ def test_a_plan_is_edited_priced_and_run_and_its_answer_judged(team, opened_once
     page.wait_for_selector(".feedback .right[aria-pressed=true]")
     page.click(".turn a:has-text('trace')")
     page.wait_for_selector(".round:has-text('edited by the user')")
-
-
-def test_a_plan_whose_worker_has_no_price_is_not_offered_as_free(serve: Serve, opened_once) -> None:
-    def answer(body: dict[str, Any]) -> Say:
-        return Say(PLAN if is_planning(body) else "42")
-
-    with chat_model(answer) as model:
-        pool = Pool([model.worker(), model.worker("lark", price=Price())])
-        url = serve(pool, conductor=TEXT_PLANS)
-        page = opened_once.go(url, "chat", "#message")
-        page.check("text=approve before paying")
-        send(page, "What is 6 x 7?")
-        page.wait_for_selector(".approval .first:has-text('and more')")
-        assert "since a worker has no price" in page.inner_text(".approval")
-        assert "at most" not in page.inner_text(".approval")
 
 
 def test_a_rejected_plan_costs_its_planning_alone(team, opened_once) -> None:
