@@ -54,5 +54,16 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
     assert [y for _, y in places] == sorted((y for _, y in places), reverse=True)
 
 
+def test_a_free_method_stands_left_of_the_others_and_on_the_front() -> None:
+    drawn = str(pareto_chart((*ROWS, shown("free", 0.75, 0.0))))
+    across = {
+        place.split('data-row="')[1].split('"')[0]: float(place.split('cx="')[1].split('"')[0])
+        for place in drawn.split("<circle")[1:]
+    }
+    assert min(across, key=across.__getitem__) == "free"
+    assert drawn.split('points="')[1].split('"')[0].count(",") == 2
+    assert ">$0<" in drawn
+
+
 def test_pareto_chart_of_free_methods_is_replaced_by_a_note() -> None:
     assert "Too few" in str(pareto_chart((shown("free", 0.5, 0.0), shown("also", 0.4, 0.0))))

@@ -194,28 +194,34 @@ def pareto_front(rows: Iterable[CostRow]) -> list[CostRow]:
 def pareto_chart(all_rows: Sequence[CostRow]) -> SafeHtml:
     """Accuracy over dollars (logarithmic), with a point for each row and the Pareto front as a line.
 
-    The oracle is left out, as are rows whose cost is zero or infinite.
+    Rows that cost nothing stand left of the scale. The oracle is left out, as are rows whose cost is infinite.
     """
-    rows = [row for row in all_rows if row.kind != "oracle" and 0 < row.cost_usd < math.inf]
-    if len(rows) < 2:
+    rows = [row for row in all_rows if row.kind != "oracle" and row.cost_usd < math.inf]
+    powers = [math.log10(row.cost_usd) for row in rows if row.cost_usd > 0]
+    if len(rows) < 2 or not powers:
         return tag("p", "Too few methods that cost anything.", class_="none")
     kinds = list(dict.fromkeys(row.kind for row in all_rows))
-    powers = [math.log10(row.cost_usd) for row in rows]
     low, high = min(powers) - 0.05, max(powers) + 0.05
+    free = low - 0.08 * (high - low)
+    start = low if len(powers) == len(rows) else 2 * free - low
     means = [row.accuracy.mean for row in rows]
     ticks = nice_ticks(min(means), max(means))
-    scale = _Scale((low, high), (ticks[0], ticks[-1]), _WIDE, _TALL)
+    scale = _Scale((start, high), (ticks[0], ticks[-1]), _WIDE, _TALL)
     whole = range(math.floor(low), math.ceil(high) + 1)
     dollars = [factor * 10.0**power for power in whole for factor in (1, 2, 5)]
     below = {math.log10(x): f"${1000 * x:g}" for x in dollars if low <= math.log10(x) <= high}
+    if start < low:
+        below[free] = "$0"
+
+    def point(row: CostRow) -> Point:
+        return math.log10(row.cost_usd) if row.cost_usd > 0 else free, row.accuracy.mean
+
     line = pareto_front(rows)
-    places = [
-        (row, scale.x(power), scale.y(row.accuracy.mean)) for row, power in zip(rows, powers, strict=True)
-    ]
+    places = [(row, scale.x(point(row)[0]), scale.y(point(row)[1])) for row in rows]
     return tag(
         "svg",
         scale.axes(ticks, lambda share: f"{share:.0%}", below),
-        scale.line([(math.log10(row.cost_usd), row.accuracy.mean) for row in line], class_="mean"),
+        scale.line(map(point, line), class_="mean"),
         (_dot(row, x, y, colour(kinds.index(row.kind))) for row, x, y in places),
         (_name(row, x, y) for row, x, y in places if row in line or row.kind == "conductor"),
         viewBox=f"0 0 {_WIDE} {_TALL}",
