@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from podium.evals.charts import pareto_chart, pareto_front
 from podium.evals.comparison import ComparisonRow, PlannerKind
 from podium.evals.stats import Interval
@@ -56,12 +58,9 @@ def test_higher_is_better_and_further_right_is_dearer() -> None:
 
 def test_a_free_method_stands_left_of_the_others_and_on_the_front() -> None:
     drawn = str(pareto_chart((*ROWS, shown("free", 0.75, 0.0))))
-    across = {
-        place.split('data-row="')[1].split('"')[0]: float(place.split('cx="')[1].split('"')[0])
-        for place in drawn.split("<circle")[1:]
-    }
+    across = {name: float(x) for x, name in re.findall(r'cx="([\d.]+)".*?data-row="(.*?)"', drawn)}
     assert min(across, key=across.__getitem__) == "free"
-    assert drawn.split('points="')[1].split('"')[0].count(",") == 2
+    assert len(re.findall(r"\d\.\d,\d", drawn)) == 2
     assert ">$0<" in drawn
 
 
