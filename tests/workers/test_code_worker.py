@@ -56,6 +56,9 @@ async def test_one_printed_line_becomes_an_answer_and_more_lines_stay_unchanged(
     assert await said(worker, "print(sum(range(10)))") == "Answer: 45"
     assert await said(worker, fenced("print('a')\nprint('Answer: b')")) == "a\nAnswer: b"
     assert await said(worker, "print('Answer: 7')") == "Answer: 7"
+    assert await said(worker, "def f(x: int): pass\nprint(f.__annotations__['x'] is int)") == "Answer: True"
+    assert await said(worker, "print(42)\nexit()\nprint(43)") == "Answer: 42"
+    assert await said(worker, "print(42)\nquit()\nprint(43)") == "Answer: 42"
     assert await said(worker, "import math") == NO_PROGRAM
     assert await said(worker, "abs(-1)") == "There is no result: the program printed nothing."
 

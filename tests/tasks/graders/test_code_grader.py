@@ -38,6 +38,15 @@ TREE = {
     "setup": "root = Node(5)\nroot.left = Node(1)\nroot.left.right = Node(2)\n",
     "tests": "assert total(root) == 8\nassert total(root.left) == 3\nassert root.left.value == 1\n",
 }
+SUMMED = {
+    **TREE,
+    "setup": f"def grown(node: Node) -> Node:\n    node.left = Node(3)\n    return node\n{TREE['setup']}",
+    "tests": f"{TREE['tests']}assert total(grown(root)) == 8\n",
+}
+TYPED = {
+    "form": "asserts",
+    "tests": "def typed(x: int): pass\nassert same(typed.__annotations__['x'] is int)",
+}
 SUM = {"form": "asserts", "tests": "assert sum(10, 15) == 6\nassert sum(100, 150) == 93\n"}
 RAISES = {
     "form": "asserts",
@@ -113,6 +122,11 @@ RIGHT: dict[str, tuple[dict[str, Any], str]] = {
             print(sum(map(int, input().split())))
         """),
     ),
+    "a program that reads its annotations": (
+        ADD,
+        "def add(a: int, b: int): return a + b\n"
+        "print(add(*(add.__annotations__[name](x) for name, x in zip('ab', input().split()))))",
+    ),
     "a program without its imports": (ADD, "print(reduce(operator.add, map(int, sys.stdin.read().split())))"),
     "decimals and space": (HALVES, "print('0.50 ')\nprint(' 1')\nprint('1.500\\n\\n')"),
     "deep recursion": (
@@ -138,6 +152,12 @@ RIGHT: dict[str, tuple[dict[str, Any], str]] = {
         "class Node:\n    def __init__(self, value):\n        self.value, self.left, self.right = value, None, None\n"
         "def total(node):\n    return node.value + total(node.left) + total(node.right) if node else 0",
     ),
+    "objects of the program, named in the setup": (
+        SUMMED,
+        "class Node:\n    def __init__(self, value):\n        self.value, self.left, self.right = value, None, None\n"
+        "def total(node):\n    return node.value + total(node.left) + total(node.right) if node else 0",
+    ),
+    "tests that read their annotations": (TYPED, "def same(x): return x"),
     "a function named as a built-in one": (
         SUM,
         dedent("""
@@ -191,6 +211,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "not a number": (HALVES, "print('nan')\nprint('snan')\nprint('x')"),
     "a function that is wrong": (SORT, "def order(xs): return xs"),
     "a function of another name": (SORT, "def sort(xs): return sorted(xs)"),
+    "a function with unknown types": (
+        SORT,
+        "def order(xs: Nope) -> Lost: return sorted(xs)\norder.__annotations__",
+    ),
     "a function that prints": (SORT, "def order(xs): print(sorted(xs))"),
     "a function that raises": (SORT, "def order(xs): return sorted(xs)[0]"),
     "a tuple in a list": (

@@ -46,8 +46,8 @@ def check(*, setup: str, tests: str, names: list[str], methods: Sequence[str] = 
     """
     module: dict[str, Any] = {"__name__": "tests", **{name: _proxy(name) for name in names}}
     try:
-        exec(compile(setup, "setup.py", "exec"), module)
-        exec(compile(tests, "tests.py", "exec"), module)
+        exec(compile(setup, "setup.py", "exec", dont_inherit=True), module)
+        exec(compile(tests, "tests.py", "exec", dont_inherit=True), module)
         if methods:
             _run_suite(module["TestCases"], methods)
     except BaseException as error:  # tests that end their own process have not passed

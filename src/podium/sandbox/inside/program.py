@@ -31,8 +31,8 @@ def run(*, source: str, prelude: str, report_error: bool = False) -> None:
     sys.argv = ["program.py"]
     module = _module("__main__")
     try:
-        exec(compile(prelude, "prelude.py", "exec"), module)
-        exec(compile(source, "program.py", "exec"), module)
+        exec(compile(prelude, "prelude.py", "exec", dont_inherit=True), module)
+        exec(compile(source, "program.py", "exec", dont_inherit=True), module)
     except SystemExit:
         pass
     except Exception as error:
@@ -56,8 +56,8 @@ def serve(*, source: str, prelude: str, names: list[str]) -> None:
     If it has a class `Solution`, its methods are functions too, of one instance.
     """
     module = _module("program")
-    exec(compile(prelude, "prelude.py", "exec"), module)
-    exec(compile(source, "program.py", "exec"), module)
+    exec(compile(prelude, "prelude.py", "exec", dont_inherit=True), module)
+    exec(compile(source, "program.py", "exec", dont_inherit=True), module)
     solution = module["Solution"]() if isinstance(module.get("Solution"), type) else None
     values = {name: getattr(solution, name, None) or module.get(name) for name in names}
     functions = {name: value for name, value in values.items() if callable(value)}

@@ -6,11 +6,13 @@ process of a pid namespace it cannot be stopped, killed or inspected by a progra
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import select
 import sys
 import time
+from _sitebuiltins import Quitter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -135,6 +137,7 @@ def main() -> None:
     """
     others, user, *packages = sys.argv[1:]
     sys.path += packages
+    builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
     del os.environ["PYTHONPATH"]
     orders, replies = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -216,7 +219,7 @@ def _exit(reason: str, output: bytes = b"") -> bytes:
 
 def _load(imports: str) -> bytes:
     try:
-        exec(imports, {"__name__": "imports"})
+        exec(compile(imports, "imports.py", "exec", dont_inherit=True), {"__name__": "imports"})
     except Exception as error:
         return _exit("failed", f"{type(error).__name__}: {error}".encode(errors="replace"))
     return _exit("done")

@@ -197,8 +197,12 @@ def _imports(source: str) -> Iterator[tuple[str, str]]:
 
 
 def definitions(source: str) -> str:
-    """The statements of a source that only define: imports, functions, classes and constants, but no calls."""
-    return _source([statement for statement in _body(source) if _defines(statement)])
+    """The statements of a source that only define: imports, functions, classes and constants, but no calls.
+
+    Their annotations are not evaluated: they may name classes of a program that is loaded after them.
+    """
+    defining = _source([statement for statement in _body(source) if _defines(statement)])
+    return f"from __future__ import annotations\n{defining}"
 
 
 def unittest_methods(tests: str) -> list[str]:
