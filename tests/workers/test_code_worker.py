@@ -97,7 +97,26 @@ async def test_program_exception_is_reported_and_not_counted_by_votes(worker: Co
     )
     text = await said(worker, "import os\nprint('begun', flush=True)\nos._exit(3)")
     assert text.startswith("There is no result: the program ended with an exit status that is not 0.")
-    assert await said(worker, "import sys\nprint('done')\nsys.exit(3)") == "Answer: done"
+
+
+async def test_code_worker_reports_an_exit_status_that_is_not_0(worker: CodeWorker) -> None:
+    for ending in ("import sys\nsys.exit({})", "exit({})", "raise SystemExit({})"):
+        for status in ("", "0", "None"):
+            assert await said(worker, f"print('done')\n{ending.format(status)}") == "Answer: done"
+        for status, shown in (("3", "3"), ("'bad input'", "bad input")):
+            text = await said(worker, f"print('begun')\n{ending.format(status)}")
+            assert not tool.is_result(text)
+            assert shown in text.split("\n")[0]
+            assert text.endswith("\nbegun")
+
+
+async def test_code_worker_shows_what_was_printed_before_any_end(worker: CodeWorker) -> None:
+    wrap = "import io, sys\nsys.stdout = io.TextIOWrapper(sys.stdout.buffer)\n"
+    for before in ("", wrap):
+        for end in ("raise KeyboardInterrupt", "raise GeneratorExit", "1 / 0", "raise SystemExit(1)"):
+            text = await said(worker, f"{before}print('begun')\n{end}")
+            assert not tool.is_result(text)
+            assert text.endswith("\nbegun")
 
 
 async def test_exceeded_sandbox_limit_is_reported() -> None:

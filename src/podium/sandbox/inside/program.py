@@ -10,7 +10,8 @@ import json
 import sys
 import types
 from collections.abc import Callable, Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, TextIO
 
 from podium.sandbox.inside import frames
 from podium.sandbox.inside.packing import pack, unpack
@@ -24,7 +25,8 @@ def run(*, source: str, prelude: str, report_error: bool = False) -> None:
     """Run a program as a script; the process fails when the program raises, except by SystemExit.
 
     Args:
-        report_error: whether to print, after the program's own output, `RAISED` and the exception in one line.
+        report_error: whether to print, after the program's own output, `RAISED` and the exception in one line. A
+            SystemExit whose status is not 0 then fails, too.
     """
     _open_streams()
     out = sys.stdout
@@ -33,21 +35,19 @@ def run(*, source: str, prelude: str, report_error: bool = False) -> None:
     try:
         exec(compile(prelude, "prelude.py", "exec", dont_inherit=True), module)
         exec(compile(source, "program.py", "exec", dont_inherit=True), module)
-    except SystemExit:
-        pass
-    except Exception as error:
+    except SystemExit as error:
+        _finish(out)
+        if report_error and error.code not in (None, 0):
+            _report(error, out)
+            raise
+    except BaseException as error:
         if report_error:
-            message = " ".join(_text(error).split())
-            print(f"{RAISED}{type(error).__name__}{message and ': '}{message}", file=out, flush=True)
+            with suppress(Exception):
+                sys.stdout.flush()
+            _report(error, out)
         raise
-    # What an interpreter does at its end.
-    if "threading" in sys.modules:
-        sys.modules["threading"]._shutdown()
-    if "atexit" in sys.modules:
-        sys.modules["atexit"]._run_exitfuncs()
-    for stream in (sys.stdout, out):
-        if not stream.closed:
-            stream.flush()
+    else:
+        _finish(out)
 
 
 def serve(*, source: str, prelude: str, names: list[str]) -> None:
@@ -99,6 +99,22 @@ class _CallServer:
         return len(self._kept) - 1
 
 
+def _finish(out: TextIO) -> None:
+    """What an interpreter does at its end."""
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    if "atexit" in sys.modules:
+        sys.modules["atexit"]._run_exitfuncs()
+    for stream in (sys.stdout, out):
+        if not stream.closed:
+            stream.flush()
+
+
+def _report(error: BaseException, out: TextIO) -> None:
+    message = " ".join(_text(error).split())
+    print(f"{RAISED}{type(error).__name__}{message and ': '}{message}", file=out, flush=True)
+
+
 def _open_streams() -> None:
     """Open the standard streams anew, since the supervisor's are /dev/null."""
     for end, name in enumerate(("stdin", "stdout", "stderr")):
@@ -113,7 +129,7 @@ def _module(name: str) -> dict[str, Any]:
     return module.__dict__
 
 
-def _text(error: Exception) -> str:
+def _text(error: BaseException) -> str:
     try:
         return str(error)[:1000]
     except Exception:
