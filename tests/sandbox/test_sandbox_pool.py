@@ -72,6 +72,10 @@ async def test_imports_are_loaded_before_the_program_starts(pool: SandboxPool) -
     assert ended.output == b"True False\n"
 
 
+async def test_programs_can_read_the_configuration_of_the_system(pool: SandboxPool) -> None:
+    assert await printed(pool, "import os\nprint('secrets' in os.listdir('/etc'))") == "False\n"
+
+
 async def test_failed_import_of_a_prelude_raises_a_grader_error(pool: SandboxPool) -> None:
     with pytest.raises(GraderError, match="No module named 'nobody_has_this'"):
         async with pool.acquire(["import nobody_has_this"], allow_weak=True):

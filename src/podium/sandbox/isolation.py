@@ -162,6 +162,7 @@ def _files() -> list[str]:
         options += (
             ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
         )
+    options += ["--perms", "0755", "--dir", "/etc"]  # every user of the sandbox may enter it
     for path in _CONFIGURATION:
         options += ["--ro-bind-try", path, path]
     options += ["--proc", "/proc", "--tmpfs", "/dev"]
