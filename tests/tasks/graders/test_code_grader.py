@@ -267,6 +267,22 @@ def test_a_wrong_program_scores_zero(name: str) -> None:
     assert scores()[name] == 0
 
 
+@pytest.mark.parametrize(("total_seconds", "score"), [(1.0, 0), (60.0, 1)])
+async def test_all_asserts_together_have_total_seconds_of_cpu_time(
+    total_seconds: float, score: float
+) -> None:
+    program = dedent("""
+        from time import process_time
+        def burn(seconds):
+            end = process_time() + seconds
+            while process_time() < end: pass
+    """)
+    tests = {"form": "asserts", "tests": "for _ in range(3):\n    assert burn(0.4) is None"}
+    grader = Code(allow_weak_sandbox=True, seconds=20, total_seconds=total_seconds)
+    with warnings.catch_warnings(action="ignore"):
+        assert (await grader(program, json.dumps(tests))).score == score
+
+
 async def _scores_of(texts: list[str], gold: dict[str, Any]) -> set[float]:
     with warnings.catch_warnings(action="ignore"):
         return {

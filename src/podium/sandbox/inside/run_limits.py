@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 MIB = 2**20
@@ -12,6 +13,8 @@ class RunLimits(NamedTuple):
 
     cpu_s: float = 6.0
     """Seconds of CPU time of all its processes together, so that a busy machine does not fail a fast program."""
+    total_cpu_s: float = math.inf
+    """The same for all calls of one program together."""
     wall_s: float = 20.0
     """Seconds of wall time, for programs that wait or sleep."""
     memory_bytes: int = 2048 * MIB

@@ -29,12 +29,14 @@ _READ_BYTES = 2**16
 class ProgramExchange:
     """One exchange with the program: a message to it, and its reply."""
 
-    def __init__(self, child: Child, group: ProcessGroup, limits: RunLimits, orders: int) -> None:
+    def __init__(
+        self, child: Child, group: ProcessGroup, limits: RunLimits, meter: _Meter, orders: int
+    ) -> None:
         self._orders = orders
         self._child = child
         self._group = group
         self._limits = limits
-        self._meter = _Meter(group, limits)
+        self._meter = meter
 
     def run(self, sent: bytes, *, until_frame: bool) -> str | None:
         """Send data to the child, and receive until the exchange is over.
@@ -48,6 +50,7 @@ class ProgramExchange:
             connection. Else the limit that was passed.
         """
         child, rest, step_s = self._child, memoryview(sent), _STEP_S
+        self._meter.begin_exchange()
         poll = select.poll()
         poll.register(child.source, select.POLLIN)
         poll.register(child.sink, select.POLLOUT)
@@ -93,13 +96,20 @@ class ProgramExchange:
 
 
 class _Meter:
-    """Measures what the processes have used since the exchange began."""
+    """Measures what a program's processes use, in each exchange and in all of them."""
 
     def __init__(self, group: ProcessGroup, limits: RunLimits) -> None:
+        """Make it before the program starts."""
         self._group = group
         self._limits = limits
+        self._cpu_at_start = group.usage().cpu_s
         self._cpu_before: float | None = None
         self._began = self._looked = time.monotonic()
+
+    def begin_exchange(self) -> None:
+        """Count time and CPU time of an exchange from now on."""
+        self._cpu_before = None
+        self._began = time.monotonic()
 
     def passed(self) -> str | None:
         """The limit that was passed, if one was."""
@@ -110,10 +120,12 @@ class _Meter:
             return None
         self._looked = now
         usage = self._group.usage()
-        # Only now: most exchanges are over before the first measurement, and save its cost.
+        # Only now: most exchanges are over before the next measurement, and save its cost.
         if self._cpu_before is None:
             self._cpu_before = usage.cpu_s
         if usage.cpu_s - self._cpu_before > limits.cpu_s:
+            return "time"
+        if usage.cpu_s - self._cpu_at_start > limits.total_cpu_s:
             return "time"
         if usage.memory_bytes > limits.memory_bytes:
             return "memory"
@@ -167,6 +179,7 @@ class Supervisor:
         self._user = user
         self._child: Child | None = None
         self._limits = RunLimits()
+        self._meter = _Meter(self._group, self._limits)
 
     def carry_out(self, body: bytes) -> bytes:
         """Carry out an order. The reply is what the program sent, or how it ended and its output."""
@@ -192,6 +205,7 @@ class Supervisor:
 
     def _start(self, task: Callable[[], None], *, standard: bool) -> None:
         self.close()
+        self._meter = _Meter(self._group, self._limits)
         limits = self._limits._replace(processes=self._limits.processes + self._others)
         self._child = Child(task, limits, standard=standard, user=self._user)
 
@@ -200,7 +214,7 @@ class Supervisor:
         child = self._child
         if child is None:
             return _exit("gone")
-        exchange = ProgramExchange(child, self._group, self._limits, self._orders)
+        exchange = ProgramExchange(child, self._group, self._limits, self._meter, self._orders)
         reason = exchange.run(sent, until_frame=until_frame)
         if reason is None:
             return frames.DATA + frames.pop_frame(child.received)

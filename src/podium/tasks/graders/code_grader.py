@@ -147,7 +147,7 @@ class Submission:
 
     async def _passes_calls(self, sandbox: Sandbox, tests: CallTests) -> bool:
         """Whether its function returns the expected value for every input."""
-        if not await self._load(sandbox, _CONTEST, [tests.function]):
+        if not await self._load(sandbox, _CONTEST, [tests.function], self.limits):
             return False
         for given, wanted in zip(tests.inputs, tests.outputs, strict=True):
             called = {"call": tests.function, "given": pack(list(given)), "named": pack({})}
@@ -168,9 +168,12 @@ class Submission:
         calls = 0
         try:
             async with asyncio.timeout(self.total.wall_s):
-                names = await self._load(program_sandbox, prelude, tests.names)
+                limits = self.limits._replace(total_cpu_s=self.total.cpu_s)
+                names = await self._load(program_sandbox, prelude, tests.names, limits)
                 given = {"setup": tests.setup, "tests": tests.tests, "names": names, "methods": methods}
-                received = await test_sandbox.open("asserts", given, self.total)
+                received = await test_sandbox.open(
+                    "asserts", given, self.total._replace(total_cpu_s=self.total.cpu_s)
+                )
                 while isinstance(received, ProgramOutput) and received.data.startswith(CALL):
                     calls += 1
                     answer = await program_sandbox.send(received.data.removeprefix(CALL))
@@ -183,10 +186,10 @@ class Submission:
             json.loads(received.data.removeprefix(VERDICT)), calls
         )
 
-    async def _load(self, sandbox: Sandbox, prelude: str, names: list[str]) -> list[str]:
+    async def _load(self, sandbox: Sandbox, prelude: str, names: list[str], limits: RunLimits) -> list[str]:
         """Load the program as a server of its functions; returns which of some names it defines."""
         given = {"source": self.source, "prelude": prelude, "names": names}
-        received = await sandbox.open("program", given, self.limits)
+        received = await sandbox.open("program", given, limits)
         if isinstance(received, ProgramExit) or len(received.data) > len(json.dumps(names)):
             return []
         defined = _json(received.data)
