@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter, OrderedDict, defaultdict, namedtuple
+from collections.abc import Callable
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, ObjectReference, pack, unpack
+from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, ObjectReference, is_sendable, pack, unpack
 
 SCALARS = st.one_of(
     st.none(),
@@ -165,6 +166,27 @@ def test_objects_are_packed_by_reference_and_resolved_on_return() -> None:
     assert there[0] != thing
     assert there[0] != unpack(pack(ObjectReference(0)))
     assert unpack(pack(there[0]), kept.__getitem__) is thing
+
+
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}], ids=["list", "dict"])
+def test_what_is_sendable_is_packed_and_unpacked_again(wrap: Callable[[Any], Any]) -> None:
+    value: Any = 1
+    while is_sendable(value):
+        assert crossed(value) == value
+        value = wrap(value)
+    with pytest.raises(ValueError, match="too large"):
+        pack(value)
+
+
+@pytest.mark.parametrize("part", [0, {"a": 0}], ids=str)
+def test_a_value_is_sendable_up_to_as_many_values_as_are_packed(part: Any) -> None:
+    size = 1 if part == 0 else 4  # a dictionary, its pair, a key and a value
+    value = [part] * ((MAX_VALUES - 1) // size)
+    assert is_sendable(value)
+    pack(value)
+    assert not is_sendable([*value, part])
+    with pytest.raises(ValueError, match="too large"):
+        pack([*value, part])
 
 
 def test_packing_limits_depth_and_number_of_values() -> None:

@@ -21,6 +21,9 @@ from podium.tasks.graders.code_tests import (
     used_names,
 )
 
+DEEP: Any = 1
+for _ in range(101):
+    DEEP = [DEEP]
 SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(self): self.assertEqual(f(1), 1)\n"
 
 
@@ -45,6 +48,8 @@ SUITE = "import unittest\nclass TestCases(unittest.TestCase):\n    def test_one(
             {"form": "calls", "function": "f", "inputs": [[1], [2]], "outputs": [1]},
             "there are 2 inputs, but 1 output",
         ),
+        ({"form": "calls", "function": "f", "inputs": [[DEEP[0]]], "outputs": [1]}, "levels deep"),
+        ({"form": "calls", "function": "f", "inputs": [[1]], "outputs": [DEEP]}, "levels deep"),
         ({"form": "asserts", "tests": "assert f(1) ="}, "the source of its tests is not Python"),
         (
             {"form": "asserts", "setup": "import", "tests": "assert f(1)"},
@@ -74,6 +79,7 @@ def test_code_grader_reports_an_invalid_gold_answer(gold: str | dict[str, Any], 
     [
         {"form": "programs", "inputs": [""], "outputs": [""]},
         {"form": "calls", "function": "f", "inputs": [[]], "outputs": [None]},
+        {"form": "calls", "function": "f", "inputs": [DEEP[0]], "outputs": [DEEP[0]]},
         {"form": "asserts", "tests": "assert f(1) == 2"},
         {"form": "unittest", "setup": "import os", "tests": SUITE},
     ],

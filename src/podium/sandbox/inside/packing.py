@@ -8,6 +8,7 @@ Both directions are bounded in depth and count.
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from itertools import chain
 from typing import Any
 
 MAX_DEPTH = 100
@@ -73,6 +74,22 @@ def pack(value: Any, refer: Refer | None = None) -> Any:
     return _Packing(refer).pack(value)
 
 
+def is_sendable(value: Any) -> bool:
+    """Whether a JSON value is neither too deep nor too large for `pack`."""
+    level, count = [value], 1
+    for _ in range(MAX_DEPTH + 1):
+        level = list(chain.from_iterable(_parts(part) for part in level if isinstance(part, _CONTAINERS)))
+        count += len(level)
+    return not level and count <= MAX_VALUES
+
+
+_CONTAINERS = (list, tuple, dict)
+
+
+def _parts(container: Any) -> Iterable[Any]:
+    return container.items() if isinstance(container, dict) else container
+
+
 def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: int = 0) -> Any:
     """The value again, of exact built-in types.
 
@@ -96,7 +113,7 @@ def unpack(packed: Any, resolve: Callable[[int], Any] = ObjectReference, depth: 
             if kind in _WRITTEN:
                 return _WRITTEN[kind](inner)
             if kind in _BUILT and isinstance(inner, list):
-                return _BUILT[kind](unpack(inner, resolve, depth + 1))
+                return _BUILT[kind](unpack(inner, resolve, depth))
         except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
             raise ValueError(f"what was sent as {kind} is none: {error}") from None
     raise ValueError("what was sent is no value")

@@ -23,6 +23,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from podium.config import Settings
 from podium.reading.syntax import parse_program
 from podium.sandbox.inside.asserts import PLAIN_MODULES
+from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, is_sendable
 
 
 class ProgramTests(Settings):
@@ -48,8 +49,12 @@ class CallTests(Settings):
     outputs: tuple[Any, ...]
 
     @model_validator(mode="after")
-    def _check_lengths(self) -> CallTests:
+    def _check_values(self) -> CallTests:
         _same_length(self.inputs, self.outputs)
+        if not all(map(is_sendable, (*self.inputs, *self.outputs))):
+            raise ValueError(
+                f"a value is more than {MAX_DEPTH} levels deep, or has more than {MAX_VALUES:,} values"
+            )
         return self
 
 
