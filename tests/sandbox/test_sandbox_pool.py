@@ -64,6 +64,16 @@ async def test_programs_find_nothing_of_each_other(pool: SandboxPool) -> None:
     assert await printed(pool, look) == "False\n"
 
 
+async def test_a_sandbox_runs_each_program_without_files_of_the_last(pool: SandboxPool) -> None:
+    leave = "import os\nfor place in (os.environ['TMPDIR'], '.'):\n    os.makedirs(place + '/a/b')\n"
+    leave += "    open(place + '/a/b/c', 'wb').write(bytes(2 * 10**7))"
+    look = "import os\nprint(*(name for *_, names in os.walk(os.environ['TMPDIR']) for name in names))"
+    async with pool.acquire(allow_weak=True) as (sandbox,):
+        for _ in range(3):
+            assert await sandbox.run(leave, "", FREE) == ProgramExit("done")
+        assert await sandbox.run(look, "", FREE) == ProgramExit("done", b"\n")
+
+
 async def test_imports_are_loaded_before_the_program_starts(pool: SandboxPool) -> None:
     async with pool.acquire(["import colorsys"], allow_weak=True) as (sandbox,):
         ended = await sandbox.run(

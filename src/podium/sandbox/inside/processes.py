@@ -98,10 +98,24 @@ def _take_ends(inward: int, outward: int, standard: bool) -> None:
 
 
 def _enter_own_folder() -> None:
-    """Make a new folder for this process, and change into it."""
-    folder = f"{os.environ['TMPDIR']}/{os.getpid()}"
+    """Make a new folder for this process, and change into it. Remove what an earlier program left."""
+    temporary = os.environ["TMPDIR"]
+    left = [f"{temporary}/{name}" for name in os.listdir(temporary)]
+    if left := [path for path in left if not _is_removed(path)]:
+        # Unlike `shutil`, rm follows a program into any depth.
+        os.spawnvp(os.P_WAIT, "rm", ["rm", "-rf", *left])
+    folder = f"{temporary}/{os.getpid()}"
     os.mkdir(folder)
     os.chdir(folder)
+
+
+def _is_removed(folder: str) -> bool:
+    """Remove a folder, if it is an empty one; the usual case, in which no process is started for it."""
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return False
+    return True
 
 
 def _set_limits(limits: RunLimits, user: int | None) -> None:
