@@ -7,6 +7,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -159,6 +160,21 @@ async def test_calls_together_have_a_limit_of_cpu_time(pool: SandboxPool, second
             calls += 1
     assert received == ProgramExit("time")
     assert 1 < calls < 2 / seconds
+
+
+async def test_new_processes_of_the_user_do_not_use_up_a_limit() -> None:
+    limit = "import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC)[0])"
+    ended = threading.Event()
+    async with SandboxPool(PlainProcess()) as pool, pool.acquire(allow_weak=True) as (sandbox,):
+        before = await sandbox.run(limit, "", FREE)
+        threads = [threading.Thread(target=ended.wait) for _ in range(400)]
+        try:
+            for thread in threads:
+                thread.start()
+            after = await sandbox.run(limit, "", FREE)
+        finally:
+            ended.set()
+    assert int(after.output) - int(before.output) > 200  # other tests' processes come and go
 
 
 async def test_a_program_that_leaves_its_input_unread_ends(pool: SandboxPool) -> None:

@@ -13,6 +13,7 @@ import sys
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from glob import iglob
 from pathlib import Path
 
 from podium.errors import ConfigError
@@ -24,11 +25,10 @@ ROOT = Path(__file__).resolve().parents[2]
 _CODE = "from podium.sandbox.inside.supervisor import main; main()"
 
 
-def command(others: int, user: int | None = None) -> list[str]:
+def command(user: int | None = None) -> list[str]:
     """The interpreter's command line.
 
     Args:
-        others: processes outside the sandbox that the kernel counts with the sandbox's own (`processes_of_user`).
         user: id of the user that programs run as, or None for the interpreter's own user.
     """
     # -S: importing `site` takes a third of the start, and all it gives is these folders.
@@ -39,7 +39,6 @@ def command(others: int, user: int | None = None) -> list[str]:
         "-P",
         "-c",
         _CODE,
-        str(others),
         str(user or ""),
         *site.getsitepackages(),
     ]
@@ -93,10 +92,10 @@ def processes_of_user() -> int:
     """
     me = os.getuid()
     count = 0
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in iglob("/proc/[0-9]*"):
         try:
-            if process.stat().st_uid == me:
-                count += len(os.listdir(process / "task"))
+            if os.stat(process).st_uid == me:
+                count += len(os.listdir(f"{process}/task"))
         except OSError:
             continue
     return count

@@ -54,6 +54,10 @@ class Isolation(ABC):
             OSError: it cannot be started.
         """
 
+    @abstractmethod
+    def other_processes(self) -> int:
+        """Processes outside a sandbox that the kernel counts with its own against the limit of processes."""
+
 
 class PlainProcess(Isolation):
     """A plain process with limits, killed with its descendants; for machines without namespaces.
@@ -74,8 +78,11 @@ class PlainProcess(Isolation):
     def start(self, closing: ExitStack) -> InterpreterProcess:
         folder = tempfile.mkdtemp(prefix="podium-")
         closing.callback(_remove, folder)
-        command = interpreter.command(interpreter.processes_of_user())
-        return InterpreterProcess(command, interpreter.environment(interpreter.ROOT, Path(folder)))
+        environment = interpreter.environment(interpreter.ROOT, Path(folder))
+        return InterpreterProcess(interpreter.command(), environment)
+
+    def other_processes(self) -> int:
+        return interpreter.processes_of_user()
 
 
 def _remove(folder: str) -> None:
@@ -110,7 +117,6 @@ class Bubblewrap(Isolation):
         self._command = [tool, *_namespaces(), *_files(), "--chdir", str(_TEMPORARY)]
         self._filter = seccomp.build_filter()
         self._users: SandboxUsers | None = None
-        self._others = 0
 
     async def open(self) -> None:
         if self._filter is None:
@@ -121,8 +127,6 @@ class Bubblewrap(Isolation):
             )
         if os.getuid() == 0:
             self._users = await SandboxUsers.open()
-        elif not interpreter.counts_by_namespace():
-            self._others = interpreter.processes_of_user()
 
     def close(self) -> None:
         if self._users is not None:
@@ -138,8 +142,13 @@ class Bubblewrap(Isolation):
             if self._filter is not None:
                 filter_pipe = ours.enter_context(_pipe_of(self._filter))
                 options, passed = [*options, "--seccomp", str(filter_pipe)], [*passed, filter_pipe]
-            command = [*self._command, *options, "--", *interpreter.command(self._others, user)]
+            command = [*self._command, *options, "--", *interpreter.command(user)]
             return InterpreterProcess(command, interpreter.environment(_INSIDE, _TEMPORARY), passed)
+
+    def other_processes(self) -> int:
+        if self._users is not None or interpreter.counts_by_namespace():
+            return 0
+        return interpreter.processes_of_user()
 
 
 def _namespaces() -> list[str]:

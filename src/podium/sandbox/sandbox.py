@@ -130,8 +130,8 @@ class Sandbox:
             GraderError: the sandbox failed; this says nothing about the program.
         """
         arguments = {"source": source, "prelude": prelude, "report_error": report_error}
-        order = {"do": "run", "with": arguments, "stdin": stdin, "limits": limits._asdict()}
-        received = await self._order(order, limits.wall_s + _REPORT_GRACE_S)
+        order = {"do": "run", "with": arguments, "stdin": stdin}
+        received = await self._start_program(order, limits)
         if isinstance(received, ProgramOutput):
             raise GraderError("A sandbox sent a message while its program still ran.")
         return received
@@ -150,8 +150,7 @@ class Sandbox:
             GraderError: the sandbox failed; this says nothing about the program.
         """
         self._wall_s = limits.wall_s + _REPORT_GRACE_S
-        order = {"do": role, "with": arguments, "limits": limits._asdict()}
-        return await self._order(order, self._wall_s)
+        return await self._start_program({"do": role, "with": arguments}, limits)
 
     async def send(self, data: bytes) -> ProgramOutput | ProgramExit:
         """Send the next message of the conversation, and wait for the reply.
@@ -160,6 +159,11 @@ class Sandbox:
             GraderError: the sandbox failed; this says nothing about the program.
         """
         return await self._send(frames.DATA + data, self._wall_s)
+
+    async def _start_program(self, order: dict[str, Any], limits: RunLimits) -> ProgramOutput | ProgramExit:
+        # The others are counted only here: this interpreter may have waited for hours.
+        order |= {"limits": limits._asdict(), "others": self._isolation.other_processes()}
+        return await self._order(order, limits.wall_s + _REPORT_GRACE_S)
 
     async def _order(self, order: dict[str, Any], seconds: float) -> ProgramOutput | ProgramExit:
         return await self._send(frames.ORDER + json.dumps(order).encode(), seconds)

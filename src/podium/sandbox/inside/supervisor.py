@@ -144,10 +144,10 @@ def _write(sink: int, rest: memoryview) -> memoryview:
 def main() -> None:
     """Carry out orders from standard input until it is closed.
 
-    Arguments of the command: the number of processes outside that count against the limit of processes; the id of the
-    user that programs run as, or "" for the user of this process; the folders of installed packages.
+    Arguments of the command: the id of the user that programs run as, or "" for the user of this process; the folders
+    of installed packages.
     """
-    others, user, *packages = sys.argv[1:]
+    user, *packages = sys.argv[1:]
     sys.path += packages
     builtins.exit, builtins.quit = Quitter("exit", "Ctrl-D"), Quitter("quit", "Ctrl-D")
     del os.environ["PYTHONPATH"]
@@ -156,7 +156,7 @@ def main() -> None:
     for end in range(3):
         os.dup2(nowhere, end)
     supervise()
-    supervisor = Supervisor(orders, int(others), int(user) if user else None)
+    supervisor = Supervisor(orders, int(user) if user else None)
     frames.write(replies, _exit("done"))
     with suppress(OSError):  # the host has closed the connection
         while (body := frames.read(orders)) is not None:
@@ -172,10 +172,9 @@ def main() -> None:
 class Supervisor:
     """Carries out orders. Starting a program ends the one before it."""
 
-    def __init__(self, orders: int, others: int, user: int | None) -> None:
+    def __init__(self, orders: int, user: int | None) -> None:
         self._orders = orders
         self._group = ProcessGroup()
-        self._others = others
         self._user = user
         self._child: Child | None = None
         self._limits = RunLimits()
@@ -191,9 +190,9 @@ class Supervisor:
         self._limits = RunLimits(**order["limits"])
         task = _task(order["do"], order["with"])
         if order["do"] == "run":
-            self._start(task, standard=True)
+            self._start(task, order["others"], standard=True)
             return self._exchange(order["stdin"].encode("utf-8", "surrogatepass"), until_frame=False)
-        self._start(task, standard=False)
+        self._start(task, order["others"], standard=False)
         return self._exchange(b"", until_frame=True)
 
     def close(self) -> None:
@@ -203,10 +202,11 @@ class Supervisor:
             self._child.close()
             self._child = None
 
-    def _start(self, task: Callable[[], None], *, standard: bool) -> None:
+    def _start(self, task: Callable[[], None], others: int, *, standard: bool) -> None:
+        """Start a program; `others` are processes outside that count against its limit of processes."""
         self.close()
         self._meter = _Meter(self._group, self._limits)
-        limits = self._limits._replace(processes=self._limits.processes + self._others)
+        limits = self._limits._replace(processes=self._limits.processes + others)
         self._child = Child(task, limits, standard=standard, user=self._user)
 
     def _exchange(self, sent: bytes, *, until_frame: bool) -> bytes:
