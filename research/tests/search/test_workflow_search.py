@@ -2,7 +2,7 @@
 
 import pytest
 
-from podium.errors import ConfigError, UsageError
+from podium.errors import ConfigError, UsageError, WorkerError
 from podium.planners.phrases import CHECK
 from podium.tasks.graders.text_graders import Exact
 from podium.tasks.task import Task
@@ -53,6 +53,25 @@ async def test_an_unreadable_or_known_proposal_is_written_again_three_times():
     requests = team.named("writer").requests[12:]
     assert [len(request.messages) for request in requests] == [1, 3, 5, 1, 3, 5]
     assert "It is in the archive already." in requests[2].messages[-1].content
+
+
+async def test_failed_questions_do_not_count_against_a_workflow():
+    down = WorkerError("Down.", kind="protocol")
+    partly = ScriptedWorker(
+        "ada", {"Which? 1": down, "Which? 2": down, "Which? 3": "Answer: no", "": "Answer: yes"}
+    )
+    kept = []
+    with pytest.raises(UsageError, match="did not answer"):
+        await search_workflows(Pool([partly]), TASKS, "ada", proposals=1, max_steps=1, on_tried=kept.append)
+    assert [entry.tried.accuracy for entry in kept] == [0.5]
+
+
+async def test_an_outage_stops_the_search_and_nothing_of_it_is_kept():
+    kept = []
+    broken = ScriptedWorker("ada", {"": WorkerError("Down.", kind="protocol")})
+    with pytest.raises(UsageError, match="failed on all 4 questions of a workflow of ada"):
+        await search_workflows(Pool([broken]), TASKS, "ada", on_tried=kept.append)
+    assert kept == []
 
 
 async def test_a_limit_on_cost_is_kept_and_wrong_input_gets_a_sentence():

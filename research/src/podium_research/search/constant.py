@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from podium.errors import UsageError
 from podium.evals.evaluation import evaluate
 from podium.evals.json_file import JsonFile
 from podium.planners import Constant, read_constant
@@ -90,7 +91,10 @@ SearchProgress = Callable[[int, int], None]
 class _Tally:
     """The results of one plan so far."""
 
+    tried: int = 0
+    """The questions that it was run on."""
     questions: int = 0
+    """Those of them on which neither a worker nor the grader failed. Only they count."""
     correct: float = 0.0
     cost_usd: float = 0.0
 
@@ -107,7 +111,11 @@ class Trials:
     tallies: dict[Workflow, _Tally] = field(default_factory=dict)
 
     async def best(self, plans: Sequence[Workflow], rungs: Rungs) -> list[Workflow]:
-        """Successive halving: the plans of the last rung that cost at most `max_cost`, best first."""
+        """Successive halving: the plans of the last rung that cost at most `max_cost`, best first.
+
+        Raises:
+            UsageError: workers or the grader failed on all questions of a plan.
+        """
         for count, questions in rungs:
             for plan in plans[:count]:
                 await self._run(plan, min(questions, len(self.tasks)))
@@ -122,7 +130,7 @@ class Trials:
 
     async def _run(self, plan: Workflow, questions: int) -> None:
         tally = self.tallies.setdefault(plan, _Tally())
-        tasks = self.tasks[tally.questions : questions]
+        tasks = self.tasks[tally.tried : questions]
         if not tasks:
             return
         evaluation = await evaluate(
@@ -130,9 +138,17 @@ class Trials:
             tasks,
             seed=f"search-constant/{self.seed}",
         )
-        tally.questions += len(tasks)
-        tally.correct += sum(rollout.correct for rollout in evaluation.rollouts)
-        tally.cost_usd += sum(rollout.trace.uncached_usd for rollout in evaluation.rollouts)
+        rollouts = [rollout for rollout in evaluation.rollouts if not rollout.infrastructure_failed]
+        tally.tried += len(tasks)
+        tally.questions += len(rollouts)
+        tally.correct += sum(rollout.correct for rollout in rollouts)
+        tally.cost_usd += sum(rollout.trace.uncached_usd for rollout in rollouts)
+        if not tally.questions:
+            names = ", ".join(dict.fromkeys(self.runner.pool.names[step.worker] for step in plan.steps))
+            raise UsageError(
+                f"Workers or the grader failed on all {tally.tried} questions of a workflow of {names}: run podium "
+                "pool check, and then the same command again to continue."
+            )
 
     def result(self, plan: Workflow) -> ConstantPlan:
         """The plan with its means so far."""

@@ -98,7 +98,8 @@ async def search_workflows(
         on_tried: called with each new entry.
 
     Raises:
-        UsageError: there are no tasks, the pool has no such worker, or it did not answer.
+        UsageError: there are no tasks, the pool has no such worker, it did not answer, or workers or the grader failed
+            on all questions of a workflow.
         BudgetError: a spend limit of the dispatcher refused a call.
     """
     if not tasks:
