@@ -8,7 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from podium.errors import ConfigError
+from podium.errors import ConfigError, WorkerError
 from podium.planner import Learner
 from podium.planners import open_baseline
 from podium.team import Runner
@@ -116,6 +116,21 @@ def by_least_squares(planner: OnlineRouter, kind: str) -> str:
         surprise = np.linalg.lstsq(matrix, np.array(target), rcond=None)[0] @ x(kind)
         worth[name] = rated + surprise + _EXPLORATION * np.linalg.norm(np.linalg.pinv(matrix).T @ x(kind))
     return max(worth, key=lambda name: worth[name])
+
+
+@pytest.mark.parametrize("fallback", ["cheap", None])
+async def test_online_router_credits_the_fallback_that_answered(fallback: str | None) -> None:
+    pool = Pool(
+        [
+            ScriptedWorker("down", {"": WorkerError("Down.", kind="protocol")}, fallback=fallback),
+            ScriptedWorker("cheap", {"": "42"}),
+        ]
+    )
+    planner = OnlineRouter()
+    trace = await Runner(planner, pool).answer(Question(text="What is 6 x 7?"))
+    assert trace.spans[0].worker == "down"
+    planner.learn(trace, 1.0)
+    assert [evidence.worker for evidence in planner._evidence] == ([fallback] if fallback else [])
 
 
 async def test_online_router_weighs_dollars_and_refuses_a_malformed_price() -> None:

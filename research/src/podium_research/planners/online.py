@@ -99,12 +99,15 @@ class OnlineRouter(Learner):
     def learn(self, trace: Trace, score: float) -> None:
         """Take in the score, in [0, 1], of a trace's answer. Call it in the order in which the questions were asked.
 
-        A trace whose plan is not one step teaches nothing.
+        A trace whose plan is not one step teaches nothing, nor does one whose question no worker of its pool answered.
         """
         workflow = trace.rounds[0].workflow if trace.rounds else None
         if workflow is None or len(workflow.steps) != 1:
             return
-        worker = trace.pool[workflow.steps[0].worker]
+        answered_by = {span.answered_by for span in trace.rounds[0].spans}
+        worker = next((profile for profile in trace.pool if profile.name in answered_by), None)
+        if worker is None:
+            return
         kind = None if worker.rating is None else worker.rating.cluster
         surprise = score - _expected(worker)
         self._evidence.append(
