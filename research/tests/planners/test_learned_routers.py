@@ -15,7 +15,7 @@ from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.types import Profile, Question
 from podium.workflow import Workflow
 from podium_research.planners.learned_routers import PricedRouter, _RightCounts, independent_votes
-from podium_research.planners.predictors import METHODS, fit, fit_calibrated, spread_of
+from podium_research.planners.predictors import METHODS, Method, fit, fit_calibrated, spread_of
 
 NAMES = ("ada", "bob", "cy")
 POOL = tuple(Profile(name=name) for name in (*NAMES, "vote"))
@@ -178,6 +178,13 @@ def test_a_name_that_cannot_be_used_gets_a_sentence(name: str, sentence: str) ->
     with pytest.raises(ConfigError) as refused:
         open_baseline(name, POOL, scored=scored)
     assert str(refused.value) == sentence
+
+
+@pytest.mark.parametrize("method", ["logistic", "boosting", "clusters", "routerdc"])
+def test_router_that_cannot_learn_from_one_question_gets_a_sentence(method: Method) -> None:
+    scored = known_answers(("ada", "bob"), ("One?",), np.ones((1, 2)), np.ones((1, 2)))
+    with pytest.raises(ConfigError, match=f"{method} has too few training questions"):
+        open_baseline(f"router:{method}:0", POOL, scored=scored)
 
 
 def test_router_refuses_answers_of_workers_outside_the_pool() -> None:

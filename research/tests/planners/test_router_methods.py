@@ -9,7 +9,7 @@ import pytest
 
 from known_answers import known_answers
 from podium.errors import ConfigError
-from podium.planner import PlanRequest
+from podium.planner import BatchPlanner, PlanRequest
 from podium.planners import open_baseline
 from podium.team import Runner
 from podium.types import Budget, Profile, Question
@@ -60,6 +60,65 @@ async def test_a_threshold_sends_its_share_to_the_strong_worker_where_needed(
     assert np.mean(sent) == pytest.approx(strong, abs=0.1 * (0 < share < 1))
     if share == 0.3:
         assert np.mean(np.array(sent) == (score_QW[:, 0] == 0)) > 0.95
+
+
+def topics(seed: str, count: int) -> tuple[list[str], np.ndarray]:
+    """Texts of two topics, and whether each is a proof."""
+    random = Random(f"threshold/{seed}")
+    proofs = np.array([random.random() < 0.5 for _ in range(count)])
+    return [
+        f"Prove theorem {random.randint(1, 9999)} of the book, step by step."
+        if proof
+        else f"Add {random.randint(1, 9999)} apples and {random.randint(1, 9999)} apples."
+        for proof in proofs
+    ], proofs
+
+
+async def sent_to_bob(name: str, texts: list[str], better_Q: np.ndarray, asked: list[str]) -> np.ndarray:
+    """Which of the asked questions a threshold sends to bob, who is better than ada at some training questions."""
+    scored = known_answers(
+        ("ada", "bob"),
+        tuple(texts),
+        np.stack([~better_Q, better_Q], axis=1).astype(float),
+        np.ones((len(texts), 2)),
+    )
+    router = open_baseline(name, POOL, scored=scored)
+    assert isinstance(router, BatchPlanner)
+    router.prefetch(asked)
+    sent = []
+    for text in asked:
+        plan = await router.plan(PlanRequest(Question(text=text), POOL))
+        assert isinstance(plan.decision, Workflow)
+        sent.append(POOL[plan.decision.steps[0].worker].name == "bob")
+    return np.array(sent)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.25])
+@pytest.mark.parametrize(
+    ("method", "count", "share"),
+    [
+        ("neighbours", 40, 0.2),
+        ("ridge", 40, 0.2),
+        ("logistic", 40, 0.3),
+        ("clusters", 40, 0.3),
+        ("clusters", 200, 0.5),
+    ],
+)
+async def test_the_strong_worker_gets_its_share_of_questions_that_are_new(
+    method: str, count: int, share: float, noise: float
+) -> None:
+    texts, proofs = topics("known", count)
+    better_Q = proofs ^ (np.random.default_rng(0).random(count) < noise)
+    asked, _ = topics("new", 400)
+    sent = await sent_to_bob(f"threshold:ada>bob:{method}:{share}", texts, better_Q, asked)
+    assert sent.mean() == pytest.approx(share, abs=0.12)
+
+
+async def test_a_threshold_by_routerdc_learns_where_the_strong_worker_is_better() -> None:
+    texts, proofs = topics("known", 10)
+    asked, wanted = topics("new", 200)
+    sent = await sent_to_bob("threshold:ada>bob:routerdc:0.5", texts, proofs, asked)
+    assert sent[wanted].mean() > sent[~wanted].mean() + 0.3
 
 
 def test_threshold_router_refuses_a_share_above_1_in_one_sentence() -> None:

@@ -6,16 +6,16 @@ once. `calibrated` corrects its predictions on questions that it has not seen. T
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from podium.errors import ConfigError
 from podium.planners.answers import Floats
-from podium_research.planners.router_dc import fit_router_dc
+from podium_research.planners.router_dc import Ints, fit_router_dc
 
 Vectors = Callable[[Sequence[str]], Floats]
 """A function from N texts to their vectors, [N, D]."""
@@ -46,6 +46,8 @@ def fit(
         vectors: an encoder. Default: hashed n-grams.
         neighbours: for "neighbours", how many of the nearest questions predict.
 
+    Raises:
+        ConfigError: there are too few questions.
     """
     read = vectors or ngram_counts
     predict = _fit(method, read(texts), target_QT, ngrams=vectors is None, neighbours=neighbours)
@@ -62,9 +64,12 @@ def _fit(
     from sklearn.preprocessing import FunctionTransformer  # noqa: PLC0415
 
     questions = x_QD.shape[0]
+    reduces = ngrams and method not in ("neighbours", "ridge")
+    if questions < (2 if reduces else 1):
+        raise ConfigError(f"The method {method} has too few training questions; give more.")
     features = make_pipeline(TfidfTransformer(sublinear_tf=True) if ngrams else FunctionTransformer())
-    if ngrams and method not in ("neighbours", "ridge"):
-        size = max(1, min(_DIMENSIONS, questions - 1))
+    if reduces:
+        size = min(_DIMENSIONS, questions - 1)
         features = make_pipeline(features, TruncatedSVD(size, algorithm="arpack", random_state=0))
     x_QD = features.fit_transform(x_QD)
     special = {"logistic": _logistic, "clusters": _clusters, "routerdc": fit_router_dc}.get(method)
@@ -97,8 +102,6 @@ class Calibrated:
     predict: Predict
     spread_T: Floats
     """The squared error of predictions on unseen questions, divided by p(1 - p): 1 where each score is 0 or 1."""
-    unseen_QT: Floats
-    """The predictions of the training questions, each by a model that had not seen it."""
 
 
 def fit_calibrated(
@@ -119,12 +122,10 @@ def fit_calibrated(
 
     if len(texts) < 10 * _FOLDS:
         spread_T = np.full(score_QT.shape[1], 0.5)
-        return Calibrated(lambda asked: predict(asked).clip(0, 1), spread_T, predict(texts).clip(0, 1))
-    fold_Q = np.random.default_rng(0).permutation(len(texts)) % _FOLDS
+        return Calibrated(lambda asked: predict(asked).clip(0, 1), spread_T)
     held_out_QT = np.empty_like(score_QT)
-    for fold in range(_FOLDS):
-        known, held_out = np.flatnonzero(fold_Q != fold), np.flatnonzero(fold_Q == fold)
-        held_out_QT[held_out] = _fit(method, x_QD[known], score_QT[known], ngrams=ngrams)(x_QD[held_out])
+    for held_out, from_others in _folds(method, x_QD, score_QT, ngrams=ngrams):
+        held_out_QT[held_out] = from_others(x_QD[held_out])
     corrections = [
         _logistic(held_out_QT[:, [t]], score_QT[:, [t]], penalty=1e-4) for t in range(score_QT.shape[1])
     ]
@@ -134,7 +135,38 @@ def fit_calibrated(
         return np.hstack(columns)
 
     share_QT = corrected(held_out_QT)
-    return Calibrated(lambda asked: corrected(predict(asked)), spread_of(share_QT, score_QT), share_QT)
+    return Calibrated(lambda asked: corrected(predict(asked)), spread_of(share_QT, score_QT))
+
+
+class Fold(NamedTuple):
+    """A predictor, and what it predicts of training questions that it has not seen."""
+
+    predict: Predict
+    unseen_NT: Floats
+
+
+def fit_folds(
+    method: Method, texts: Sequence[str], target_QT: Floats, *, vectors: Vectors | None = None
+) -> list[Fold]:
+    """Train up to five predictors, each on all questions but those of its fold; arguments and errors as of `fit`."""
+    read = vectors or ngram_counts
+    x_QD = read(texts)
+
+    def fold(held_out: Ints, predict: Callable[[Any], Floats]) -> Fold:
+        return Fold(lambda asked: predict(read(asked)), predict(x_QD[held_out]))
+
+    return [fold(*each) for each in _folds(method, x_QD, target_QT, ngrams=vectors is None)]
+
+
+def _folds(
+    method: Method, x_QD: Any, target_QT: Floats, *, ngrams: bool
+) -> Iterator[tuple[Ints, Callable[[Any], Floats]]]:
+    """The questions of each fold, and a predictor that was trained on the other folds."""
+    folds = min(_FOLDS, len(target_QT))
+    fold_Q = np.random.default_rng(0).permutation(len(target_QT)) % folds
+    for fold in range(folds):
+        known = np.flatnonzero(fold_Q != fold)
+        yield np.flatnonzero(fold_Q == fold), _fit(method, x_QD[known], target_QT[known], ngrams=ngrams)
 
 
 def spread_of(share_QT: Floats, score_QT: Floats) -> Floats:

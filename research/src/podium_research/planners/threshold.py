@@ -1,52 +1,83 @@
 """A threshold between two workers, as in RouteLLM (Ong et al. 2024): the strong one answers where it is needed most.
 
 A learned predictor says how probable it is that the strong worker's answer is better. The share of questions that go to
-the strong worker is set by the user; the threshold follows from training questions.
+the strong worker is set by the user; the threshold follows from training questions that a predictor has not seen. So
+there are up to five predictors, each trained without one fold of them.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
+from podium.planners.answers import Floats
 from podium.planners.baseline import BaselineContext, BaselineSpec, read_worker
 from podium.planners.voting import Single
 from podium.trace import Plan
+from podium.types import SEED_PREFIX_CHARS
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
     CachedPredictor,
+    Fold,
     Method,
     Predict,
-    fit_calibrated,
+    fit_folds,
     sentence_vectors,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold(BatchPlanner):
-    """Sends the whole question to `strong` where `gain` of its text is over `least`, else to `weak`."""
+    """Sends the whole question to `strong` where `rank` of its text is below `share`, else to `weak`."""
 
     weak: str
     strong: str
-    gain: Predict
-    """A function from N texts to [N, 1]: how probable it is that the strong worker's answer is better."""
-    least: float
+    rank: Predict
+    """A function from N texts to [N, 1]: the share of questions that need the strong worker more, in [0, 1)."""
+    share: float
     name: str = "threshold"
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The one-step plan; `ConfigError` if the pool has no such worker."""
-        gain = float(self.gain([request.question.text])[0, 0])
-        return await Single(self.strong if gain > self.least else self.weak).plan(request)
+        rank = float(self.rank([request.question.text])[0, 0])
+        return await Single(self.strong if rank < self.share else self.weak).plan(request)
 
     def prefetch(self, questions: Sequence[str]) -> None:
         """Predict for all of these questions at once."""
-        self.gain(questions)
+        self.rank(questions)
+
+
+def ranks(folds: Sequence[Fold]) -> Predict:
+    """Rank each question among the questions that the predictors have not seen, by what column 1 gains on column 0.
+
+    It is the smoothed p-value of a cross-conformal predictor (Vovk 2015): each predictor compares a question with its
+    own unseen ones, and the place among equal gains is drawn. Over new questions, ranks are about uniform.
+    """
+    unseen = [_gain(fold.unseen_NT) for fold in folds]
+    questions = sum(map(len, unseen))
+
+    def rank(texts: Sequence[str]) -> Floats:
+        draw_N1 = np.array([[Random(f"threshold/{text[:SEED_PREFIX_CHARS]}").random()] for text in texts])
+        before_N1 = draw_N1.copy()
+        for fold, unseen_M in zip(folds, unseen, strict=True):
+            gain_N1 = _gain(fold.predict(texts))[:, None]
+            before_N1 += (unseen_M > gain_N1).sum(axis=1, keepdims=True)
+            before_N1 += draw_N1 * (unseen_M == gain_N1).sum(axis=1, keepdims=True)
+        rank_N1: Floats = before_N1 / (questions + 1)
+        return rank_N1
+
+    return rank
+
+
+def _gain(predicted_N2: Floats) -> Floats:
+    gain_N: Floats = predicted_N2[:, 1] - predicted_N2[:, 0]
+    return gain_N
 
 
 class _Read(NamedTuple):
@@ -95,13 +126,12 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
     if len(scored.workers) < len(set(pair)):
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))
-    better_Q1 = (scores[pair[1]] > scores[pair[0]]).astype(float)[:, None]
+    better_Q = scores[pair[1]] > scores[pair[0]]
     vectors = sentence_vectors(read.model) if read.model else None
-    gain = fit_calibrated(read.method, scored.texts, better_Q1, vectors=vectors)
-    least = {0.0: math.inf, 1.0: -math.inf}.get(
-        read.share, float(np.quantile(gain.unseen_QT, 1 - read.share))
-    )
-    return Threshold(*pair, CachedPredictor(gain.predict), least, name)
+    # Two columns, because RouterDC learns from the difference between workers.
+    preferred_Q2 = np.stack([~better_Q, better_Q], axis=1).astype(float)
+    folds = fit_folds(read.method, scored.texts, preferred_Q2, vectors=vectors)
+    return Threshold(*pair, CachedPredictor(ranks(folds)), read.share, name)
 
 
 BASELINE = BaselineSpec(
