@@ -170,3 +170,6 @@ def test_invalid_search_settings_are_refused_in_one_sentence(podium: Podium, end
     assert "writer=NAME" in one_sentence(podium(*WORKFLOWS, "--run", "r", "writer="))
     assert "no worker named 'larg'" in one_sentence(podium(*WORKFLOWS, "--run", "r", "writer=larg"))
     assert "did you mean 'small'" in one_sentence(podium(*HEAD, "--run", "r", "workers=['smal']"))
+    for seed in (-1, 2**32):
+        assert "seed" in one_sentence(podium(*HEAD, "--run", "r", f"seed={seed}"))
+    assert not endpoint.requests

@@ -27,7 +27,7 @@ class SearchSettings(Settings):
     """Whether votes call no further worker once they are certain."""
     concurrency: int = Field(default=16, ge=1)
     """The most questions at once."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Seeds all randomness."""
 
 
