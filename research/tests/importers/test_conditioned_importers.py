@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from podium.recordings import ShownContext
 from podium.types import ANSWER_WHOLE_QUESTION
 from podium_research.importers.dylan import import_dylan
@@ -167,3 +169,15 @@ def test_a_verification_is_found_by_the_one_answer_that_the_verifier_saw(tmp_pat
     assert import_report.measured == {"Qwen/Qwen3-8B": 2 / 3}
     assert import_report.left_out == {"verifications of Qwen/Qwen3-8B of an answer that it saw before": 1}
     assert "holds no *.jsonl; give the folder verifier_data" in refused(import_llmverify, tmp_path / "none")
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_vote_or_a_label_that_is_no_number_is_no_verdict(tmp_path: Path, number: float) -> None:
+    write_lines(
+        tmp_path / "judge" / "raw.jsonl",
+        verified("It is 4.", 1, [number], ["Who knows?"], 0),
+        verified("It is 5.", number, [2], ["No."], 1),
+    )
+    recording, import_report, _ = imported(import_llmverify, tmp_path)
+    assert [response.score for response in recording.responses("What is 2 + 2?")["acme/able"]] == [1.0, 0.0]
+    assert import_report.measured == {"judge": 0.0}

@@ -110,4 +110,4 @@ def import_llmverify(path: Path, writer: RecordingWriter, report: Callable[[str]
 
 def _word(value: Any) -> str:
     """A label or a vote as one word: 1.0 is 1."""
-    return str(int(value) if isinstance(value, float) and value == int(value) else value).strip().casefold()
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value).strip().casefold()
