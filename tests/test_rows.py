@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from podium.errors import UsageError
-from podium.rows import Row, is_table, read_rows
+from podium.rows import Row, cell_text, fill_template, is_table, read_rows
 
 BOM = b"\xef\xbb\xbf"
 NAMES = st.text(string.ascii_letters, min_size=1, max_size=5)
@@ -70,6 +70,27 @@ def test_parquet_gives_lists_objects_nulls_and_reads_named_columns_alone(tmp_pat
     assert [row.place for row in read_rows(file)] == ["a.parquet, row 1", "a.parquet, row 2"]
     named = values(list(read_rows(file, ["q", "options"])))
     assert named == [{"q": "x", "options": ["a", "b"]}, {"q": "y", "options": []}]
+
+
+def test_binary_text_of_a_parquet_file_is_read_as_text(tmp_path: Path) -> None:
+    rows = [{"q": "Où?".encode(), "options": [b"a", "é".encode()], "none": b""}]
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    (row,) = read_rows(file)
+    assert row.values == {"q": "Où?", "options": ["a", "é"], "none": ""}
+
+
+@pytest.mark.parametrize("cell", [b"\xff", [b"a", b"\xff"], {"image": b"\xff"}])
+def test_bytes_that_are_no_text_are_refused_where_they_are_shown(tmp_path: Path, cell: object) -> None:
+    file = tmp_path / "a.parquet"
+    pq.write_table(pa.Table.from_pylist([{"q": "x", "picture": cell}]), file)
+    (row,) = read_rows(file)
+    assert fill_template("q", row.values) == "x"
+    for template in ("picture", "{q} {picture}"):
+        with pytest.raises(ValueError, match="its picture is not UTF-8 text"):
+            fill_template(template, row.values)
+    with pytest.raises(ValueError, match="its picture is not UTF-8 text"):
+        cell_text(row.values, "picture")
 
 
 def test_parquet_counts_its_rows_over_batches(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
@@ -240,9 +241,20 @@ def _parquet(file: Path, columns: Collection[str], max_line_bytes: int) -> Itera
         for batch in table.iter_batches(batch_size=1024, columns=sorted(columns) or None, use_threads=False):
             for values in batch.to_pylist():
                 number += 1
-                yield Row(f"{file.name}, row {number}", values)
+                yield Row(f"{file.name}, row {number}", _decoded(values))
     except pa.ArrowException as error:
         raise ValueError(error) from None
+
+
+def _decoded(value: Any) -> Any:
+    """The value, with binary text as text at any depth. Bytes that are not UTF-8 stay bytes."""
+    if isinstance(value, dict):
+        return {key: _decoded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_decoded(item) for item in value]
+    with suppress(UnicodeDecodeError):
+        return value.decode() if isinstance(value, bytes) else value
+    return value
 
 
 _Reader = Callable[[Path, Collection[str], int], Iterator[Row]]
@@ -270,7 +282,7 @@ def fill_template(template: str, values: Mapping[str, Any]) -> str:
 
     Raises:
         KeyError: the row lacks a column.
-        ValueError: a cell is empty.
+        ValueError: a cell is empty, or holds bytes that are not UTF-8.
     """
     if template_columns(template) == (template,):
         return show_cell(values, template)
@@ -286,7 +298,9 @@ def show_cell(values: Mapping[str, Any], column: str) -> str:
     if isinstance(value, list) and value:
         if len(value) > len(ascii_uppercase):
             raise ValueError(f"its {column} has more options than there are letters")
-        return "\n".join(f"({letter}) {item}" for letter, item in zip(ascii_uppercase, value, strict=False))
+        return "\n".join(
+            f"({letter}) {_text(item, column)}" for letter, item in zip(ascii_uppercase, value, strict=False)
+        )
     return cell_text(values, column)
 
 
@@ -300,7 +314,13 @@ def cell_text(values: Mapping[str, Any], column: str) -> str:
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, bool | list | dict):
-        return json.dumps(value, ensure_ascii=False, default=str)
+        return json.dumps(value, ensure_ascii=False, default=lambda item: _text(item, column))
+    return _text(value, column)
+
+
+def _text(value: object, column: str) -> str:
+    if isinstance(value, bytes):
+        raise ValueError(f"its {column} is not UTF-8 text")
     return str(value)
 
 
