@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from refused_commands import one_sentence
 
-from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter
+from podium.recordings import RecordedQuestion, RecordedResponse, RecordingWriter, ShownContext
 from podium.trace import Trace
 from podium.types import Profile
 from podium.workers.ratings import Ratings, Tally
@@ -116,6 +116,24 @@ def test_rating_warns_that_costs_omit_unknown_output_tokens(podium: Podium) -> N
     assert made.status == 0
     assert "ada, bob" in made.err
     assert {t.cost_usd for t in Ratings.open(Path("made/ratings.json")).totals.values()} == {0.0}
+
+
+def test_a_judge_without_answers_to_bare_questions_is_named_and_not_rated(podium: Podium) -> None:
+    with RecordingWriter() as writer:
+        for number in range(4):
+            writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train"))
+            writer.add(f"q{number}", RecordedResponse("ada", 0, "Answer: 1", score=1.0))
+            seen = ShownContext("Judge it.", (("Answer the question.", "Answer: 1"),))
+            writer.add(f"q{number}", RecordedResponse("judge", 0, "It is right.", score=1.0), seen=seen)
+        writer.write(Path("rec.parquet"), name="rec")
+    judge = WORKER.format("judge", "", 1.0)
+    Path("replay.toml").write_text(pool_text("ada") + judge)
+    made = podium(*RATE[:-1], "1", "--words")
+    assert made.status == 0, made.err
+    assert "judge" in made.err
+    assert list(Ratings.open(Path("made/ratings.json")).workers) == ["ada"]
+    Path("replay.toml").write_text(judge)
+    assert "judge" in one_sentence(podium(*RATE))
 
 
 def test_rate_json_is_one_line_equal_to_the_ratings_file(podium: Podium) -> None:

@@ -74,15 +74,19 @@ def rate_workers(
     _check_out(out, Path(recording))
     known = None if like is None else Ratings.open(like)
     workers = open_pool(pool, rated=False)
-    recorded = [worker for worker in workers if isinstance(worker, ReplayWorker)]
-    if not recorded:
+    replayed = [worker for worker in workers if isinstance(worker, ReplayWorker)]
+    if not replayed:
         raise UsageError(
             f'{pool} has no worker of kind = "replay" to be rated: give a pool whose workers are of this kind, have '
             f'recording = "{recording}" and are called as they are there.'
         )
+    recorded = [worker for worker in replayed if worker.samples]
+    never_asked = _never_asked([worker for worker in replayed if not worker.samples])
+    if never_asked is not None and not recorded:
+        raise UsageError(f"{never_asked} Add workers that answer questions to {pool}.")
     tasks = list(open_questions(recording, split, size=ALL_TASKS, seed=seed, pool=workers))
     texts = [task.question.text for task in tasks]
-    for note in (unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
+    for note in (never_asked, unknown_length_warning(recorded, texts), _without_gold(workers, tasks)):
         if note is not None:
             print_sentence(open_console(stderr=True), note)
     words_of_clusters = (
@@ -101,6 +105,12 @@ def rate_workers(
             f"For planners to see the ratings, put this line at the top of {printable(pool)}: {printable(line)}"
         )
     return 0
+
+
+def _never_asked(workers: Sequence[ReplayWorker]) -> str | None:
+    """A warning that names these recorded workers, since they have no answers to be rated; None if there are none."""
+    names = ", ".join(worker.profile.name for worker in workers)
+    return f"{names}: not rated, because no response to a bare question is recorded." if names else None
 
 
 def _without_gold(workers: Pool, tasks: Sequence[Task]) -> str | None:

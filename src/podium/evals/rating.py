@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from podium.errors import ConfigError
-from podium.evals.recorded_answers import read_answers
+from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.planners.answers import AnswerMatrix
 from podium.tasks.task import Task
 from podium.workers.base import Worker
@@ -183,14 +183,14 @@ async def rate_pool(
     """Compute the tallies of the workers whose answers can be judged.
 
     Recorded workers are rated on all questions, calculators on the questions with a gold answer. Calculators without
-    such questions, and all other workers, get no tallies.
+    such questions, recorded workers that were never asked a bare question, and all other workers get no tallies.
 
     Args:
         tasks: `RecordedTasks` of these workers.
         words: also learn what each word of a question adds to the accuracy of the recorded workers.
     """
     pool = list(workers)
-    recorded = [worker for worker in pool if isinstance(worker, ReplayWorker)]
+    recorded = [worker for worker in measurable_workers(pool, tasks) if isinstance(worker, ReplayWorker)]
     calculators = [worker for worker in pool if isinstance(worker, CalculatorWorker)]
     ratings, learned = Ratings(clusters=clusters, workers={}), Ratings(clusters=clusters, workers={})
     for measured, judged in ((recorded, tasks), (calculators, with_gold(tasks))):
