@@ -201,6 +201,12 @@ def test_the_place_of_a_value_in_parquet_is_its_row(tmp_path: Path) -> None:
     assert "rows.parquet, row 2: its secs is -1.0, and " in refused(gather, path)
 
 
+@pytest.mark.parametrize("column", ["id", "who", "text", "gold", "said"])
+def test_bytes_that_are_no_text_are_refused_with_row_and_column(tmp_path: Path, column: str) -> None:
+    path = mapped(tmp_path, ROW | {column: b"\xff"}, kind="parquet")
+    assert f"rows.parquet, row 1: its {column} is not UTF-8 text" in refused(gather, path)
+
+
 def test_whole_numbers_may_be_written_as_floats_and_as_text(tmp_path: Path) -> None:
     row = ROW | {"tin": 9.0, "tout": "3.0", "secs": "1.5", "ok": " True "}
     (one,) = of_rows(tmp_path, row).responses(ROW["text"])["ada"]

@@ -137,7 +137,8 @@ def _add_questions(
     """Add the questions, each with its first wording; returns by id whether the table has only that wording."""
     one_wording: dict[str, bool] = {}
     for row in _rows(questions.file, _columns(questions)):
-        question_id = read_text(row.values, questions.id)
+        with _placed(questions.file, row):
+            question_id = read_text(row.values, questions.id)
         if not _named(row, questions.where):
             import_report.left_out["questions that `where` does not name"] += 1
         elif question_id is None:
@@ -176,10 +177,9 @@ def _add_responses(
 
     any_added, stray = False, None
     for row in _rows(responses.file, named):
-        question_id, worker = (
-            read_text(row.values, responses.question),
-            read_text(row.values, responses.worker),
-        )
+        with _placed(responses.file, row):
+            question_id = read_text(row.values, responses.question)
+            worker = read_text(row.values, responses.worker)
         if not _named(row, responses.where):
             import_report.left_out["responses that `where` does not name"] += 1
         elif question_id is None or question_id not in one_wording:
