@@ -35,6 +35,23 @@ def atomic_file(path: Path) -> Iterator[Path]:
             part.unlink()
 
 
+@contextmanager
+def named_file(path: Path) -> Iterator[Path]:
+    """The path under which the block writes a file that the user named.
+
+    It is that of an `atomic_file`, for the file to which a link leads. Into a pipe or a device the block writes
+    directly.
+
+    Raises:
+        OSError: the disk is full or not writable.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    with atomic_file(Path(os.path.realpath(path))) as part:
+        yield part
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Write the content of an `atomic_file`.
 

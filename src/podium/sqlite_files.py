@@ -23,6 +23,8 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 """A path object has one slash of "mysql://..." left."""
 IN_MEMORY = Path(":memory:")
 """The path that stands for tables in memory, which end with their connection."""
+HEADER = b"SQLite format 3\0"
+"""The first bytes of every SQLite file that is not empty."""
 BUSY_TIMEOUT_S = 30.0
 """How long one process waits for another that writes."""
 

@@ -1,4 +1,6 @@
 import json
+import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -167,3 +169,27 @@ def test_times_are_parsed_as_dates_or_ages(text, moment):
 def test_invalid_time_is_refused(text):
     with pytest.raises(UsageError, match="is not a time"):
         read_time(text, NOW)
+
+
+def test_an_export_never_replaces_a_store(podium, ask):
+    ask("The first?")
+    Path("link.jsonl").symlink_to("kept/traces.sqlite")
+    for target in ("kept/traces.sqlite", "link.jsonl"):
+        assert podium("traces", "export", target).status == 2
+    assert len(ids(podium)) == 1
+
+
+def test_an_export_writes_through_links_and_into_pipes(podium, ask):
+    ask("The first?")
+    all_traces = podium("traces", "export").out
+    Path("link.jsonl").symlink_to("target.jsonl")
+    assert podium("traces", "export", "link.jsonl").status == 0
+    assert (Path("link.jsonl").is_symlink(), Path("target.jsonl").read_text()) == (True, all_traces)
+    os.mkfifo("pipe")
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(Path("pipe").read_text()), daemon=True)
+    reader.start()
+    assert podium("traces", "export", "pipe").status == 0
+    assert Path("pipe").is_fifo()
+    reader.join()
+    assert read == [all_traces]

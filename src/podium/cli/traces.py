@@ -21,8 +21,8 @@ from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, printable, seconds, shorten
 from podium.cli.terminal import open_console, open_trace_store
 from podium.errors import UsageError
-from podium.files import atomic_file
-from podium.sqlite_files import default_path
+from podium.files import named_file
+from podium.sqlite_files import HEADER, default_path
 from podium.store import TraceStore
 from podium.store.query import OutcomeFilter, TraceFilters, TraceSummary
 from podium.trace import Outcome, TraceStatus
@@ -136,7 +136,8 @@ def export(
             _tell_damaged(repository)
             return 0
         try:
-            with atomic_file(file) as part, part.open("w", encoding="utf-8") as stream:
+            _refuse_database(file)
+            with named_file(file) as part, part.open("w", encoding="utf-8") as stream:
                 count = write_jsonl(traces, stream)
         except OSError as error:
             raise UsageError(f"{file} cannot be written ({error.strerror}); give another file.") from error
@@ -189,6 +190,15 @@ def import_traces(file: Path, /, *, store: StoreFile = None) -> int:
         count = traces.add_all(read_jsonl(lines, "standard input" if _is_stdio(file) else str(file)))
         print(f"{counted(count, 'trace')} read into {traces.path}", file=sys.stderr)
     return 0
+
+
+def _refuse_database(file: Path) -> None:
+    """Refuse to overwrite a store, or any other SQLite file."""
+    if not file.is_file():
+        return
+    with file.open("rb") as there:
+        if there.read(len(HEADER)) == HEADER:
+            raise UsageError(f"{file} is a database, which an export would replace; give another file.")
 
 
 def _place(store: Path | None) -> Path | None:
