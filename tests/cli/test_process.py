@@ -66,6 +66,14 @@ def test_a_terminal_that_knows_ascii_alone_is_no_reason_to_stop():
     assert b"f\\xfcr dich?" in asked.stdout
 
 
+@pytest.mark.parametrize("tokens", [["traces", "export"], ["traces", "show", "--json"]])
+def test_json_is_utf_8_whatever_the_encoding_of_the_terminal(ask, tokens):
+    ask("Was ist 2 + 3 für dich?")
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    written = subprocess.run([*COMMAND, *tokens], capture_output=True, env=environment, check=True).stdout
+    assert Trace.model_validate_json(written).question.text == "Was ist 2 + 3 für dich?"
+
+
 def test_a_program_that_reads_the_output_may_stop_reading(ask):
     trace = Trace.model_validate_json(ask("What is 2 + 3?", "--json").out)
     with TraceStore("kept/traces.sqlite") as store:

@@ -12,7 +12,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import printable
 from podium.cli.team_file import find_team
 from podium.cli.team_options import AskOptions, Overrides
-from podium.cli.terminal import open_console, read_question
+from podium.cli.terminal import json_output, open_console, read_question
 from podium.errors import QuestionFailedError
 from podium.executor import StepEnded, StepStarted
 from podium.team import Event, QuestionEnded
@@ -63,7 +63,7 @@ async def ask(
 
 def _show(trace: Trace, *, json: bool, full: bool) -> None:
     if json:
-        print(to_json(trace), flush=True)
+        print(to_json(trace), file=json_output(), flush=True)
     else:
         print_trace(trace, open_console(), full=full)
         sys.stdout.flush()

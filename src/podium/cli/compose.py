@@ -18,7 +18,7 @@ from podium.cli.printable import counted, dollars, printable, shorten
 from podium.cli.progress import show_progress
 from podium.cli.study_run import StudyOptions
 from podium.cli.team_options import TeamOptions
-from podium.cli.terminal import open_console, plain_table, print_sentence
+from podium.cli.terminal import json_output, open_console, plain_table, print_sentence
 from podium.config.toml_text import toml_text
 from podium.errors import UsageError, WorkerError
 from podium.evals.study.candidates import (
@@ -108,7 +108,7 @@ def compose(study: CompositionRun, options: StudyOptions) -> int:
     with parent_folder(study.file), lock_folder(study.run), show_progress() as show:
         composed = asyncio.run(study.measure(partial(show, "Testing")))
     if options.json:
-        print(composed.model_dump_json())
+        print(composed.model_dump_json(), file=json_output())
     else:
         _print(composed, study.budget_usd, study.file)
     return 0 if composed.chosen else 1

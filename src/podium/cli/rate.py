@@ -14,7 +14,7 @@ from podium.cli.options import Flag
 from podium.cli.output_files import parent_folder
 from podium.cli.printable import counted, dollars, printable
 from podium.cli.questions import open_questions
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.terminal import json_output, open_console, print_sentence
 from podium.errors import ConfigError, UsageError
 from podium.evals.rating import find_clusters, rate_pool, with_gold
 from podium.files import replace_file
@@ -97,7 +97,7 @@ def rate_workers(
         ratings = known.joined(ratings)
     _write(out, ratings)
     if json:
-        print(ratings.model_dump_json(exclude_none=True))
+        print(ratings.model_dump_json(exclude_none=True), file=json_output())
     else:
         _print(ratings, out)
         line = f'ratings = "{os.path.relpath(out, Path(pool).parent)}"'

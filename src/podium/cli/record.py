@@ -17,7 +17,7 @@ from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.questions import check_size
 from podium.cli.team_file import find_team
 from podium.cli.team_options import Overrides, RunOptions
-from podium.cli.terminal import open_console, print_sentence
+from podium.cli.terminal import json_output, open_console, print_sentence
 from podium.config import build
 from podium.errors import UsageError
 from podium.evals.suite.recorder import QuestionsToRecord, RecordingRun, recorded_workers
@@ -91,7 +91,7 @@ def record(
         still_missing = progress.wanted - progress.kept
         header = run.write(name or out.stem, still_missing)
     if json:
-        print(header.model_dump_json())
+        print(header.model_dump_json(), file=json_output())
     else:
         say(
             f"{counted(header.responses, 'response')} to {counted(header.questions, 'question')} are in {out}; "

@@ -11,7 +11,7 @@ from rich.text import Text
 from podium.cli.options import Flag
 from podium.cli.output_files import check_recording_path, parent_folder, refuse_existing
 from podium.cli.printable import counted, dollars, printable
-from podium.cli.terminal import open_console, plain_table
+from podium.cli.terminal import json_output, open_console, plain_table
 from podium.errors import UsageError
 from podium.recordings import Recording, RecordingHeader, RecordingWriter, header_path, unfinished_path
 from podium.recordings.importers import (
@@ -87,7 +87,7 @@ def import_recording(
             known=import_report.workers(),
         )
     if json:
-        print(header.model_dump_json())
+        print(header.model_dump_json(), file=json_output())
         return 0
     _print(header, out)
     for worker, (published, measured) in import_report.differing.items():
@@ -108,7 +108,7 @@ def show(file: Path, /, *, json: Flag = False) -> int:
     """
     header = Recording.open(file).header
     if json:
-        print(header.model_dump_json())
+        print(header.model_dump_json(), file=json_output())
     else:
         _print(header, file)
     return 0

@@ -20,7 +20,7 @@ from podium.cli.options import Flag
 from podium.cli.printable import counted, dollars, printable, ranged
 from podium.cli.progress import say_what_is_missing, show_progress
 from podium.cli.team_options import RunOptions
-from podium.cli.terminal import confirm, open_console, print_sentence
+from podium.cli.terminal import confirm, json_output, open_console, print_sentence
 from podium.errors import UsageError
 from podium.evals.rating import require_sklearn
 from podium.evals.study.estimate import StudyEstimate
@@ -143,7 +143,7 @@ def _confirm(expected: StudyEstimate, options: StudyOptions) -> None:
 
 def _print_result(result: Study, options: StudyOptions, run: Path) -> None:
     if options.json:
-        print(result.model_dump_json())
+        print(result.model_dump_json(), file=json_output())
         return
     console = open_console()
     console.print(printable(headline(result)), style="bold", soft_wrap=True)

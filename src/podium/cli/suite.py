@@ -12,7 +12,7 @@ from pathlib import Path
 
 from podium.calls import Dispatcher
 from podium.cli.progress import show_progress
-from podium.cli.terminal import open_console
+from podium.cli.terminal import json_output, open_console
 from podium.errors import StoreError, UsageError
 from podium.evals.comparison_table import comparison_markdown, terminal_table
 from podium.evals.look_log import TEST
@@ -87,7 +87,7 @@ class SuiteRunner:
         ]
         for table, comparison in zip(manifest.tables, comparisons, strict=True):
             if self.json:
-                print(comparison.model_dump_json())
+                print(comparison.model_dump_json(), file=json_output())
             elif self.markdown:
                 print(f"**{table.label}**\n\n{comparison_markdown(comparison)}")
             else:

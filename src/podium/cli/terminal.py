@@ -5,9 +5,11 @@ It imports little, so that a verb which runs no plan starts at once.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
+from typing import TextIO
 
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +27,13 @@ def open_console(*, stderr: bool = False) -> Console:
     if not console.is_terminal and "COLUMNS" not in os.environ:
         console.width = 120
     return console
+
+
+def json_output() -> TextIO:
+    """Standard output for JSON, which is UTF-8 whatever the encoding of the terminal."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    return sys.stdout
 
 
 def plain_table(*columns: str) -> Table:

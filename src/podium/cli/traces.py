@@ -19,7 +19,7 @@ from podium.cli.drawing import print_trace
 from podium.cli.found_files import FILE
 from podium.cli.options import Flag, StoreFile, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, printable, seconds, shorten
-from podium.cli.terminal import open_console, open_trace_store
+from podium.cli.terminal import json_output, open_console, open_trace_store
 from podium.errors import UsageError
 from podium.files import named_file
 from podium.sqlite_files import HEADER, default_path
@@ -98,7 +98,7 @@ def show(
             id_ = newest[0].id
         trace = traces.get(id_.strip())
     if json:
-        print(to_json(trace))
+        print(to_json(trace), file=json_output())
     else:
         console = open_console()
         print_trace(trace, console, full=full)
@@ -132,7 +132,7 @@ def export(
             TraceFilters(status=status, planner=planner, since=after, outcome=outcome)
         )
         if file is None or _is_stdio(file):
-            write_jsonl(traces, sys.stdout)
+            write_jsonl(traces, json_output())
             _tell_damaged(repository)
             return 0
         try:
