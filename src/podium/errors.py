@@ -73,6 +73,10 @@ class UnknownTraceError(UsageError):
     """No trace has this id, or the caller may not see it."""
 
 
+class UnreadableTraceError(UsageError):
+    """The document of a stored trace is damaged."""
+
+
 class RunMismatchError(UsageError):
     """A run folder that was made with another configuration. The message names the keys that differ."""
 

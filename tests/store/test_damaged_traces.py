@@ -18,6 +18,7 @@ from podium.store.async_store import AsyncTraceStore
 from podium.store.query import TraceFilters
 from podium.trace.serialization import read_jsonl, to_json
 from podium.trace.validation import MAX_TRACE_NUMBER
+from podium.types import AnswerOptions, Question
 
 SPAN = ("rounds", 0, "spans", 1)
 STEP = ("rounds", 0, "plan", "decision", "steps", 1)
@@ -109,6 +110,15 @@ def test_logprobs_and_request_parameters_may_be_negative(make_trace: Any) -> Non
     (trace,) = read_jsonl([line], "x")
     assert trace.spans[1].reply.parameters == {"presence_penalty": -2, "seed": -7}
     assert next(read_jsonl([changed(trace, ("seconds",), MAX_TRACE_NUMBER)], "x")).seconds == MAX_TRACE_NUMBER
+
+
+@pytest.mark.parametrize("number", [9007199254740991, -(10**30), 1e300])
+def test_numbers_of_callers_and_providers_may_have_any_size(make_trace: Any, number: float) -> None:
+    options = AnswerOptions(tools=({"parameters": {"properties": {"n": {"maximum": number}}}},))
+    trace = make_trace(question=Question(text="Q?", options=options))
+    (read,) = read_jsonl([changed(trace, (*SPAN, "reply", "parameters"), {"seed": number})], "x")
+    assert read.question == trace.question
+    assert read.spans[1].reply.parameters == {"seed": number}
 
 
 DAMAGES: list[Callable[[str], tuple[str, Any]]] = [

@@ -16,7 +16,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete, func, select, tuple_, update
 
-from podium.errors import UsageError
+from podium.errors import UnreadableTraceError, UsageError
 from podium.store.database import Database
 from podium.store.query import (
     ALL_TRACES,
@@ -144,7 +144,8 @@ class TraceRepository:
         """The trace with the id `prefix`, else the only trace whose id begins with `prefix`. None if there is none.
 
         Raises:
-            UsageError: several traces have such an id, or the trace is damaged.
+            UsageError: several traces have such an id.
+            UnreadableTraceError: the trace is damaged.
         """
         wanted = storable(prefix)
         rows = self.database.read(prefix_statement(wanted, owner))
@@ -158,7 +159,7 @@ class TraceRepository:
         try:
             return read_document(rows[0][1])
         except DamagedTraceError as error:
-            raise UsageError(
+            raise UnreadableTraceError(
                 f"The trace {rows[0][0]} is damaged: its document is not a trace{error}."
             ) from None
 

@@ -6,6 +6,7 @@ shown, summed or run again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -18,10 +19,10 @@ MAX_TRACE_NUMBER = 10**12
 """The largest count, dollars or seconds of one trace. Sums of millions of traces fit into a database."""
 _DEEPEST = 32
 """How deep teams may be nested in one trace."""
-_MAY_BE_NEGATIVE = frozenset(
+_FREE_FORM = frozenset(
     {"parameters", "logprobs", "extra", "tools", "tool_choice", "response_format", "metadata"}
 )
-"""Fields whose form the caller or a provider decides. Their numbers may be negative."""
+"""Fields whose form the caller or a provider decides. Their numbers are never summed, and need only be finite."""
 _NUMBER_TYPES, _OTHER_TYPES = (float, int), (str, bool)
 
 
@@ -46,7 +47,8 @@ def _flaws(trace: Trace, depth: int) -> Iterator[str]:
             if isinstance(number, float) or -MAX_TRACE_NUMBER <= number <= MAX_TRACE_NUMBER
             else "too large"
         )
-        yield f"{'.'.join(map(str, wrong.place))} is {shown}; it is a number from {wrong.least} to {MAX_TRACE_NUMBER}"
+        right = "is finite" if wrong.free_form else f"is from 0 to {MAX_TRACE_NUMBER}"
+        yield f"{'.'.join(map(str, wrong.place))} is {shown}; a number there {right}"
     for number, round_ in enumerate(trace.rounds):
         yield from (f"rounds.{number}.{flaw}" for flaw in _flaws_of_round(round_, len(trace.pool), depth))
 
@@ -100,15 +102,15 @@ class _WrongNumber(NamedTuple):
     place: tuple[Any, ...]
     """The keys and positions that lead to the number."""
     number: float
-    least: int
-    """The least number that is allowed at this place."""
+    free_form: bool
+    """Whether the number is in one of the `_FREE_FORM` fields."""
 
 
-def _wrong_number(value: Any, least: int = 0) -> _WrongNumber | None:
+def _wrong_number(value: Any, free_form: bool = False) -> _WrongNumber | None:
     """The first number in `value` that is out of range. None if there is none. Nested teams are left out.
 
     Args:
-        least: the least number that is allowed in `value`.
+        free_form: whether `value` is in one of the `_FREE_FORM` fields.
     """
     # A trace has a thousand values, so a place is made only for a wrong number.
     items: Iterable[tuple[Any, Any]]
@@ -123,10 +125,10 @@ def _wrong_number(value: Any, least: int = 0) -> _WrongNumber | None:
     for key, item in items:
         if not item or isinstance(item, _OTHER_TYPES) or (key == "nested" and isinstance(item, Trace)):
             continue
-        least_of_item = -MAX_TRACE_NUMBER if key in _MAY_BE_NEGATIVE else least
+        free = free_form or key in _FREE_FORM
         if isinstance(item, _NUMBER_TYPES):
-            if not least_of_item <= item <= MAX_TRACE_NUMBER:
-                return _WrongNumber((key,), item, least_of_item)
-        elif (wrong := _wrong_number(item, least_of_item)) is not None:
+            if not (-math.inf < item < math.inf if free else 0 <= item <= MAX_TRACE_NUMBER):
+                return _WrongNumber((key,), item, free)
+        elif (wrong := _wrong_number(item, free)) is not None:
             return wrong._replace(place=(key, *wrong.place))
     return None

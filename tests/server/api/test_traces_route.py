@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -216,3 +217,13 @@ def test_a_key_sees_its_own_traces_alone_and_an_admins_key_all(serve: Serve, tmp
         assert client("bob").get("/api/traces").json()["total"] == 0
         nobody = httpx.get(str(client("ada").base_url.join("/api/traces")))
         assert refusal(nobody)[:2] == (401, "authentication_error")
+
+
+def test_a_trace_that_is_damaged_has_an_error_of_its_own(client: httpx.Client, tmp_path: Path) -> None:
+    asked = ask(client)
+    assert client.get(f"/api/traces/{asked}").status_code == 200
+    with closing(sqlite3.connect(tmp_path / "traces.sqlite", isolation_level=None)) as file:
+        file.execute("UPDATE podium_documents SET document = '{}'")
+    for path in (f"/api/traces/{asked}", f"/api/traces/{asked}/explanation"):
+        refused = client.get(path)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "damaged_trace")

@@ -19,7 +19,7 @@ from fastapi import APIRouter, Header, Query
 from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from podium.errors import APIError, StoreError, UnknownTraceError, UsageError
+from podium.errors import APIError, StoreError, UnknownTraceError, UnreadableTraceError, UsageError
 from podium.server.api_errors import error_responses, invalid, not_found
 from podium.server.keys import Caller
 from podium.server.requests import RequestCaller
@@ -169,6 +169,8 @@ def id_errors_as_api_errors(id_: str) -> Iterator[None]:
         yield
     except UnknownTraceError:
         raise _unknown(id_) from None
+    except UnreadableTraceError as error:
+        raise invalid(str(error), "id", code="damaged_trace") from None
     except UsageError as error:
         raise invalid(str(error), "id", code="ambiguous_id") from None
 
