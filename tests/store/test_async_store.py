@@ -332,6 +332,24 @@ async def test_traces_unwritten_at_close_are_written_by_the_next_store(
     await following.close()
 
 
+async def test_a_damaged_line_of_a_spill_file_is_set_aside(
+    place, make_trace: MakeTrace, tmp_path: Path
+) -> None:
+    store = place.open(patience_s=0.2)
+    with place.away():
+        store.add(make_trace("t1"))
+        with pytest.raises(StoreError):
+            await store.close()
+    (file,) = tmp_path.rglob("unwritten-*.jsonl")  # noqa: ASYNC240
+    file.write_bytes(b'{"id": "cut \n' + file.read_bytes())
+    following = place.open()
+    await until(lambda: not file.exists())
+    assert await ids(following) == ["t1"]
+    await following.close()
+    (refused,) = tmp_path.rglob("refused-*.jsonl")  # noqa: ASYNC240
+    assert refused.read_bytes() == b'{"id": "cut \n'
+
+
 async def test_many_threads_and_loops_may_use_one_store(kept: AsyncTraceStore, make_trace: MakeTrace) -> None:
     def add(name: str) -> None:
         async def work() -> None:

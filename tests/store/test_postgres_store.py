@@ -9,11 +9,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from random import Random
 
 import pytest
 
 from podium.errors import StoreError, UsageError
 from podium.store import open_store
+from podium.store.async_store import AsyncTraceStore
 from podium.store.database import PostgresAddress
 from podium.store.query import TraceFilters
 from podium.trace import Trace
@@ -182,6 +184,32 @@ async def test_trace_refused_by_the_database_is_set_aside_without_blocking(
         await store.close()
     (file,) = tmp_path.rglob("refused-*.jsonl")
     assert '"id":"bad"' in file.read_text()
+
+
+async def test_a_spilled_trace_that_the_database_refuses_blocks_no_others(
+    postgres_url: str, postgres_server: PostgresServer, make_trace: MakeTrace, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    wide = make_trace("wide", planner=Random(0).randbytes(6000).hex())
+    stores = [AsyncTraceStore(postgres_url, patience_s=0.2) for _ in range(2)]
+    postgres_server.stop()
+    try:
+        for store, ids in zip(stores, (("t1", "wide", "t2"), ("t3",)), strict=True):
+            for id_ in ids:
+                store.add(wide if id_ == "wide" else make_trace(id_))
+            with pytest.raises(StoreError):
+                await store.close()
+    finally:
+        postgres_server.start()
+    following = open_store(postgres_url)
+    following.add(make_trace("t4"))
+    await following.wait_until_flushed()
+    page = await following.page(TraceFilters())
+    assert {trace.id for trace in page.traces} == {"t1", "t2", "t3", "t4"}
+    await following.close()
+    assert not [*tmp_path.rglob("unwritten-*.jsonl")]
+    (file,) = tmp_path.rglob("refused-*.jsonl")
+    assert '"id":"wide"' in file.read_text()
 
 
 def test_a_missing_extra_is_one_sentence(postgres_url: str) -> None:

@@ -188,6 +188,23 @@ def test_close_spills_unflushed_traces_without_another_write_attempt(tmp_path, m
     assert Trace.model_validate_json(spilled.read_text()) == make_trace()
 
 
+def test_spilled_traces_are_found_however_the_store_is_named(tmp_path, make_trace, monkeypatch):
+    monkeypatch.setattr("podium.sqlite_files.BUSY_TIMEOUT_S", 0.001)
+    monkeypatch.chdir(tmp_path)
+    Path("kept").mkdir()
+    Path("link.sqlite").symlink_to("kept/t.sqlite")
+    for name in ("kept/t.sqlite", "link.sqlite"):
+        store = TraceStore(name)
+        with closing(sqlite3.connect(name, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.add(make_trace(f"by-{Path(name).stem}"))
+            with pytest.raises(StoreError, match="unwritten"):
+                store.close()
+    with TraceStore(tmp_path / "kept" / "t.sqlite") as opened:
+        opened.add(make_trace("later"))
+        assert {trace.id for trace in opened.list()} == {"by-t", "by-link", "later"}
+
+
 def test_a_trace_that_cannot_be_written_at_all_does_not_stop_the_others(tmp_path, make_trace, monkeypatch):
     write = TraceRepository.write
 

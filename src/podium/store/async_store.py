@@ -48,7 +48,7 @@ class AsyncTraceStore:
         self.place = self._database.place
         self.shared = not alone or self._database.path is None
         """Whether other servers may keep their traces in the same place."""
-        spill = data_folder() if self._database.path is None else self._database.path.parent
+        spill = data_folder() if self._database.path is None else self._database.path.resolve().parent
         self._queue = WriteQueue(self._repository.write, self.place, spill=spill, **bounds)
         self.written_elsewhere: Callable[[], Awaitable[object]] | None = None
         """Waits until other processes have written the traces that they have made so far. None if there are no

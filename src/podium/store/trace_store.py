@@ -111,8 +111,9 @@ class TraceStore:
         if not create and not self.path.is_file():
             raise UsageError(f"There is no trace store at {path}; `podium ask` makes one, or {WAY_OUT}.")
         self._repository = TraceRepository(self.path)
+        spill = self.path.resolve().parent
         self._queue = WriteQueue(
-            self._repository.write, str(path), spill=self.path.parent, most=_MAX_WAITING, patience_s=0.0
+            self._repository.write, str(path), spill=spill, most=_MAX_WAITING, patience_s=0.0
         )
         self.damaged = 0
         """How many traces the latest `list` or `iterate` has left out so far, because their rows are damaged."""

@@ -3,7 +3,7 @@
 `put` never waits. Waiting rows are written together. While the database cannot be reached, the rows wait and the thread
 retries. When too many rows wait, or the process ends, the thread spills them to files. It moves the rows from these
 files to the database when that works again, or when the same store is next opened. Rows that the database refuses for
-good are spilled too, and stay in their file.
+good, and lines of these files that are no traces, are put into other files and stay there.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from concurrent.futures import Future
 from hashlib import sha256
 from pathlib import Path
 
-from podium.errors import StoreError, UsageError
+from podium.errors import StoreError
 from podium.files import atomic_file
-from podium.trace.serialization import TraceRow, read_jsonl, to_row
+from podium.trace.serialization import DamagedTraceError, TraceRow, read_document, to_row
 
 _BATCH = 1000
 _BATCH_CHARACTERS = 8 * 2**20
@@ -73,7 +73,8 @@ class WriteQueue:
         """When writing last failed, on the monotonic clock."""
         self._refused: StoreError | None = None
         """The error of a row that the database refused for good. `flush` raises it once."""
-        self._mark = f"unwritten-{sha256(place.encode()).hexdigest()[:8]}"
+        where = place if "://" in place else os.path.realpath(place)
+        self._mark = f"unwritten-{sha256(os.fsencode(where)).hexdigest()[:8]}"
         self._spilled: list[Path] = []
         self._lost = 0
         self._close_by: float | None = None
@@ -240,6 +241,17 @@ class WriteQueue:
             return StoreError(f"{type(error).__name__}: {error}", retryable=False)
         return None
 
+    def _refusal(self, rows: Sequence[TraceRow]) -> StoreError | None:
+        """Write rows. Returns why the database refuses them for good, or None if they were written.
+
+        Raises:
+            StoreError: they cannot be written now.
+        """
+        error = self._failure(rows)
+        if error is not None and error.retryable:
+            raise error
+        return error
+
     def _write_each(self, batch: Sequence[TraceRow]) -> None:
         """Write the rows of a batch one by one, and spill those that the database refuses."""
         for row in batch:
@@ -281,35 +293,66 @@ class WriteQueue:
 
     def _spill_rows(self, rows: Sequence[TraceRow], mark: str | None = None) -> bool:
         """Write all rows or none to a spill file. Returns False if that failed."""
-        path = self._spill / f"{mark or self._mark}-{time.time_ns()}-{os.getpid()}.jsonl"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with atomic_file(path) as part:
-                part.touch(mode=0o600)
-                part.write_text("".join(f"{row.document}\n" for row in rows), encoding="utf-8")
+            path = self._spill_lines([_line(row) for row in rows], mark or self._mark)
         except OSError as error:
             if mark is not None or self._close_by is not None:
                 self._lost += len(rows)
                 _log.critical(
-                    "%d traces are lost: %s cannot be written (%s).", len(rows), path, error.strerror
+                    "%d traces are lost: %s cannot be written (%s).", len(rows), self._spill, error.strerror
                 )
             return False
         self._spilled.append(path)
-        _log.error("%d traces are spilled to %s.", len(rows), path)
         return True
+
+    def _spill_lines(self, lines: Sequence[bytes], mark: str) -> Path:
+        path = self._spill / f"{mark}-{time.time_ns()}-{os.getpid()}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_file(path) as part:
+            part.touch(mode=0o600)
+            part.write_bytes(b"".join(lines))
+        _log.error("%d traces are spilled to %s.", len(lines), path)
+        return path
 
     def _load_spilled(self) -> None:
         """Write the spilled rows of all processes to the database. Writing a row twice is harmless."""
         for path in sorted(self._spill.glob(f"{self._mark}-*.jsonl")):
             try:
-                with path.open("rb") as lines:
-                    rows = [to_row(trace) for trace in read_jsonl(lines, str(path))]
+                if refused := self._write_spilled(path):
+                    self._spill_lines(refused, "refused")
             except FileNotFoundError:
                 continue
-            except (OSError, UsageError) as error:
-                _log.error("The spilled traces in %s cannot be read: %s", path, error)
+            except OSError as error:
+                _log.error("The spilled traces in %s cannot be moved: %s", path, error)
                 continue
-            if self._failure(rows) is not None:
+            except StoreError:
                 return
             path.unlink(missing_ok=True)
-            _log.warning("%d traces that were spilled to %s are written.", len(rows), path)
+            _log.warning("The traces that were spilled to %s are written.", path)
+
+    def _write_spilled(self, path: Path) -> list[bytes]:
+        """Write the rows of a spill file. Returns the lines that are no traces or that the database refuses for good.
+
+        Raises:
+            OSError: the file cannot be read.
+            StoreError: the database cannot be used now.
+        """
+        rows: list[TraceRow] = []
+        refused: list[bytes] = []
+        with path.open("rb") as lines:
+            for line in filter(bytes.strip, lines):
+                try:
+                    rows.append(to_row(read_document(line)))
+                except DamagedTraceError as error:
+                    _log.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
+                    refused.append(line)
+        if self._refusal(rows) is not None:
+            for row in rows:
+                if (refusal := self._refusal([row])) is not None:
+                    _log.error("The trace %s cannot be kept: %s", row.id, refusal)
+                    refused.append(_line(row))
+        return refused
+
+
+def _line(row: TraceRow) -> bytes:
+    return f"{row.document}\n".encode()
