@@ -188,7 +188,7 @@ def _rounds(settings: TrainSettings, session: ScoringSession, trace: Trace) -> I
     shown_names = session.pool_of(request).names
     earlier_rounds: tuple[EarlierRound, ...] = ()
     for round_ in trace.rounds:
-        if round_.error is not None or round_.plan.reason is not None:
+        if round_.error is not None or round_.plan.reason is not None or round_.plan.edited:
             return  # The plan that ran is not the plan that the planner wrote.
         completion = _as_shown(round_.plan.text, round_.workflow, names, shown_names)
         longest = settings.sft.max_plan_chars

@@ -84,8 +84,9 @@ async def test_only_traces_with_right_answers_over_the_same_pool_are_learned(
         for task in tasks:
             trace = await Runner(planner, pool).answer(task.question)
             (round_,) = trace.rounds
-            kept = round_.model_copy(update={"plan": replace(round_.plan, reason="Kept with gus.")})
-            store.add(trace.model_copy(update={"rounds": (kept,)}))
+            for number, change in enumerate(({"reason": "Kept with gus."}, {"edited": True})):
+                kept = round_.model_copy(update={"plan": replace(round_.plan, **change)})
+                store.add(trace.model_copy(update={"id": f"{trace.id}{number}", "rounds": (kept,)}))
     warnings: list[str] = []
 
     examples = await _collected(settings | {"sft": {"examples": str(tmp_path / "teacher.sqlite")}}, warnings)
