@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,24 @@ from podium.recordings.importers import ImportReport, import_from_traces
 from podium.store import TraceStore, read_traces
 from podium.tasks.graders.text_graders import Exact
 from podium.team import Runner
-from podium.trace import Plan, Trace
-from podium.types import ANSWER_WHOLE_QUESTION, Budget, Message, Profile, Question
+from podium.trace import Plan, Reply, Trace
+from podium.types import (
+    ANSWER_WHOLE_QUESTION,
+    AnswerOptions,
+    Budget,
+    Message,
+    Profile,
+    Question,
+    ToolCall,
+    Usage,
+)
 from podium.workers import Pool, ScriptedWorker, VoteWorker
 from podium.workers.function import FunctionWorker
 from podium.workers.replay import ReplayWorker
 from podium.workers.response_cache import ResponseCache
 from podium.workers.view import requests_whole_question
 from podium.workflow import Access, Step, Workflow
+from sample_traces import build_trace
 
 MakeRecording = Callable[..., Recording]
 
@@ -52,7 +63,9 @@ async def store_of(path: Path, *asked: tuple[Planner, Pool, Question]) -> list[T
         return list(store.iterate())
 
 
-def gathered(traces: Sequence[Trace], folder: Path, golds: dict[str, str]) -> tuple[Recording, ImportReport]:
+def gathered(
+    traces: Sequence[Trace | None], folder: Path, golds: dict[str, str]
+) -> tuple[Recording, ImportReport]:
     with RecordingWriter() as writer:
         import_report = import_from_traces(
             traces,
@@ -187,6 +200,23 @@ async def test_questions_with_images_are_left_out(tmp_path: Path) -> None:
     )
 
 
+def test_tool_calls_and_responses_that_the_caller_cut_off_are_left_out(tmp_path: Path) -> None:
+    call = ToolCall(id="1", name="add", arguments="{}")
+    replies = {"calls": {"text": "", "tool_calls": (call,)}, "cut": {"finish": "length"}, "whole": {}}
+    traces = []
+    for name, changes in replies.items():
+        question = Question(text="What is 2 + 3?", options=AnswerOptions(max_tokens=5))
+        trace = build_trace(name, question=question)
+        (round_,) = trace.rounds
+        reply = replace(Reply("5", Usage()), **changes)
+        span = round_.spans[0].model_copy(update={"subtask": question.text, "reply": reply})
+        rounds = (round_.model_copy(update={"spans": (span,)}),)
+        traces.append(trace.model_copy(update={"rounds": rounds}))
+    recording, import_report = gathered(traces, tmp_path, {"What is 2 + 3?": "5"})
+    assert [(r.text, r.score) for r in recording.responses("What is 2 + 3?")["ada"]] == [("5", 1.0)]
+    assert [sentence[-3:] for sentence in import_report.sentences] == ["(1)", "(1)"]
+
+
 async def test_numbered_steps_count_as_the_whole_question(tmp_path: Path) -> None:
     asked = Question(text="1. Which is it?")
     plan = Fixed(
@@ -219,10 +249,12 @@ def test_file_that_is_not_a_trace_store_is_refused_unchanged(tmp_path: Path, con
     assert path.read_bytes() == content
 
 
-async def test_a_trace_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+async def test_a_trace_that_cannot_be_read_is_counted_and_hides_no_other(tmp_path: Path) -> None:
     path = tmp_path / "traces.sqlite"
     pool = Pool([ScriptedWorker("ada", ["one", "two"])])
     await store_of(path, *((Single("ada"), pool, Question(text=text)) for text in ("What?", "Why?")))
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("UPDATE podium_documents SET document = '{}' WHERE document LIKE '%What?%'")
-    assert [trace.question.text for trace in read_traces(path)] == ["Why?"]
+    recording, import_report = gathered(list(read_traces(path)), tmp_path, {})
+    assert [question.text for question in recording.questions] == ["Why?"]
+    assert import_report.sentences == ("damaged traces (1)",)

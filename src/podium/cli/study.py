@@ -139,8 +139,7 @@ def _shadow(
     if not place.is_file():
         raise UsageError(f"There is no trace store at {place}; name one with --traces.")
     workers = open_pool(team, rated=False)
-    study_questions = questions_of_traces(
-        read_traces(place), share=share, size=questions, seed=options.settings.seed
-    )
+    traces = (trace for trace in read_traces(place) if trace is not None)
+    study_questions = questions_of_traces(traces, share=share, size=questions, seed=options.settings.seed)
     made_of = {"traces": str(place), "share": share, "seed": options.settings.seed, "questions": questions}
     return run_study(team, workers, study_questions, options, made_of=made_of, run=run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -77,10 +77,9 @@ def read_trace(path: Path, id_: str) -> Trace | None:
         raise StoreError(f"The trace {id_} in {path} is damaged: not a trace{error}.") from None
 
 
-def read_traces(path: Path) -> Iterator[Trace]:
-    """The traces of a store, oldest first, with one in memory at a time. The file is not changed.
-
-    A trace that somebody damaged in the file is left out.
+def read_traces(path: Path) -> Iterator[Trace | None]:
+    """The traces of a store, oldest first, with one in memory at a time. None for a trace that somebody damaged in the
+    file. The file is not changed.
 
     Raises:
         UsageError: it is not a store of traces, or cannot be read.
@@ -88,8 +87,11 @@ def read_traces(path: Path) -> Iterator[Trace]:
     with closing(open_reader(path)) as reader:
         try:
             for (document,) in reader.execute(_OLDEST_FIRST):
-                with suppress(DamagedTraceError):
-                    yield read_document(document)
+                try:
+                    trace = read_document(document)
+                except DamagedTraceError:
+                    trace = None
+                yield trace
         except sqlite3.Error as error:
             raise UsageError(f"The trace store {path} cannot be read ({error}); give another.") from None
 

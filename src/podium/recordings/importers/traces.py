@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from podium.recordings.importers.import_report import ImportReport
 from podium.recordings.recording_model import RecordedQuestion, RecordedResponse, hashed_id, split_by_hash
 from podium.recordings.writer import RecordingWriter
-from podium.trace import Span, Trace
+from podium.trace import Reply, Span, Trace
 
 Judge = Callable[[str, str], float]
 """(response, gold) -> score in [0, 1]."""
 
 
 def import_from_traces(
-    traces: Iterable[Trace],
+    traces: Iterable[Trace | None],
     writer: RecordingWriter,
     *,
     is_whole_question: Callable[[Span, str], bool],
@@ -28,12 +28,16 @@ def import_from_traces(
     """Read traces; a worker's answers to one question become its samples, in the order of the traces.
 
     Args:
+        traces: None stands for a damaged trace, which is counted.
         is_whole_question: whether the subtask of a step is the whole question; called with the step and the question.
         golds: the right answers, by question.
         judge: scores a response whose gold answer is known.
     """
     import_report = ImportReport(source="traces of this installation")
     for trace in traces:
+        if trace is None:
+            import_report.left_out["damaged traces"] += 1
+            continue
         if trace.question.history:
             import_report.left_out[
                 "traces of questions with a chat history: a recording identifies a question by its text"
@@ -48,9 +52,11 @@ def import_from_traces(
         question_id, gold = hashed_id(text), golds.get(text)
         writer.add_question(RecordedQuestion(question_id, text, gold, None, split_by_hash(question_id)))
         for span, saw_others in _steps(trace):
-            if span.response is None or span.answered_by is None:
+            if span.reply is None or span.answered_by is None:
                 continue
-            reason = _why_left_out(span, bare=not saw_others and is_whole_question(span, text))
+            limited = (span.max_tokens, trace.question.options.max_tokens) != (None, None)
+            bare = not saw_others and is_whole_question(span, text)
+            reason = _why_left_out(span.reply, limited=limited, bare=bare)
             if reason is not None:
                 import_report.left_out[reason] += 1
                 continue
@@ -60,9 +66,9 @@ def import_from_traces(
             response = RecordedResponse(
                 span.answered_by,
                 sample,
-                span.response,
+                span.reply.text,
                 None,
-                None if gold is None else judge(span.response, gold),
+                None if gold is None else judge(span.reply.text, gold),
                 span.usage.input_tokens,
                 span.usage.output_tokens,
                 span.usage.estimated,
@@ -72,12 +78,21 @@ def import_from_traces(
     return import_report
 
 
-def _why_left_out(span: Span, *, bare: bool) -> str | None:
-    """Why a step's response is left out, or None if it is imported."""
-    if span.recorded is not None:
+def _why_left_out(reply: Reply, *, limited: bool, bare: bool) -> str | None:
+    """Why a step's response is left out, or None if it is imported.
+
+    Args:
+        limited: whether the caller or the plan limited its tokens.
+        bare: whether the worker got the question and nothing else.
+    """
+    if reply.recorded is not None:
         return "responses that were recorded ones already"
-    if span.cached:
+    if reply.cached:
         return "responses from a response cache: copies, not samples"
+    if reply.tool_calls:
+        return "calls of the caller's tools: no answers yet"
+    if limited and reply.finish == "length":
+        return "responses that the caller's or the plan's max_tokens cut off"
     return None if bare else "responses to a part of the question, or to others' work"
 
 
