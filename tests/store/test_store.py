@@ -8,13 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from podium.errors import StoreError, UsageError
 from podium.sqlite_files import default_path
 from podium.store import TraceStore
 from podium.store.repository import TraceRepository
 from podium.trace import Trace
-from podium.trace.serialization import TraceRow
+from podium.trace.serialization import TraceRow, to_row
 
 WRITER = """
 import sys
@@ -82,6 +83,28 @@ def test_interrupted_batch_stores_no_trace(store, make_trace):
         store.add_all(broken())
     assert store.list() == ()
     assert store.add_all([make_trace("two")]) == 1
+
+
+def test_replacing_or_deleting_a_trace_reads_no_other_traces(store, make_trace):
+    repository = store._repository
+    statements = []
+
+    def note(connection, cursor, statement, parameters, *context):
+        statements.append((statement, parameters))
+
+    event.listen(repository.database._writers, "before_cursor_execute", note)
+    for _ in range(2):
+        repository.write([to_row(make_trace("t1")), to_row(make_trace("t2"))])
+    repository.set_outcome(make_trace("t1"))
+    assert repository.delete("t1")
+    plans = []
+    with closing(sqlite3.connect(store.path)) as connection:
+        for statement, parameters in statements:
+            if statement.startswith(("SELECT", "DELETE", "UPDATE")):
+                plans += connection.execute(f"EXPLAIN QUERY PLAN {statement}", parameters).fetchall()
+    scanned = {plan[3].split()[1] for plan in plans if plan[3].startswith("SCAN")}
+    assert len(plans) > 10
+    assert not scanned & {"traces", "podium_documents", "podium_costs", "podium_worked"}
 
 
 def test_a_store_that_another_process_is_just_making_is_waited_for(tmp_path):

@@ -6,6 +6,7 @@ the database are left out and counted, and all other rows are still found.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -14,7 +15,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Executable, Row, Table, delete, func, select, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Row,
+    Table,
+    and_,
+    delete,
+    func,
+    select,
+    tuple_,
+    update,
+)
 
 from podium.errors import UnreadableTraceError, UsageError
 from podium.store.database import Database
@@ -99,8 +112,12 @@ class TraceRepository:
         removed = connection.execute(sums.where(_has_key(COSTS, keys)).group_by(*group)).fetchall()
         self._sum(connection, [(row[:4], [-figure for figure in row[4:]]) for row in removed])
         connection.execute(delete(SPENT).where(SPENT.c.questions <= 0))
-        for table in (COSTS, WORKED, TRACES, DOCUMENTS):
+        workers = select(TRACES.c.workers).where(_has_key(TRACES, keys))
+        by_worker = _worked_by(connection.execute(workers).scalars().all(), len(keys))
+        connection.execute(delete(WORKED).where(*by_worker, _has_key(WORKED, keys)))
+        for table in (COSTS, TRACES):
             connection.execute(delete(table).where(_has_key(table, keys)))
+        connection.execute(delete(DOCUMENTS).where(DOCUMENTS.c.id.in_([id_ for _, id_ in keys])))
 
     def delete(self, id: str, owner: str | None = None, status: TraceStatus | None = None) -> bool:
         """Delete the trace with exactly this id and, if given, this owner and status. Returns False if there is
@@ -111,8 +128,7 @@ class TraceRepository:
             if stored is None or owner not in (None, stored.owner) or status not in (None, stored.status):
                 return False
             self._remove(connection, [(stored.started, id)])
-            for table in (DOCUMENTS, BACKGROUND):
-                connection.execute(delete(table).where(table.c.id == id))
+            connection.execute(delete(BACKGROUND).where(BACKGROUND.c.id == id))
         return True
 
     def set_outcome(self, trace: Trace, owner: str | None = None) -> bool:
@@ -218,7 +234,21 @@ def _upsert_sums(database: Database) -> Executable:
 
 def _has_key(table: Table, keys: Sequence[tuple[float, str]]) -> ColumnElement[bool]:
     """Whether a row of the table belongs to a trace with one of these keys (start, id)."""
-    return tuple_(table.c.started, table.c.id).in_(keys)
+    # SQLite reads all rows for the pairs alone.
+    starts = table.c.started.in_(list(dict.fromkeys(started for started, _ in keys)))
+    return and_(starts, tuple_(table.c.started, table.c.id).in_(keys))
+
+
+def _worked_by(lists: Sequence[str], traces: int) -> list[ColumnElement[bool]]:
+    """Whether a row of `WORKED` is of a worker in these lists, so that its index can be read.
+
+    There is no condition if the list of one of the traces is missing or damaged. Then all rows are read.
+    """
+    try:
+        workers = {str(worker) for listed in lists for worker in json.loads(listed)}
+    except (TypeError, ValueError):
+        return []
+    return [WORKED.c.worker.in_(sorted(workers))] if len(lists) == traces else []
 
 
 def _key_of_first(rows: Sequence[Sequence[Any]]) -> tuple[float, str] | None:
