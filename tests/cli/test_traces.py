@@ -1,6 +1,7 @@
 import json
 import os
 import threading
+from codecs import BOM_UTF8
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -88,6 +89,12 @@ def test_exported_traces_can_be_imported_into_another_store(podium, ask):
     assert podium("traces", "export", "-", "--store", "other.sqlite").out == Path("all.jsonl").read_text()
 
 
+def test_a_file_with_a_byte_order_mark_can_be_imported(podium, ask):
+    Path("marked.jsonl").write_bytes(BOM_UTF8 + ask("The first?", "--json", "--no-store").out.encode())
+    assert podium("traces", "import", "marked.jsonl").status == 0
+    assert len(ids(podium)) == 1
+
+
 def test_an_answer_can_be_piped_into_a_store(podium, ask):
     answer = ask("The first?", "--json", "--no-store").out
     assert podium("traces", "import", "-", stdin=answer).status == 0
@@ -165,7 +172,7 @@ def test_times_are_parsed_as_dates_or_ages(text, moment):
     assert read_time(text, NOW) == moment
 
 
-@pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d"])
+@pytest.mark.parametrize("text", ["", "2x", "-2d", "2026-13-01", "now", "999999d", "0001-01-01T00:00+05:00"])
 def test_invalid_time_is_refused(text):
     with pytest.raises(UsageError, match="is not a time"):
         read_time(text, NOW)

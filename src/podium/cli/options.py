@@ -37,7 +37,8 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
 def read_time(text: str, now: datetime) -> datetime:
-    """The time of "2026-03-01" or "2026-03-01T12:30" (UTC unless it has an offset), or of "12h" or "2d" before `now`.
+    """The time, in UTC, of "2026-03-01" or "2026-03-01T12:30" (UTC unless it has an offset), or of "12h" or "2d" before
+    `now`, which is in UTC.
 
     Raises:
         UsageError: it is none of these.
@@ -47,8 +48,8 @@ def read_time(text: str, now: datetime) -> datetime:
         return now - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
     try:
         moment = datetime.fromisoformat(wanted)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
         raise UsageError(
             f"{wanted!r} is not a time; write a date such as 2026-03-01, or 12h or 2d for hours or days ago."
         ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -7,6 +7,7 @@ JSON, null characters are escaped. Nothing here opens a file or a database.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TextIO
@@ -43,16 +44,17 @@ def write_jsonl(traces: Iterable[Trace], stream: TextIO) -> int:
 
 
 def read_jsonl(lines: Iterable[str | bytes], source: str) -> Iterator[Trace]:
-    """The traces of `lines`. Blank lines are skipped.
+    """The traces of `lines`. Blank lines, and a mark at the beginning that the file is UTF-8, are skipped.
 
     Raises:
         UsageError: a line is not a trace. The message names `source`, the line (from 1) and the field.
     """
     for number, line in enumerate(lines, 1):
-        if not line.strip():
+        document = line.removeprefix(BOM_UTF8) if number == 1 and isinstance(line, bytes) else line
+        if not document.strip():
             continue
         try:
-            yield read_document(line)
+            yield read_document(document)
         except DamagedTraceError as error:
             raise UsageError(f"{source}, line {number}: not a trace{error}.") from error
 
