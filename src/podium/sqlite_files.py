@@ -34,20 +34,25 @@ def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(environ.get("XDG_DATA_HOME") or "~/.local/share").expanduser() / "podium"
 
 
+def default_place(environ: Mapping[str, str] = os.environ) -> str:
+    """`$PODIUM_STORE`, which may be the address of a database, else `traces.sqlite` in the folder for data."""
+    chosen = environ.get("PODIUM_STORE")
+    return os.path.expanduser(chosen) if chosen else str(data_folder(environ) / "traces.sqlite")
+
+
 def default_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """`$PODIUM_STORE`, else `traces.sqlite` in the folder for data.
+    """`default_place`, where only a file can be used.
 
     Raises:
         UsageError: PODIUM_STORE is the address of a database, which only servers use.
     """
-    chosen = environ.get("PODIUM_STORE")
-    if chosen and "://" in chosen:
+    place = default_place(environ)
+    if "://" in place:
         raise UsageError(
             "PODIUM_STORE is the address of a server's database, and this needs a file; name a file instead."
         )
-    if chosen:
-        check_is_file(chosen)
-    return Path(chosen).expanduser() if chosen else data_folder(environ) / "traces.sqlite"
+    check_is_file(place)
+    return Path(place)
 
 
 def check_is_file(path: Path | str) -> None:

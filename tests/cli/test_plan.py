@@ -68,10 +68,14 @@ def test_plan_estimate_uses_past_answers(podium: Any, ask: Any) -> None:
     assert estimate["cost_usd"]["likely"] < estimate["most_usd"]
 
 
-def test_plan_estimate_reads_past_answers_from_the_named_store(podium: Any, ask: Any) -> None:
+def test_plan_estimate_reads_past_answers_from_the_named_store(
+    podium: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for _ in range(5):
         ask("What is 2 + 3?", "--store", "other.sqlite")
     assert estimated(podium)["steps"][0]["past_answers"] == 0
     assert estimated(podium, "--store", "other.sqlite")["steps"][0]["past_answers"] == 5
     assert estimated(podium, "--store", "none.sqlite")["steps"][0]["past_answers"] == 0
     assert estimated(podium, "store=postgresql://me@host/traces")["steps"][0]["past_answers"] == 0
+    monkeypatch.setenv("PODIUM_STORE", "postgresql://me@host/traces")
+    assert estimated(podium)["steps"][0]["past_answers"] == 0

@@ -95,6 +95,18 @@ def test_a_file_with_a_byte_order_mark_can_be_imported(podium, ask):
     assert len(ids(podium)) == 1
 
 
+def test_a_tilde_in_the_place_of_a_store_is_the_home_folder(podium, ask, tmp_path, monkeypatch):
+    home = tmp_path / "home"
+    monkeypatch.setenv("HOME", str(home))
+    ask("The first?", "--store=~/a.sqlite")
+    assert len(ids(podium, "--store=~/a.sqlite")) == 1
+    Path("sub").mkdir()
+    Path("sub/team.toml").write_text('pool = "../pool.toml"\nstore = "~/b.sqlite"\n')
+    assert podium("ask", "Q?", "--team", "sub/team.toml", "--planner", "constant:plan.txt").status == 0
+    assert {path.name for path in home.glob("*.sqlite")} == {"a.sqlite", "b.sqlite"}
+    assert not [*Path.cwd().rglob("~")]
+
+
 def test_an_answer_can_be_piped_into_a_store(podium, ask):
     answer = ask("The first?", "--json", "--no-store").out
     assert podium("traces", "import", "-", stdin=answer).status == 0

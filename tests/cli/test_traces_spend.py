@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from podium.calls.shared_spend_limit import DAY_BUDGET
+from podium.store import open_store
+from podium.trace import Trace
+from postgres_server import DATABASES
 
 
 def test_sums_are_printed_by_worker_with_accuracy_and_the_days_budget(
@@ -53,6 +57,23 @@ def test_days_and_groups_can_be_chosen(podium, ask) -> None:
         "No question from 2020-01-01 to 2020-01-30"
         in podium("traces", "spend", "--since", "2020-01-01", "--until", "2020-01-30").out
     )
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_the_store_of_the_environment_may_be_a_database(
+    podium, ask, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, kind: str
+) -> None:
+    trace = Trace.model_validate_json(ask("The first?", "--json", "--no-store").out)
+    place = request.getfixturevalue("postgres_url") if kind == "postgresql" else str(Path("own.sqlite"))
+    asyncio.run(keep(place, trace))
+    monkeypatch.setenv("PODIUM_STORE", place)
+    assert json.loads(podium("traces", "spend", "--json").out)["total"]["calls"] == trace.calls
+
+
+async def keep(place: str, trace: Trace) -> None:
+    store = open_store(place)
+    store.add(trace)
+    await store.close()
 
 
 def test_a_store_that_is_not_there_and_days_in_the_wrong_order_are_refused(podium, ask) -> None:

@@ -54,7 +54,11 @@ def write_pool(folder: Path, url: str) -> str:
     return str(path)
 
 
-def test_preflight_finds_no_problem_in_a_valid_run(settings: Settings) -> None:
+@pytest.mark.parametrize("store", ["none.sqlite", "postgresql://me@host/traces"])
+def test_preflight_finds_no_problem_in_a_valid_run(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, store: str
+) -> None:
+    monkeypatch.setenv("PODIUM_STORE", store)
     assert inspect(settings, ranks=2) == []
 
 

@@ -6,7 +6,6 @@ The verb is in `serve`, which imports this module only where the web framework i
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +23,6 @@ from podium.server.process_peers import ProcessPeers, flush_peers_before_reads
 from podium.server.service import Service
 from podium.server.serving import listen, serve_app
 from podium.server.telemetry import open_telemetry
-from podium.sqlite_files import default_path
 from podium.store import open_store
 from podium.team.settings import TeamSettings
 from podium.team.team import Team
@@ -97,9 +95,9 @@ async def _open_service(
     settings: TeamSettings, pool: Pool, process: ServerProcess | None
 ) -> AsyncIterator[Service]:
     """What all requests share. At the end, traces and spans are written before their stores are closed."""
-    if settings.store is False:
+    place = settings.store_place
+    if place is None:
         raise UsageError("A server keeps its traces and keys in a store: name one, instead of store=false.")
-    place = settings.store or os.environ.get("PODIUM_STORE") or str(default_path())
     async with AsyncExitStack() as opened:
         traces = open_store(place, alone=process is None)
         opened.push_async_callback(traces.close)

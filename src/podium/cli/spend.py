@@ -13,7 +13,7 @@ from podium.cli.options import Flag, StorePlace, read_time
 from podium.cli.printable import counted, dollars, priced, print_columns, shorten
 from podium.cli.team_file import found_day_usd, found_store
 from podium.errors import UsageError
-from podium.sqlite_files import default_path
+from podium.sqlite_files import default_place
 from podium.store import open_store
 from podium.store.schema import WAY_OUT
 from podium.store.spend import Accuracy, SpendBy, SpendQuery, SpendReport, SpendSums
@@ -54,7 +54,7 @@ def spend(
 
 
 def _day(text: str | None) -> date | None:
-    return None if text is None else read_time(text, datetime.now(UTC)).astimezone(UTC).date()
+    return None if text is None else read_time(text, datetime.now(UTC)).date()
 
 
 def _place(store: str | None) -> str:
@@ -63,7 +63,7 @@ def _place(store: str | None) -> str:
     Raises:
         UsageError: it is a file that is not there.
     """
-    place = store or found_store() or str(default_path())
+    place = store or found_store() or default_place()
     if "://" not in place and not Path(place).expanduser().is_file():
         raise UsageError(f"There is no trace store at {place}; `podium ask` makes one, or {WAY_OUT}.")
     return place

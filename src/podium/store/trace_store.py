@@ -108,7 +108,7 @@ class TraceStore:
     """
 
     def __init__(self, path: Path | str, *, create: bool = True) -> None:
-        self.path = Path(path)
+        self.path = Path(path).expanduser()
         check_is_file(path)
         if not create and not self.path.is_file():
             raise UsageError(f"There is no trace store at {path}; `podium ask` makes one, or {WAY_OUT}.")

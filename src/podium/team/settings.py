@@ -6,6 +6,7 @@ reads it from files and overrides; `opened_planner` and `team` open what it name
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_valid
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
-from podium.sqlite_files import default_path
+from podium.sqlite_files import default_path, default_place
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
 
@@ -224,6 +225,12 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
 
     _origin: SettingsOrigin = PrivateAttr(default=SettingsOrigin())
 
+    @field_validator("store", "cache", mode="before")
+    @classmethod
+    def _in_home(cls, place: Any) -> Any:
+        """The path, in which "~" is the user's home: a shell leaves it in --store=~/FILE."""
+        return os.path.expanduser(place) if isinstance(place, str) else place
+
     def model_post_init(self, context: Any, /) -> None:
         """Keep the origin. Where settings are read from a file, the origin is the context of validation."""
         if isinstance(context, SettingsOrigin):
@@ -240,8 +247,17 @@ class TeamSettings(PoolSpec, SharedTeamSettings):
         return self.pool or ("" if self.origin.source is None else self.origin.source.name)
 
     @property
+    def store_place(self) -> str | None:
+        """The place of the store, which may be the address of a database. None if traces are not kept."""
+        return None if self.store is False else self.store or default_place()
+
+    @property
     def trace_store(self) -> str | None:
-        """The store that keeps traces. None if traces are not kept."""
+        """The file that keeps traces. None if traces are not kept.
+
+        Raises:
+            UsageError: the default is the address of a database.
+        """
         if self.store is False:
             return None
         return str(default_path()) if self.store is None else self.store

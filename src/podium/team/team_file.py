@@ -39,6 +39,8 @@ _PATHS = (
     "serve.runs",
     "eval.tasks",
 )
+_IN_HOME = frozenset({"store", "cache"})
+"""Paths in which "~" is the user's home."""
 _PATHS_OR_NAMES = frozenset({"pool", "conductor.podium_file", "eval.tasks"})
 _WORKER_FILE_KEYS = ("worker", "ratings", "conductor", "plan")
 """The keys that another pool on the command line replaces all together."""
@@ -174,6 +176,8 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             continue
         if key == "checkpoint" and shipped_checkpoint(value):
             continue
+        if dotted in _IN_HOME:
+            value = os.path.expanduser(value)
         path = pool_file(value, folder) if key == "pool" else folder / value
         if dotted not in _PATHS_OR_NAMES or (os.path.exists(path) and path.is_relative_to(folder)):
             place[key] = str(path)

@@ -21,7 +21,7 @@ from podium.errors import ConfigError, PodiumError, UsageError
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
-from podium.sqlite_files import default_path
+from podium.sqlite_files import default_place
 from podium.store.answers import PastAnswers, past_answers
 from podium.tasks import Task
 from podium.team.team_file import open_pool
@@ -265,8 +265,8 @@ async def _prompt_tokens(scoring: ScoringBackend, task: str, codec: PromptCodec 
 
 
 def _past() -> Mapping[str, PastAnswers]:
-    """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no store."""
-    store = default_path()
+    """The lengths of workers' earlier answers in the user's store of traces. There are none if there is no file."""
+    store = Path(default_place())
     return past_answers(store) if store.is_file() else {}
 
 

@@ -26,7 +26,7 @@ from podium.server.keys.register import (
     matches_digest,
     public_part,
 )
-from podium.sqlite_files import check_is_address_or_file, default_path
+from podium.sqlite_files import check_is_address_or_file, default_place
 
 _FRESH_S = 1.0
 """Seconds for which keys that were read are used again. A removed key is refused after this time at the latest."""
@@ -208,12 +208,11 @@ def open_register(
     Raises:
         UsageError: the keys cannot be opened, or a package is missing.
     """
-    place = str(store or environ.get("PODIUM_STORE") or "")
+    place = str(store or default_place(environ))
     check_is_address_or_file(place)
     if "://" in place:
         return Register(place)
-    path = Path(place).expanduser() if place else default_path(environ)
-    return Register(path.with_name(FILE), create=create)
+    return Register(Path(place).expanduser().with_name(FILE), create=create)
 
 
 @lru_cache(256)
