@@ -3,6 +3,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import threading
 from contextlib import closing
 from pathlib import Path
@@ -30,6 +31,17 @@ for number in range(10**9 if mode == "forever" else int(mode)):
         store.flush()
         print(number, flush=True)
 store.close()
+"""
+
+READER = """
+import os, sys
+from podium.store import TraceStore
+if os.getuid() == 0:
+    os.setuid(65534)
+path = sys.argv[1]
+with TraceStore(path, create=False) as store:
+    listed, read = [trace.id for trace in store.list()], [trace.id for trace in store.iterate()]
+    print(listed, read, store.get("t").id, os.access(path, os.W_OK))
 """
 
 
@@ -166,6 +178,21 @@ def test_a_file_that_is_no_store_is_refused_and_left_as_it_was(tmp_path):
         assert message in str(refused.value)
         assert str(path) in str(refused.value)
         assert before == (path.read_bytes() if path.is_file() else None)
+
+
+def test_a_store_that_may_not_be_written_is_read(make_trace):
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made) / "shelf"
+        os.chmod(made, 0o755)
+        with TraceStore(folder / "t.sqlite") as store:
+            store.add(make_trace())
+        (folder / "t.sqlite").chmod(0o444)
+        folder.chmod(0o555)
+        command = [sys.executable, "-c", READER, str(folder / "t.sqlite")]
+        read = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert read.stdout == "['t1'] ['t1'] t1 False\n"
+        assert [file.name for file in folder.iterdir()] == ["t.sqlite"]
+        folder.chmod(0o755)
 
 
 def test_a_missing_store_is_not_made_for_reading(tmp_path):

@@ -165,13 +165,21 @@ class Database:
     Args:
         place: an SQLite file, or "postgresql://user:password@host:port/database".
         clock: returns seconds since 1970, for `SqlNow` in a file.
+        read_only: whether an existing file is only read, as one that nobody may write.
 
     Raises:
         UsageError: the place cannot be opened or used, or psycopg is missing. The message never repeats a password.
     """
 
-    def __init__(self, place: str | Path, tables: Tables, *, clock: Callable[[], float] = time.time) -> None:
-        self._tables, self._clock = tables, clock
+    def __init__(
+        self,
+        place: str | Path,
+        tables: Tables,
+        *,
+        clock: Callable[[], float] = time.time,
+        read_only: bool = False,
+    ) -> None:
+        self._tables, self._clock, self._read_only = tables, clock, read_only
         self.address = PostgresAddress.read(str(place)) if "://" in str(place) else None
         self.path = None if self.address else Path(place)
         self.place = str(self.path) if self.address is None else self.address.display
@@ -209,7 +217,10 @@ class Database:
         )
 
     def _connect_file(self, path: Path, first: bool) -> sqlite3.Connection:
-        connection = self._tables.file.open(path) if first else connect(path)
+        if self._read_only:
+            connection = self._tables.file.open_read_only(path)
+        else:
+            connection = self._tables.file.open(path) if first else connect(path)
         connection.execute(_CACHE)
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         connection.execute(f"PRAGMA synchronous = {self._tables.synchronous}")

@@ -61,13 +61,16 @@ _SUMMED = Cost._fields[1:]
 class TraceRepository:
     """The traces in a file or a database, which is made if it is missing.
 
+    Args:
+        read_only: see `Database`.
+
     Raises:
         UsageError: the file or database cannot be opened, or is not a trace store.
         StoreError: raised by each method if the database cannot be used.
     """
 
-    def __init__(self, place: str | Path) -> None:
-        self.database = Database(place, STORE)
+    def __init__(self, place: str | Path, *, read_only: bool = False) -> None:
+        self.database = Database(place, STORE, read_only=read_only)
         self._add_to_sums = _upsert_sums(self.database)
 
     def write(self, rows: Iterable[TraceRow]) -> None:

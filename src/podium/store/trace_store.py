@@ -6,6 +6,7 @@ is killed loses at most what it had not flushed, and the file stays whole. Sever
 
 from __future__ import annotations
 
+import os
 import pickle
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -101,7 +102,8 @@ class TraceStore:
 
     Args:
         path: the SQLite file.
-        create: whether a missing file is made. If not, a missing file is a `UsageError`.
+        create: whether a missing file is made. If not, a missing file is a `UsageError`, and a file that may not be
+            written is only read.
 
     Raises:
         UsageError: the file is missing, cannot be opened, or is not a trace store.
@@ -112,7 +114,8 @@ class TraceStore:
         check_is_file(path)
         if not create and not self.path.is_file():
             raise UsageError(f"There is no trace store at {path}; `podium ask` makes one, or {WAY_OUT}.")
-        self._repository = TraceRepository(self.path)
+        read_only = not create and not os.access(self.path, os.W_OK)
+        self._repository = TraceRepository(self.path, read_only=read_only)
         spill = self.path.resolve().parent
         self._queue = WriteQueue(
             self._repository.write, str(path), spill=spill, most=_MAX_WAITING, patience_s=0.0
