@@ -32,7 +32,7 @@ export class Turn extends Component {
         id=${turn.id}
         begun=${begun}
         draw=${(view, elapsed) => html`<${Running} view=${view} elapsed=${elapsed} />`}
-        onFailed=${({ status, message }) => status === 404 && onChange({ state: "ended", status: "failed", error: message })}
+        onFailed=${({ status, message }) => status !== 401 && onChange({ state: "ended", status: "failed", error: message })}
         onEnded=${(view) =>
           onChange({
             state: "ended",
