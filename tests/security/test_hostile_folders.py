@@ -357,6 +357,19 @@ def test_smaller_day_budget_of_user_and_team_file_applies(
     assert (rows["budget.day_usd"]["value"], rows["budget.day_usd"]["place"]) == (holds, place)
 
 
+@pytest.mark.parametrize(("own", "holds"), [(1, 1), (9, 5)])
+def test_untrusted_file_lowers_the_day_budget_of_a_named_pool(
+    own: float, holds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PODIUM_DAY_BUDGET_USD", str(own))
+    write(
+        {"team.toml": "[budget]\nday_usd = 5\n[serve]\nport = 9\n", "pool.toml": SCRIPTED}, Path().absolute()
+    )
+    for keys, expected in (((), holds), (("budget.day_usd=7",), 7)):
+        budget = find_team(TeamOptions(pool="pool.toml"), keys).read().budget
+        assert budget.day_usd == expected
+
+
 @pytest.mark.parametrize("key", ["rounds = 50", "calls = 3\nrounds = 2"])
 def test_team_file_that_raises_a_limit_needs_trust(key: str, podium: Podium) -> None:
     Path("team.toml").write_text(f"[budget]\n{key}\n")
