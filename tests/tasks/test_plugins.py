@@ -103,13 +103,31 @@ def test_a_grader_and_a_task_set_of_another_package_are_used_by_name(folder: Pat
     [
         ("acme:Prefix", "acme:Capitals", "is no GraderSettings with a default kind"),
         ("acme:Capitals", "acme:Prefix", "is no TaskSetSpec with a default set"),
-        ('"capitals"', '"own"', "has the set 'own', which is taken"),
+        ('"capitals"', '"towns"', "is the task set 'towns' and needs an entry point of that name"),
     ],
 )
 def test_broken_plugin_is_reported_in_one_sentence(folder: Path, old: str, new: str, problem: str) -> None:
     for file in (folder / "acme.py", folder / "acme-1.0.dist-info" / "entry_points.txt"):
         file.write_text(file.read_text().replace(old, new))
-    done = run(folder, "-m", "podium", "tasks", "show", "mine.toml", "--split", "test")
+    name = "mine.toml" if "Prefix" in old else "capitals"
+    done = run(folder, "-m", "podium", "tasks", "show", name, "--split", "test")
     assert done.returncode == 2
     assert problem in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_broken_package_matters_to_nobody_who_does_not_name_it(folder: Path) -> None:
+    (folder / "acme.py").write_text("raise RuntimeError('broken')")
+    (folder / "own.csv").write_text("question,answer,split\nOne and one?,2,test\n")
+    assert run(folder, "-c", "import podium; podium.Team").returncode == 0
+    assert run(folder, "-m", "podium", "tasks", "show", "own.csv", "--split", "test").returncode == 0
+    listed = run(folder, "-m", "podium", "tasks", "list", "--json")
+    assert (listed.returncode, "capitals" in listed.stdout) == (0, False)
+    assert "'capitals' is acme:Capitals, which cannot be loaded (broken)" in listed.stderr
+
+
+def test_wrong_key_of_a_grader_of_another_package_is_refused(folder: Path) -> None:
+    (folder / "mine.toml").write_text(TASK_FILE.replace("length", "lenght"))
+    done = run(folder, "-m", "podium", "tasks", "show", "mine.toml", "--split", "test")
+    assert done.returncode == 2
+    assert "mine.toml, line 5: unknown key 'part.0.grader.lenght'; did you mean 'length'?" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_
+import sys
 from typing import Any
 
 from rich.table import Table
@@ -12,10 +13,10 @@ from podium.cli.options import Flag
 from podium.cli.printable import printable, shorten
 from podium.cli.questions import open_questions
 from podium.cli.terminal import open_console
-from podium.errors import UsageError
+from podium.errors import ConfigError, UsageError
 from podium.tasks import Task
 from podium.tasks.open import SPLITS, generated_names
-from podium.tasks.sets.registry import NAMED_SETS
+from podium.tasks.sets.registry import installed_set_names, named_set
 
 _LONGEST = 2000
 """Longer gold answers are cut off after this many characters."""
@@ -31,15 +32,15 @@ def list_sets(*, json: Flag = False) -> int:
         {"name": name, "splits": SPLITS, "source": "generated", "licence": "Apache-2.0"}
         for name in generated_names()
     ]
-    sets += [
-        {
-            "name": name,
-            "splits": spec.model_validate({}).splits,
-            "source": spec.source,
-            "licence": spec.licence,
-        }
-        for name, spec in NAMED_SETS.items()
-    ]
+    for name in installed_set_names():
+        try:
+            spec = named_set(name)
+        except ConfigError as error:
+            print(f"podium: {printable(str(error))}", file=sys.stderr)
+            continue
+        if spec is not None:
+            splits = spec.model_validate({}).splits
+            sets.append({"name": name, "splits": splits, "source": spec.source, "licence": spec.licence})
     if json:
         print(json_.dumps(sets))
         return 0

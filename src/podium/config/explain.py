@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from podium.config.open_union import OpenUnion
 from podium.config.toml_lines import Where
 
 
@@ -166,6 +167,8 @@ def _tagged(annotation: Any, tag: int | str) -> Iterator[Any]:
                 member for member in _members(inner) if tag in get_args(member.model_fields[key].annotation)
             )
             return
+        unions = [meta for meta in others if isinstance(meta, OpenUnion)]
+        yield from (member for union in unions if (member := union.find(str(tag))) is not None)
         yield from _tagged(inner, tag)
     elif origin in (Union, UnionType):
         for member in (inner, *others):
@@ -189,8 +192,8 @@ def _inside(annotation: Any, part: int | str) -> Iterator[Any]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         if part in annotation.model_fields:
             field = annotation.model_fields[str(part)]
-            # pydantic moves the discriminator from the annotation into the field.
-            yield Annotated[field.annotation, field] if field.discriminator else field.annotation
+            # pydantic moves what an annotation says into the field.
+            yield Annotated[field.annotation, field, *field.metadata]
     elif isinstance(part, int):
         yield from get_args(annotation)[:1]
     elif get_origin(annotation) is dict:

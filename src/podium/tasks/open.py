@@ -16,7 +16,7 @@ from podium.rows import is_table
 from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
 from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
-from podium.tasks.sets.registry import NAMED_SETS
+from podium.tasks.sets.registry import installed_set_names, named_set
 from podium.tasks.task import TaskSet
 from podium.tasks.task_file import TaskFile, mix, read_task_file
 from podium.workers.base import Worker
@@ -52,7 +52,7 @@ def open_tasks(
     """Open the first `size` tasks of a split.
 
     Args:
-        name: one of `generated_names()` or `NAMED_SETS`, a task file (NAME.toml), a table of one's own (NAME.csv,
+        name: one of `generated_names()`, a `named_set`, a task file (NAME.toml), a table of one's own (NAME.csv,
             NAME.jsonl; `CustomSet.of_table`) or a recording (NAME.parquet).
         pool: for a recording: only questions that every recorded worker of this pool answered are opened.
 
@@ -103,9 +103,9 @@ def _mixture(name: str) -> TaskFile:
     if is_table(Path(name)):
         part = CustomSet.of_table(Path(name))
         return TaskFile(name=part.label, part=(part,))
-    if name in NAMED_SETS:
-        return TaskFile(name=name, part=(NAMED_SETS[name].model_validate({}),))
-    known = (*generated_names(), *NAMED_SETS)
+    if (spec := named_set(name)) is not None:
+        return TaskFile(name=name, part=(spec.model_validate({}),))
+    known = (*generated_names(), *installed_set_names())
     way_out = suggestion(name, known) if known else "give a table, NAME.csv, or a task file, NAME.toml."
     raise ConfigError(f"There is no task set {name!r}; {way_out}")
 

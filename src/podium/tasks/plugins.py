@@ -1,6 +1,7 @@
 """Adds graders and task sets of other packages, found by entry point, to Podium's own tables.
 
-Only the two tables (`graders.registry`, `sets.registry`) call it. A package names its class in its `pyproject.toml`:
+Only the two tables (`graders.registry`, `sets.registry`) use it. A package names its class in its `pyproject.toml`,
+under the name that task files give it:
 
     [project.entry-points."podium.graders"]
     mine = "my_package.graders:MyGrader"
@@ -9,43 +10,64 @@ Only the two tables (`graders.registry`, `sets.registry`) call it. A package nam
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar, Union
-
-from pydantic import Field
+from typing import Any, Generic, TypeVar
 
 from podium.config import Settings
+from podium.config.open_union import OpenUnion
 from podium.plugins import PluginGroup
 
 Spec = TypeVar("Spec", bound=Settings)
 
 
-def with_plugins(table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> list[type[Spec]]:
-    """The classes of a table, then the classes of installed packages.
+class ExtensibleTable(Generic[Spec]):
+    """The classes of a table, and the classes of installed packages. Naming one imports its module alone.
 
     Args:
         base: the class that each of them extends.
         group: the group of entry points.
         tag: the field whose default is the name in task files: "kind" of graders, "set" of task sets.
-
-    Raises:
-        ConfigError: an entry point is not a class derived from `base`, or its name is taken.
     """
-    known = {_name(row, tag): row for row in table}
-    noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
-    plugins = PluginGroup[Any](group, noun)
-    for entry, plugin in plugins.items():
-        name = _name(plugin, tag) if isinstance(plugin, type) and issubclass(plugin, base) else ""
-        if not name:
-            raise plugins.refusal(entry, f"is no {base.__name__} with a default {tag}")
-        if name in known:
-            raise plugins.refusal(entry, f"has the {tag} {name!r}, which is taken")
-        known[name] = plugin
-    return list(known.values())
 
+    def __init__(self, table: Sequence[type[Spec]], base: type[Any], *, group: str, tag: str) -> None:
+        self._table = {_name(row, tag): row for row in table}
+        self._base, self._tag = base, tag
+        self._noun = group.removeprefix("podium.").removesuffix("s").replace("_", " ")
+        self._plugins = PluginGroup[Any](group, self._noun)
 
-def tagged_union(classes: Sequence[type[Settings]], tag: str) -> Any:
-    """The union of some classes, discriminated by the tag, as the type of a setting."""
-    return Annotated[Union[tuple(classes)], Field(discriminator=tag)]  # noqa: UP007 - known only at run time
+    @property
+    def installed_names(self) -> tuple[str, ...]:
+        """The names that installed packages add."""
+        return tuple(name for name in self._plugins.names if name not in self._table)
+
+    def find(self, name: str) -> type[Spec] | None:
+        """The class of this name, or None if there is none.
+
+        Raises:
+            ConfigError: the entry point cannot be loaded, or is not a class derived from `base` of that name.
+        """
+        if name in self._table:
+            return self._table[name]
+        plugin: Any = self._plugins.find(name)
+        if plugin is None:
+            return None
+        tag = _name(plugin, self._tag) if isinstance(plugin, type) and issubclass(plugin, self._base) else ""
+        if not tag:
+            raise self._plugins.refusal(name, f"is no {self._base.__name__} with a default {self._tag}")
+        if tag != name:
+            raise self._plugins.refusal(
+                name, f"is the {self._noun} {tag!r} and needs an entry point of that name"
+            )
+        return plugin  # type: ignore[no-any-return]
+
+    @property
+    def union(self) -> OpenUnion:
+        """The annotation of a setting that is any of these classes."""
+        return OpenUnion(
+            self._tag,
+            tuple(self._table.values()),
+            self.find,
+            lambda: (*self._table, *self.installed_names),
+        )
 
 
 def _name(spec: type[Settings], tag: str) -> str:

@@ -5,7 +5,7 @@ To add a grader, add its class to `GRADERS`; or offer it from another package as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from podium.tasks.graders.base import GraderSettings
 from podium.tasks.graders.choice import Choice
@@ -14,7 +14,7 @@ from podium.tasks.graders.json_grader import Json
 from podium.tasks.graders.judge import Judge
 from podium.tasks.graders.math_graders import Math, Numeric
 from podium.tasks.graders.text_graders import Exact, Normalised, Regex, SetOf
-from podium.tasks.plugins import tagged_union, with_plugins
+from podium.tasks.plugins import ExtensibleTable
 
 GRADERS: tuple[type[GraderSettings], ...] = (
     Exact,
@@ -32,7 +32,6 @@ GRADERS: tuple[type[GraderSettings], ...] = (
 if TYPE_CHECKING:
     AnyGrader = GraderSettings
 else:
-    AnyGrader = tagged_union(
-        with_plugins(GRADERS, GraderSettings, group="podium.graders", tag="kind"), "kind"
-    )
+    _TABLE = ExtensibleTable(GRADERS, GraderSettings, group="podium.graders", tag="kind")
+    AnyGrader = Annotated[GraderSettings, _TABLE.union]
     """Any grader, as a TOML table gives it; the key `kind` says which."""

@@ -6,25 +6,34 @@ To add a task set, add its class to `TASK_SETS`; or offer it from another packag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from podium.tasks.plugins import tagged_union, with_plugins
+from podium.tasks.plugins import ExtensibleTable
 from podium.tasks.sets.base import TaskSetSpec
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.inspect_task import InspectTask
 
 TASK_SETS: tuple[type[TaskSetSpec], ...] = (CustomSet, InspectTask)
 
-_ALL = with_plugins(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
-NAMED_SETS: Mapping[str, type[TaskSetSpec]] = MappingProxyType(
-    {spec.model_fields["set"].default: spec for spec in _ALL if spec.source}
-)
-"""Task sets that have a source of their own, and so need no settings, by name."""
+_TABLE = ExtensibleTable(TASK_SETS, TaskSetSpec, group="podium.task_sets", tag="set")
 
 if TYPE_CHECKING:
     AnyTaskSet = TaskSetSpec
 else:
-    AnyTaskSet = tagged_union(_ALL, "set")
+    AnyTaskSet = Annotated[TaskSetSpec, _TABLE.union]
     """Any task set, as a TOML table gives it; the key `set` says which."""
+
+
+def installed_set_names() -> tuple[str, ...]:
+    """The task sets that installed packages add."""
+    return _TABLE.installed_names
+
+
+def named_set(name: str) -> type[TaskSetSpec] | None:
+    """The task set of this name if it has a source of its own, and so needs no settings; else None.
+
+    Raises:
+        ConfigError: it is of an installed package, and cannot be loaded.
+    """
+    spec = _TABLE.find(name)
+    return spec if spec is not None and spec.source else None
