@@ -32,6 +32,14 @@ def test_inspect_model_name_selects_a_planner_or_a_team(name, given, workers, pl
     assert workers in (None, *(worker.name for worker in settings.worker))
 
 
+def test_keys_that_inspect_has_changed_reach_workers_with_a_dash() -> None:
+    Path("own.toml").write_text("".join(WORKER.replace("ada", name) for name in ("a-b", "a_b", "my-small.2")))
+    given = {"worker.my_small.2.limits.timeout": 60, "worker.a_b.limits.timeout": 61}
+    workers = read_settings("own.toml", given).worker
+    assert [worker.limits.timeout for worker in workers[1:]] == [61, 60]
+    assert workers[0].limits.timeout not in (60, 61)
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

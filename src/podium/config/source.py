@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from podium.config.explain import explain, item_name, show, suggestion
 from podium.config.toml_lines import Where, find_line
+from podium.config.toml_text import toml_key, toml_value
 from podium.errors import ConfigError
 
 
@@ -39,7 +40,18 @@ class AppliedOverride:
     @property
     def key(self) -> str:
         """The key, as the user wrote it."""
-        return self.text.partition("=")[0]
+        return _split(self.text)[0]
+
+
+_PART = re.compile(r'("(?:[^"\\]|\\.)*")|([^."]+)')
+"""A part of the key of an override, in quotes or plain."""
+_OVERRIDE = re.compile(r'((?:"(?:[^"\\]|\\.)*"|[^="])*)=(.*)', re.DOTALL)
+
+
+def _split(text: str) -> tuple[str, str]:
+    """The key and the value of an override; the key is empty if there is none."""
+    found = _OVERRIDE.fullmatch(text)
+    return ("", "") if found is None else (found[1], found[2])
 
 
 def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
@@ -48,9 +60,9 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
     Raises:
         ConfigError: it has another form, or names an item that does not exist; the message names `source`.
     """
-    path, equals, value = text.partition("=")
-    parts = [quoted or plain for quoted, plain in re.findall(r'"([^"]*)"|([^."]+)', path.strip())]
-    if not equals or not parts:
+    path, value = _split(text)
+    parts = [_value(quoted) if quoted else plain for quoted, plain in _PART.findall(path.strip())]
+    if not parts:
         raise ConfigError(f"Override {text!r} is not of the form key=value, as in train.lr=1e-4.")
     place: Any = tables
     key: list[str] = []
@@ -80,10 +92,12 @@ def override(tables: dict[str, Any], text: str, source: str) -> AppliedOverride:
 def _item(items: list[Any], parts: list[str], text: str, key: str, source: str) -> tuple[int, int]:
     """The index of the item that `parts` begin with, and how many of the parts its name takes."""
     names = [item_name(items, i) for i in range(len(items))]
-    for taken in range(len(parts), 0, -1):  # a name may contain dots, as in gpt-4.1
-        wanted = ".".join(parts[:taken])
-        if wanted in names:
-            return names.index(wanted), taken
+    underscored = [name.replace("-", "_") for name in names]  # Inspect changes the keys of -M in this way.
+    for known in (names, underscored):
+        for taken in range(len(parts), 0, -1):  # a name may contain dots, as in gpt-4.1
+            wanted = ".".join(parts[:taken])
+            if wanted in known and (known is names or known.count(wanted) == 1):
+                return known.index(wanted), taken
     if parts[0].isdecimal() and int(parts[0]) < len(items):
         return int(parts[0]), 1
     raise ConfigError(
@@ -218,18 +232,27 @@ def build(
 
 
 def overrides_of(keys: Mapping[str, Any]) -> tuple[str, ...]:
-    """Keys, dotted or with tables in them, as overrides of the form `key=value`. What is None is left out."""
-    return tuple(_overrides(keys, ""))
+    """Keys as overrides of the form `key=value`. The outer keys may be dotted. What is None is left out."""
+    return tuple(text for key, value in keys.items() for text in _overrides(key, _plain(value)))
 
 
-def _overrides(keys: Mapping[str, Any], prefix: str) -> Iterator[str]:
-    for key, value in keys.items():
-        plain = value.model_dump(mode="json", exclude_unset=True) if isinstance(value, BaseModel) else value
-        if isinstance(plain, Mapping):
-            yield from _overrides(plain, f"{prefix}{key}.")
-        elif plain is not None:
-            text = json.dumps(str(plain) if isinstance(plain, Path) else plain, ensure_ascii=False)
-            yield f"{prefix}{key}={text}"
+def _overrides(key: str, value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner, item in value.items():
+            yield from _overrides(f"{key}.{toml_key(inner)}", item)
+    elif value is not None:
+        yield f"{key}={toml_value(value)}"
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; keys whose value is None are left out."""
+    if isinstance(value, BaseModel):
+        return _plain(value.model_dump(mode="json", exclude_unset=True))
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items() if item is not None}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
 
 
 MAX_NUMBER = 10**15

@@ -15,14 +15,16 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 def toml_text(tables: Mapping[str, Any]) -> str:
     """The tables as TOML. `tomllib` reads the same values from it. Values are JSON's, without null."""
-    plain = [f"{_key(key)} = {_value(value)}" for key, value in tables.items() if not _has_header(value)]
+    plain = [
+        f"{toml_key(key)} = {toml_value(value)}" for key, value in tables.items() if not _has_header(value)
+    ]
     parts = ["\n".join(plain)] if plain else []
     for key, value in tables.items():
         if _has_header(value):
             listed = isinstance(value, list)
-            header = f"[[{_key(key)}]]" if listed else f"[{_key(key)}]"
+            header = f"[[{toml_key(key)}]]" if listed else f"[{toml_key(key)}]"
             for table in value if listed else (value,):
-                rows = (f"{_key(name)} = {_value(inner)}" for name, inner in table.items())
+                rows = (f"{toml_key(name)} = {toml_value(inner)}" for name, inner in table.items())
                 parts.append("\n".join([header, *rows]))
     return "\n\n".join(parts) + "\n"
 
@@ -33,15 +35,17 @@ def _has_header(value: Any) -> bool:
     )
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """A value on one line."""
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(inner)}' for key, inner in value.items())} }}"
+        return f"{{ {', '.join(f'{toml_key(key)} = {toml_value(inner)}' for key, inner in value.items())} }}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(map(toml_value, value))}]"
     return _string(value) if isinstance(value, str) else json.dumps(value)
 
 
-def _key(key: str) -> str:
+def toml_key(key: str) -> str:
+    """A key, in quotes if it needs them."""
     return key if _BARE.fullmatch(key) else _string(key)
 
 
