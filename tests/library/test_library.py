@@ -157,6 +157,24 @@ def test_programs_that_are_not_async_have_the_same_team():
     team.close()
 
 
+@pytest.mark.parametrize("seed", [0, 3])
+async def test_a_number_seeds_as_its_text_does(seed):
+    async with podium.Team.open("pool.toml", planner="single:ada") as team:
+        for given in (seed, str(seed)):
+            trace = await team.ask("What is 2 + 3?", seed=given)
+            assert trace.seed == str(seed)
+            events = [event async for event in team.stream("What is 2 + 3?", seed=given)]
+            assert events[-1].trace.seed == str(seed)
+
+
+@pytest.mark.filterwarnings("error")
+def test_events_that_are_dropped_after_the_end_of_their_team_raise_nothing():
+    with podium.SyncTeam.open(functions(), planner=Relay()) as team:
+        events = team.stream("What is twice the number?")
+        next(events)
+    events.close()
+
+
 def test_an_evaluation_grades_the_team_on_a_table_of_ones_own():
     rows = [
         {"question": f"Is {number} the number?", "answer": str(number), "split": "test"}
@@ -165,6 +183,7 @@ def test_an_evaluation_grades_the_team_on_a_table_of_ones_own():
     Path("mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     with podium.SyncTeam.open(functions(), planner="single:number") as team:
         evaluation = team.evaluate("mine.jsonl", split="test", questions=2)
+        assert team.evaluate(Path("mine.jsonl"), split="test", questions=2).accuracy == evaluation.accuracy
     assert evaluation.accuracy.mean == 0.5
     assert evaluation.calls == 1
 

@@ -42,19 +42,21 @@ class SyncTeam:
         """The planner that writes this team's plans."""
         return self._team.planner
 
-    def ask(self, question: str | Question, *, seed: str | None = None, sample: int = 0) -> Trace:
+    def ask(self, question: str | Question, *, seed: str | int | None = None, sample: int = 0) -> Trace:
         """Answer a question as `Team.ask` does. `stream` gives the events."""
         return self._loop.call(self._team.ask(question, seed=seed, sample=sample))
 
-    def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
+    def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
         """Write a plan and run nothing, as `Team.plan` does."""
         return self._loop.call(self._team.plan(question, seed=seed))
 
-    def run(self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None) -> Trace:
+    def run(
+        self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | int | None = None
+    ) -> Trace:
         """Run a given workflow for a question, as `Team.run` does."""
         return self._loop.call(self._team.run(plan, question, seed=seed))
 
-    def stream(self, question: str | Question, *, seed: str | None = None) -> Iterator[Event]:
+    def stream(self, question: str | Question, *, seed: str | int | None = None) -> Iterator[Event]:
         """Answer a question, and yield its events as they come, as `Team.stream` does."""
         events = self._team.stream(question, seed=seed)
 
@@ -65,9 +67,10 @@ class SyncTeam:
             while (event := self._loop.call(next_event())) is not None:
                 yield event
         finally:
-            self._loop.call(events.aclose())
+            if not self._loop.closed:  # Closing the loop has closed the events.
+                self._loop.call(events.aclose())
 
-    def evaluate(self, tasks: str | Sequence[Task], **options: Any) -> Evaluation:
+    def evaluate(self, tasks: str | Path | Sequence[Task], **options: Any) -> Evaluation:
         """Answer and grade questions. `options` go to `podium.evaluate`."""
         return self._loop.call(evaluate(self._team, tasks, **options))
 

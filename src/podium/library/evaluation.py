@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from podium.evals.evaluation import Evaluation, OnProgress
 from podium.evals.evaluation import evaluate as evaluate_planner
@@ -13,7 +14,7 @@ from podium.team.team import Team
 
 async def evaluate(
     team: Team,
-    tasks: str | Sequence[Task],
+    tasks: str | Path | Sequence[Task],
     *,
     split: str = "validation",
     questions: int = 100,
@@ -41,8 +42,8 @@ async def evaluate(
         UsageError: the tasks are missing or cannot be read.
         BudgetError: the day's budget is spent.
     """
-    if isinstance(tasks, str):
-        tasks = list(open_tasks(tasks, split, size=questions, seed=seed, pool=team.pool))
+    if isinstance(tasks, str | Path):
+        tasks = list(open_tasks(str(tasks), split, size=questions, seed=seed, pool=team.pool))
     return await evaluate_planner(
         team.runner.for_evaluation(),
         tasks,

@@ -173,7 +173,7 @@ class Team:
         self,
         question: str | Question,
         *,
-        seed: str | None = None,
+        seed: str | int | None = None,
         sample: int = 0,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
@@ -199,14 +199,14 @@ class Team:
         """
         trace = await self.runner.answer(
             _question(question),
-            seed=seed or token_hex(8),
+            seed=_seed(seed),
             sample=sample,
             on_event=self._keeping(on_event),
             streams=streams,
         )
         return await self._stored(trace)
 
-    async def plan(self, question: str | Question, *, seed: str | None = None) -> Plan:
+    async def plan(self, question: str | Question, *, seed: str | int | None = None) -> Plan:
         """Write the plan of the first round without calling a worker. If a chat model conducts, the plan costs money.
 
         Returns:
@@ -217,10 +217,10 @@ class Team:
             StoreError: a spend limit cannot be written.
             WorkerError: the model that conducts did not answer, or a budget refuses the plan (kind "budget").
         """
-        return await self.runner.write_plan(_question(question), seed=seed or token_hex(8))
+        return await self.runner.write_plan(_question(question), seed=_seed(seed))
 
     async def run(
-        self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | None = None
+        self, plan: str | Workflow | Plan, question: str | Question, *, seed: str | int | None = None
     ) -> Trace:
         """Run a plan in one round: your own, or one that `plan` wrote and that you may have changed.
 
@@ -242,12 +242,12 @@ class Team:
             budget=self.runner.budget.model_copy(update={"rounds": 1}),
             plan_fallback=None,
         )
-        trace = await runner.answer(
-            _question(question), seed=seed or token_hex(8), on_event=self._keeping(None)
-        )
+        trace = await runner.answer(_question(question), seed=_seed(seed), on_event=self._keeping(None))
         return await self._stored(trace)
 
-    async def stream(self, question: str | Question, *, seed: str | None = None) -> AsyncGenerator[Event]:
+    async def stream(
+        self, question: str | Question, *, seed: str | int | None = None
+    ) -> AsyncGenerator[Event]:
         """Answer a question, and yield what happens while it happens.
 
         The events are `PlanReady`, `StepStarted`, `StepText` (a piece of the answer), `StepEnded`, `RoundEnded` and, at
@@ -348,6 +348,10 @@ class Team:
         self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
     ) -> None:
         await self.close()
+
+
+def _seed(seed: str | int | None) -> str:
+    return token_hex(8) if seed in (None, "") else str(seed)
 
 
 def _question(question: str | Question) -> Question:
