@@ -123,6 +123,15 @@ def test_a_team_that_is_written_elsewhere_is_named_in_the_next_commands(podium: 
     assert "--team 'my teams/gpus.toml'" in done.out
 
 
+def test_init_writes_nothing_where_trust_cannot_be_kept(
+    podium: Podium, llama, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/dev/null/x")
+    refused = podium("init", "--url", llama.url, "--output", "new/team.toml")
+    assert (refused.status, "trusted.sqlite" in refused.err) == (2, True)
+    assert not Path("new").exists()
+
+
 def test_init_without_any_model_prints_a_remedy(podium: Podium) -> None:
     with ModelServer({"/v1/models": {"data": [{"id": "bge-m3"}]}}) as server:
         done = podium("init", "--url", server.url)

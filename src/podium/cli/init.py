@@ -82,9 +82,14 @@ def init(
     proposal = propose(
         servers.models, isolates=asyncio.run(_isolates()), preferred=servers.models_of_named_servers
     )
-    _write(output, proposal)
-    if output.name == FILE:
-        trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
+    with parent_folder(output):
+        _write(output, proposal)
+        if output.name == FILE:
+            try:
+                trust(FoundFiles.read(output))  # What the user had written for them they need not read again.
+            except BaseException:
+                output.unlink()
+                raise
     if not json:
         _print_written(output, proposal, servers)
     findings: Sequence[CheckResult] = ()
@@ -131,14 +136,11 @@ async def _isolates() -> bool:
 def _write(output: Path, proposal: Proposal) -> None:
     notes = "".join(f"# {printable(note)}\n" for note in proposal.notes)
     text = f"# Written by podium init. docs/workers.md says what else a worker can have.\n{notes}\n"
-    with parent_folder(output):
-        try:
-            with output.open("x", encoding="utf-8") as file:
-                file.write(text + toml_text(proposal.tables))
-        except OSError as error:
-            raise UsageError(
-                f"{output} cannot be written: {error.strerror}; name another --output."
-            ) from None
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text + toml_text(proposal.tables))
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}; name another --output.") from None
 
 
 def _nothing(servers: _Found) -> str:

@@ -27,7 +27,7 @@ TRUST_FILE = SQLiteSchema(
     tables=(
         "CREATE TABLE IF NOT EXISTS trusted (file TEXT PRIMARY KEY, digests TEXT, since TEXT) WITHOUT ROWID",
     ),
-    way_out="move it away, and trust your settings files again",
+    way_out="move it away or set XDG_DATA_HOME, and trust your settings files again",
 )
 
 
