@@ -11,7 +11,7 @@ from podium.cli.found_files import FoundFiles
 from podium.cli.team_options import SPELLINGS, TeamOptions
 from podium.cli.trust_store import trust
 from podium.team.settings import TeamSettings
-from podium.team.team_file import TeamFile
+from podium.team.team_file import TeamFile, open_pool
 from podium.trace import Trace
 from scripted_team import write_sums, write_team
 from tiny_policy import write_policy
@@ -116,6 +116,39 @@ def test_another_file_is_named_and_its_paths_are_relative_to_its_folder(podium, 
     assert (folder / "own/traces.sqlite").is_file()
     assert podium("ask", "Hm?", "--team=none.toml").err.startswith("podium: none.toml: there is no such file")
     assert podium("ask", "Hm?", "--team", "elsewhere/team.toml", "--no-team").status == 2
+
+
+def test_paths_of_overrides_are_relative_to_the_working_folder(podium) -> None:
+    worker = '[[worker]]\nname = "w"\nkind = "command"\ncommand = ["cat"]\nfolder = "own"\n'
+    for folder in ("there/own", "here"):
+        Path(folder).mkdir(parents=True)
+    Path("there/g.toml").write_text(worker)
+    for keys, is_ready in (((), True), (("worker.w.folder=here",), True), (("worker.w.folder=own",), False)):
+        listed = podium("pool", "list", "--team", "there/g.toml", *keys)
+        assert ("not ready" not in listed.out) == is_ready
+    refused = podium("ask", "Hm?", "--team", "there/g.toml", "ratings=r.json")
+    assert f"{Path.cwd() / 'r.json'}: cannot be read" in refused.err
+
+
+def test_a_pool_of_a_file_is_no_file_of_the_working_folder(podium) -> None:
+    Path("teams/teams").mkdir(parents=True)
+    for path, name in (("rp", "a"), ("teams/inner", "b"), ("teams/teams/inner", "c")):
+        Path(f"{path}.toml").write_text(f'[[worker]]\nname = "{name}"\nkind = "scripted"\nreplies = ["5"]\n')
+    Path("teams/p.toml").write_text('pool = "rp.toml"\n')
+    assert (
+        "podium: teams/rp.toml: there is no such file" in podium("pool", "list", "--team", "teams/p.toml").err
+    )
+    Path("teams/outer.toml").write_text('[[worker]]\nname = "t"\nkind = "podium"\npool = "inner.toml"\n')
+    (worker,) = open_pool("teams/outer.toml")
+    assert worker.runner.pool.names == ("b",)
+
+
+@pytest.mark.parametrize("key", ["pool", "ratings"])
+def test_a_name_that_no_file_can_have_is_refused(key: str, podium) -> None:
+    rest = "" if key == "pool" else '[[worker]]\nname = "t"\nkind = "vote"\n'
+    Path("odd.toml").write_text(f'{key} = "\\u0000"\n{rest}')
+    refused = podium("ask", "Hm?", "--team", "odd.toml")
+    assert (refused.status, refused.err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,11 @@ def read_file(path: Path, most: int = MAX_FILE_BYTES) -> bytes:
     Raises:
         OSError: it cannot be read, is something else, or has more than `most` bytes; the reason is its `strerror`.
     """
-    with open(path, "rb", opener=_open_now) as file:
+    try:
+        opened = open(path, "rb", opener=_open_now)  # noqa: SIM115 - closed below
+    except ValueError:  # A null character, or half of a surrogate pair.
+        raise OSError(errno.EINVAL, "no file can have this name", str(path)) from None
+    with opened as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is a pipe or a device, and no file", str(path))
         content = file.read(most + 1)

@@ -17,7 +17,7 @@ from podium.conductor.settings import SOURCES
 from podium.config import SettingsSource
 from podium.errors import ConfigError, UsageError
 from podium.planners import find_baseline
-from podium.shipped import shipped_checkpoint
+from podium.shipped import shipped_checkpoint, shipped_pool
 from podium.team.opened_planner import open_planner
 from podium.team.settings import SettingsOrigin, TeamSettings, TeamWorkerSpec
 from podium.team.team_worker import TeamWorker
@@ -178,8 +178,9 @@ def _resolved(tables: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             continue
         if dotted in _IN_HOME:
             value = os.path.expanduser(value)
-        path = pool_file(value, folder) if key == "pool" else folder / value
-        if dotted not in _PATHS_OR_NAMES or (os.path.exists(path) and path.is_relative_to(folder)):
+        path = folder / value
+        is_name = shipped_pool(value) is not None if key == "pool" else not os.path.exists(path)
+        if dotted not in _PATHS_OR_NAMES or not is_name:
             place[key] = str(path)
     plan = resolved.get("plan")
     planner = plan.get("planner") if isinstance(plan, dict) else None
@@ -283,7 +284,7 @@ class _Teams:
                 ("pool",),
             )
         tables = {
-            "pool": str(path),
+            "pool": spec.pool,
             **spec.model_dump(mode="json", include={"conductor", "plan", "budget"}, exclude_unset=True),
         }
         try:

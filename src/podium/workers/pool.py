@@ -9,8 +9,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TypeVar
 
-from podium.config import SettingsSource, suggestion
+from podium.config import Settings, SettingsSource, suggestion
+from podium.config.toml_lines import Where
 from podium.errors import ConfigError
 from podium.recordings.recording import RecordingLoader
 from podium.shipped import shipped_pool
@@ -28,6 +30,8 @@ from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
 from podium.workers.spec import PoolSpec, with_workers
+
+S = TypeVar("S", bound=Settings)
 
 
 class Pool:
@@ -238,7 +242,8 @@ def build_pool(
 
     Args:
         source: the file, for the lines of messages.
-        folder: the folder of the file. Paths of workers and ratings are relative to it.
+        folder: the folder of the file. Paths of workers and ratings are relative to it, those of overrides to the
+            working folder.
         kinds: the kinds that `known_kinds` returns.
         rated: whether the ratings that the file names are read.
         ready: whether every worker must be ready to be called. If not, an `UnreadyWorker` stands for a worker that is
@@ -249,13 +254,15 @@ def build_pool(
     """
     context = BuildContext(Connections(), RecordingLoader(folder), folder)
     try:
-        ratings = Ratings.open(folder / spec.ratings) if rated and spec.ratings else None
+        rated_by = _with_override_paths(spec, source, ()).ratings
+        ratings = Ratings.open(folder / rated_by) if rated and rated_by else None
     except ConfigError as error:
         raise source.located(ConfigError(str(error), ("ratings",))) from None
     workers: list[Worker] = []
     for i, worker in enumerate(spec.worker):
         try:
-            workers.append(build_worker(worker, context, kinds))
+            placed = _with_override_paths(worker, source, ("worker", i))
+            workers.append(build_worker(placed, context, kinds))
         except ConfigError as error:
             if ready:
                 raise source.located(ConfigError(str(error), ("worker", i, *error.where))) from None
@@ -264,6 +271,18 @@ def build_pool(
         return Pool(workers, ratings, source=source, folder=folder, secrets=context.connections.secrets)
     except ConfigError as error:
         raise source.located(error) from None
+
+
+def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
+    """The settings at `where`, in which paths that overrides give are absolute."""
+    places = {override.where for override in source.overrides}
+    is_given = any(where[:length] in places for length in range(1, len(where) + 1))
+    paths = {
+        key: value.absolute()
+        for key, value in spec
+        if isinstance(value, Path) and (is_given or (*where, key) in places)
+    }
+    return spec.model_copy(update=paths) if paths else spec
 
 
 def known_kinds(source: SettingsSource, given: Mapping[str, WorkerKind]) -> Mapping[str, WorkerKind]:
