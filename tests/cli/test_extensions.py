@@ -122,3 +122,10 @@ def test_broken_installed_verb_leaves_built_in_verbs_usable(podium, monkeypatch,
     refused = podium("greet", "Ada")
     assert (refused.status, f"own_verb:{entry}" in refused.err) == (2, True)
     assert podium("pool", "list", "--pool", "pool.toml").status == 0
+
+
+def test_two_verbs_with_the_same_words_harm_only_who_names_them(podium, monkeypatch, tmp_path):
+    install_verb(monkeypatch, tmp_path, "GREET\ngreet-too = own_verb:GREET")
+    assert podium("--version").status == 0
+    refused = podium("greet", "Ada")
+    assert (refused.status, "'greet-too' is own_verb:GREET" in refused.err) == (2, True)

@@ -261,8 +261,11 @@ def _check_size(form: object, value: object) -> None:
 def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
     """Podium's verbs, and those of installed packages unless the command line begins with one of Podium's.
 
+    Of two installed verbs with the same words, the second is left out.
+
     Raises:
-        ConfigError: an installed verb cannot be loaded, or has the first word of one of Podium's.
+        ConfigError: an installed verb cannot be loaded, or has the first word of one of Podium's; or the command line
+            begins with the first word of two verbs with the same words.
     """
     own = {verb.words.split()[0] for verb in VERBS}
     if tokens and tokens[0] in own:
@@ -270,10 +273,12 @@ def verbs_for(tokens: Sequence[str]) -> tuple[Verb, ...]:
     from podium.plugins import PluginGroup  # noqa: PLC0415 - to load it and to search takes 50 ms
 
     installed = PluginGroup[Verb]("podium.verbs", "verb", Verb)
-    others = dict(installed.items())
-    for name, verb in others.items():
-        if verb.words.split()[0] in own:
+    others: dict[str, Verb] = {}
+    for name, verb in installed.items():
+        first = verb.words.split()[0]
+        if first in own or (verb.words in others and first in tokens[:1]):
             raise installed.refusal(name, f"has the words {verb.words!r}, which are taken")
+        others.setdefault(verb.words, verb)
     return (*VERBS, *others.values())
 
 
