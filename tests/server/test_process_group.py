@@ -18,7 +18,7 @@ import pytest
 from chat_model import ChatModel, Say, chat_model
 from key_storage import Place
 from running_server import until
-from served_process import WAIT_S, Served, pool_file, processes_of, served
+from served_process import WAIT_S, Served, command, pool_file, processes_of, served
 
 from podium.store import TraceStore
 from podium.store.query import TraceFilters
@@ -92,6 +92,25 @@ def in_flight(server: Served) -> dict[str, float]:
     text = httpx.get(f"{server.url}/metrics").text
     found = re.findall(r'podium_questions_in_flight\{process="(\d)"\} (\S+)', text)
     return {process: float(value) for process, value in found}
+
+
+def test_an_interrupt_while_the_processes_start_ends_them_quietly(tmp_path: Path, model: ChatModel) -> None:
+    with subprocess.Popen(
+        command("--port", "0", "--pool", str(pool_file(tmp_path, model.url)), *TWO),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"PODIUM_STORE": str(tmp_path / "traces.sqlite")},
+        start_new_session=True,
+    ) as process:
+        try:
+            starting = Served(process, "", "")
+            until(lambda: bool(processes_of(starting)))
+            os.killpg(process.pid, signal.SIGINT)
+            assert starting.ended() == (0, "")
+        finally:
+            process.kill()
 
 
 def test_a_killed_process_is_replaced_and_a_signal_ends_all(

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -156,7 +156,12 @@ class _Group:
         server_process = ServerProcess(number, self._count, self._folder, self._text is None, theirs)
         process = get_context("spawn").Process(target=_run, args=(self._serve, self._sockets, server_process))
         with _without_working_folder():
-            process.start()
+            resource_tracker.ensure_running()  # Its start unblocks the signal.
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # Until the process has its own group.
+            try:
+                process.start()
+            finally:
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         theirs.close()
         return _Child(number, process, pipe)
 
@@ -257,6 +262,9 @@ def _run(serve: Serve, sockets: Sequence[socket.socket], process: ServerProcess)
         del os.environ[_SAFE_PATH]  # The variable must not reach the programs that workers start.
     # Ctrl+C in a terminal should reach only the parent, which then gives the order.
     os.setpgid(0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Drops a signal that came before.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with _folder_in_use(process.folder):
         try:
             serve(sockets, process)
