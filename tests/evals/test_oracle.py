@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import permutations, product
 
-from handmade_evaluations import rollout
+from graded_evaluations import column, graded
 
-from podium.evals import Evaluation
+from podium.evals.comparison import ORACLE, Comparison, comparison_row
+from podium.evals.comparison_table import table_notes
 from podium.evals.suite.comparisons import oracle_of
-from podium.rollout import Rollout
-from podium.tasks.task import Grade
 
-FAILED = Grade(0.0, failure="The judge did not answer.")
+VERDICTS = (True, False, None)
 
 
-def test_an_answer_without_a_verdict_is_never_better_than_a_wrong_one() -> None:
-    def answers(worker: int, *, failing: bool) -> Evaluation:
-        rollouts: list[Rollout] = []
-        for number in range(10):
-            made = rollout(f"q/{number}", [worker], correct=not number)
-            ungraded = failing and number > 0
-            rollouts.append(made.model_copy(update={"grade": FAILED}) if ungraded else made)
-        return Evaluation(tuple(rollouts))
+def test_oracle_is_at_least_as_accurate_as_every_worker() -> None:
+    for first, second in product(product(VERDICTS, repeat=3), repeat=2):
+        singles = {"a": graded("a", column(*first)), "b": graded("b", column(*second))}
+        for order in permutations(singles):
+            oracle = oracle_of({name: singles[name] for name in order})
+            best = max((single.accuracy.mean for single in singles.values() if single.right), default=0.0)
+            assert (oracle is None) == all(
+                True not in pair and None in pair for pair in zip(first, second, strict=True)
+            )
+            assert oracle is None or oracle.accuracy.mean >= best
 
-    singles = {"a": answers(0, failing=True), "b": answers(1, failing=False)}
-    for order in permutations(singles):
-        oracle = oracle_of({name: singles[name] for name in order})
-        assert oracle is not None
-        assert oracle.accuracy.mean == 0.1
+
+def test_borrowed_answers_of_the_oracle_are_not_counted_again() -> None:
+    singles = {"a": graded("a", column(True, None)), "b": graded("b", column(False, None))}
+    oracle = oracle_of(singles)
+    assert oracle is not None
+    rows = [comparison_row("single", name, of_row) for name, of_row in singles.items()]
+    rows = [row.model_copy(update={"grading_usd": 1.0}) for row in rows]
+    bound = comparison_row("oracle", ORACLE, oracle).model_copy(update={"grading_usd": 1.0})
+    sampled = comparison_row("oracle", "best of 8 plans", singles["a"])
+    made = Comparison(questions=2, seed="0", pool=("a", "b"), rows=(*rows, sampled, bound))
+    notes = " ".join(table_notes(made))
+    assert "3 answers could not be graded" in notes
+    assert "$2.00" in notes

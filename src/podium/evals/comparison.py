@@ -34,6 +34,8 @@ CONDITIONED = (
 )
 """The sentence under every figure to which responses to other answers contributed."""
 _UNTIMED = "Times are not known."
+ORACLE = "Oracle (a bound for one answer)"
+"""The label of the row that is computed from the rows of single workers."""
 
 
 def _known(value: Any) -> Any:
@@ -128,6 +130,16 @@ class Comparison(JsonFile):
     def subject(self) -> str:
         """What was measured, such as "22 held-out questions of mine/validation"."""
         return f"{self.questions} held-out questions{f' of {self.tasks}' if self.tasks else ''}"
+
+    @property
+    def oracle(self) -> ComparisonRow | None:
+        """The row that is computed from the rows of single workers. None if there is none."""
+        return next((row for row in self.rows if (row.kind, row.label) == ("oracle", ORACLE)), None)
+
+    @property
+    def answering(self) -> tuple[ComparisonRow, ...]:
+        """The rows of planners that answered. The oracle borrows the answers of other rows."""
+        return tuple(row for row in self.rows if row is not self.oracle)
 
     @property
     def is_timed(self) -> bool:

@@ -67,10 +67,10 @@ def table_notes(comparison: Comparison) -> Iterator[str]:
                 f"{row.label}: {percent(lost) if lost >= _LEAST else 'under 0.1 %'} of its plans could not be "
                 "read or run; these questions count as wrong."
             )
-    failures = sum(row.failures for row in comparison.rows)
+    failures = sum(row.failures for row in comparison.answering)
     if failures:
         yield f"{failures} answers lack a step because a worker failed; they count as they are."
-    ungraded = sum(row.ungraded for row in comparison.rows)
+    ungraded = sum(row.ungraded for row in comparison.answering)
     if ungraded:
         yield f"{ungraded} answers could not be graded; they are left out of accuracies."
     yield from _money(comparison)
@@ -110,12 +110,12 @@ def _counted(count: int, what: str) -> str:
 
 def _money(comparison: Comparison) -> Iterator[str]:
     """Notes on the column of dollars."""
-    grading = sum(row.grading_usd for row in comparison.rows)
+    grading = sum(row.grading_usd for row in comparison.answering)
     if grading:
         yield f"Grading the answers cost ${grading:.2f}, which no row includes."
-    saved = sum(row.saved_usd for row in comparison.rows)
+    saved = sum(row.saved_usd for row in comparison.answering)
     if saved:
-        share = saved / sum(row.cost_usd for row in comparison.rows)
+        share = saved / sum(row.cost_usd for row in comparison.answering)
         yield (
             f"{percent(share)} of these dollars were not paid again, because a response cache had the answers. The "
             "table counts the dollars and seconds of their first calls."

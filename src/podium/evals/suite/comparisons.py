@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from podium.evals.comparison import Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
+from podium.evals.comparison import ORACLE, Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
 from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
@@ -73,13 +73,11 @@ def comparison_of(
     )
 
 
-ORACLE = "Oracle (a bound for one answer)"
-"""The label of the row that is computed from the rows of single workers."""
-
-
 def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
     """The evaluation of an oracle, which chooses one worker for each question and knows which answers are right. It
-    takes the cheapest right answer, or the cheapest answer if none is right. None if there are fewer than two workers.
+    takes the cheapest right answer. If none is right, it takes the cheapest answer without a verdict, so that accuracy
+    leaves the question out, as it may for a single worker; or else the cheapest answer. None if there are fewer than
+    two workers, or if it would leave out every question.
 
     The oracle bounds only plans that call one worker once. A vote or a later sample may be right even if no worker's
     first answer is.
@@ -94,13 +92,13 @@ def oracle_of(singles: Mapping[str, Evaluation]) -> Evaluation | None:
             same = of_other.get((by_task[0].task, by_task[0].trace.seed))
             if same is not None:
                 by_task.append(same)
-    best = (max(by_task, key=_oracle_order) for by_task in answers)
-    return Evaluation(tuple(best))
+    oracle = Evaluation(tuple(max(by_task, key=_oracle_order) for by_task in answers))
+    return oracle if oracle.right else None
 
 
 def _oracle_order(answer: Rollout) -> tuple[float, bool, float]:
-    """What an oracle prefers: a right answer, then an answer with a verdict, then a cheap answer."""
-    return answer.correct, answer.grade.failure is None, -answer.trace.uncached_usd
+    """What an oracle prefers: a right answer, then an answer without a verdict, then a cheap answer."""
+    return answer.correct, answer.grade.failure is not None, -answer.trace.uncached_usd
 
 
 def _compared(shown: SuiteRow, evaluation: Evaluation, against: Evaluation | None) -> ComparisonRow:

@@ -17,7 +17,7 @@ from podium.evals.look_log import TEST
 from podium.evals.markup import SafeHtml, data_table, fragment, html_page, prose, table_row, tag
 from podium.evals.plan_tables import collapse_section, training_section
 from podium.evals.suite.cases import examples, failures, topologies, wins_and_losses
-from podium.evals.suite.comparisons import ORACLE, comparison_of, evaluations_of, unfinished
+from podium.evals.suite.comparisons import comparison_of, evaluations_of, unfinished
 from podium.evals.suite.manifest import SUITE, SuiteManifest, SuiteTable
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
 from podium.files import replace_file
@@ -122,7 +122,7 @@ def _setting(manifest: SuiteManifest, table: SuiteTable, comparison: Comparison)
     """Sentences on what was measured, for a reader who has not seen the suite's file."""
     of, seeds, repeats = table.settings, manifest.settings.seeds, manifest.settings.repeats
     return (
-        f"{len(comparison.rows)} planners answered {comparison.questions:,} questions of the {of.split} split of "
+        f"{len(comparison.answering)} planners answered {comparison.questions:,} questions of the {of.split} split of "
         f"{of.tasks.name}, drawn with {seeds} seed{'s' * (seeds != 1)}, {repeats} "
         f"answer{'s' * (repeats != 1)} a question. "
         f"The workers of {of.pool.name}: {', '.join(comparison.pool)}."
@@ -191,7 +191,7 @@ def _prices(comparison: Comparison) -> SafeHtml:
 def _room_for_a_team(comparison: Comparison) -> str:
     """A sentence on how much a team could gain, from the best worker and the oracle. Empty if there are fewer than two
     workers."""
-    oracle = next((row for row in comparison.rows if row.kind == "oracle" and row.label == ORACLE), None)
+    oracle = comparison.oracle
     if oracle is None:
         return ""
     singles = (row for row in comparison.rows if row.kind == "single")
