@@ -90,7 +90,7 @@ def run(file: str, *overrides: str) -> Mapping[str, Any]:
     for table in manifest.tables:
         evaluations = evaluations_of(table, results)
         assert len(evaluations) == len(table.rows)
-        found[Path(table.settings.tasks.name).stem] = comparison_of(manifest, table, evaluations)
+        found[Path(table.settings.tasks.name).stem] = comparison_of(manifest, table, evaluations, results)
     return found
 
 

@@ -83,7 +83,8 @@ class SuiteRunner:
         """Print the tables, then write the comparison and the report: if the folder cannot be written, they are not
         lost."""
         comparisons = [
-            comparison_of(manifest, table, evaluations_of(table, results)) for table in manifest.tables
+            comparison_of(manifest, table, evaluations_of(table, results), results)
+            for table in manifest.tables
         ]
         for table, comparison in zip(manifest.tables, comparisons, strict=True):
             if self.json:

@@ -16,7 +16,6 @@ from podium.evals.comparison import Comparison
 from podium.evals.suite.check import check_suite
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.default_suite import default_suite
-from podium.evals.suite.results import AnswerFiles
 from podium.evals.suite.suite_run import run_suite
 from podium.evals.suite.suite_settings import SuiteSettings
 from podium.team.team_file import TeamFile, open_pool
@@ -33,7 +32,7 @@ def compared(settings: SuiteSettings, folder: Path) -> Comparison:
     manifest = asyncio.run(check_suite(settings, folder))
     results = asyncio.run(run_suite(manifest, folder))
     (table,) = manifest.tables
-    return comparison_of(manifest, table, evaluations_of(table, results or AnswerFiles(folder)))
+    return comparison_of(manifest, table, evaluations_of(table, results), results)
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ def test_a_row_of_other_workers_is_compared_on_the_questions_of_its_table(
     manifest = check(questions=8, planner=planners, processes=1)
     results = asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, results))
+    comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
     assert [row.label for row in comparison.rows] == [
         "random",
         "without gus",
@@ -107,7 +107,8 @@ def test_a_set_with_a_seed_has_the_same_questions_for_each_seed(tmp_path: Path) 
     assert len(set(asked)) == 1
     manifest = check(questions=5, seeds=3, tasks=[{"seed": 7}], planner=[{"planner": "random"}])
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
+    results = AnswerFiles(tmp_path)
+    comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
     assert (comparison.questions, comparison.seed) == (5, "0, 1, 2")
 
 

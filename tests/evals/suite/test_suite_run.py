@@ -115,7 +115,9 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
     manifest = check(**SMALL, processes=1)
     asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
+    comparison = comparison_of(
+        manifest, table, evaluations_of(table, AnswerFiles(tmp_path)), AnswerFiles(tmp_path)
+    )
     assert [row.label for row in comparison.rows][:4] == [
         "Conductor",
         "Conductor: no-access",
@@ -156,7 +158,9 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
         right.append(f"{100 * sum(answer['grade']['score'] for answer in same) / 6:.1f}")
-    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path / "ours")))
+    comparison = comparison_of(
+        manifest, table, evaluations_of(table, AnswerFiles(tmp_path / "ours")), AnswerFiles(tmp_path / "ours")
+    )
     assert only.by_seed
     assert f"Ours: each seed has a checkpoint of its own; they are right on {', '.join(right)} %." in (
         comparison.notes
@@ -191,7 +195,9 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert planned == {(1,) * 6, (2,) * 6}
     manifest = check(questions=6, planner=planners, processes=1)
     (table,) = manifest.tables
-    comparison = comparison_of(manifest, table, evaluations_of(table, AnswerFiles(tmp_path)))
+    comparison = comparison_of(
+        manifest, table, evaluations_of(table, AnswerFiles(tmp_path)), AnswerFiles(tmp_path)
+    )
     # The table does not claim one round for both rows.
     assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from podium.evals.comparison import ORACLE, Comparison, ComparisonRow, comparison_row, with_adjusted_p_values
 from podium.evals.evaluation import Evaluation, accuracy, seed_of
 from podium.evals.look_log import describe_looks
-from podium.evals.suite.manifest import SuiteManifest, SuiteRow, SuiteTable
+from podium.evals.suite.manifest import SeedAnswersFile, SuiteManifest, SuiteRow, SuiteTable
+from podium.evals.suite.plan_controls import MAX_SAMPLES
 from podium.evals.suite.results import AnswerFiles, without_garbage_collection
+from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout
 
 
@@ -33,12 +35,13 @@ def unfinished(table: SuiteTable, results: AnswerFiles) -> list[str]:
 
 
 def comparison_of(
-    manifest: SuiteManifest, table: SuiteTable, evaluations: Mapping[str, Evaluation]
+    manifest: SuiteManifest, table: SuiteTable, evaluations: Mapping[str, Evaluation], results: AnswerFiles
 ) -> Comparison:
     """The table: each row compared with the first row.
 
     Args:
         evaluations: the evaluations of the rows, by label. There is at least one.
+        results: the answers of the run, which has those to training questions.
     """
     rows = {row.label: row for row in table.rows}
     first, rounds = next(iter(evaluations)), manifest.settings.budget.rounds
@@ -67,6 +70,7 @@ def comparison_of(
             *table.notes,
             *_on_looks(table),
             *_on_seeds(table, evaluations),
+            *_on_training(table, results),
             *_on_controls(table, evaluations),
         ),
         reference="Conductor" if rows[first].kind == "conductor" else first,
@@ -111,9 +115,30 @@ def _on_controls(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> It
     for shown in table.rows:
         evaluation = evaluations.get(shown.label) if shown.is_chosen else None
         if evaluation is not None:
-            yield f"{shown.label}: {evaluation.planner}, chosen on training questions."
+            chosen = dict.fromkeys(rollout.trace.planner for rollout in evaluation.rollouts)
+            yield f"{shown.label}: {', '.join(chosen)}, chosen on training questions."
+            own = evaluations.get(shown.entry.row) if shown.control == "self-consistency" else None
+            capped = any(planner.endswith(f":{MAX_SAMPLES}") for planner in chosen)
+            if own is not None and capped and own.cost_usd > evaluation.cost_usd * (1 + 1 / MAX_SAMPLES):
+                yield (
+                    f"{shown.label}: its vote is limited to {MAX_SAMPLES} answers, so it costs "
+                    f"{share_text(evaluation.cost_usd / own.cost_usd, 0)} % of what {shown.entry.row} costs."
+                )
         if shown.rules_out:
             yield f"{shown.label}: if this row is as accurate, {shown.rules_out}."
+
+
+def _on_training(table: SuiteTable, results: AnswerFiles) -> Iterator[str]:
+    """How many training questions of each pool are left out of all choices."""
+    files_of: dict[PoolEntry | None, list[SeedAnswersFile]] = defaultdict(list)
+    for row in table.training:
+        files_of[row.entry.pool] += row.files
+    for files in files_of.values():
+        if left_out := len(results.without_verdict(file.key for file in files)):
+            yield (
+                f"{left_out} of {files[0].answers} training questions are left out of choices, since the grader "
+                "could not judge an answer of some worker."
+            )
 
 
 def _on_seeds(table: SuiteTable, evaluations: Mapping[str, Evaluation]) -> Iterator[str]:

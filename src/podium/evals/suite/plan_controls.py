@@ -27,6 +27,8 @@ Need = Literal["best worker", "plans", "ability", "vote", "untrained"]
 """What a control needs besides the planner: the worker that was best on training questions, the planner's plans for
 training questions, workers with descriptions, skills or ratings, the best vote on training questions, or the planner
 before training."""
+MAX_SAMPLES = 15
+"""The most answers of a self-consistency vote, however cheap the worker is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class ControlContext:
     plans: Sequence[Workflow] = ()
     """The planner's first plans for training questions."""
     samples: int = 1
-    """How many answers of the best worker the planner's dollars buy."""
+    """How many answers of the best worker the planner's dollars buy, at most `MAX_SAMPLES`."""
     vote: Planner | None = None
     """The most accurate vote on training questions, among the votes that the planner's dollars buy."""
     untrained: Planner | None = None

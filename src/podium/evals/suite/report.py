@@ -77,7 +77,7 @@ def _section(manifest: SuiteManifest, table: SuiteTable, results: AnswerFiles) -
     lacking = unfinished(table, results)
     if not evaluations:
         return tag("section", tag("h2", table.label), tag("p", "No row has all of its answers yet."))
-    comparison = comparison_of(manifest, table, evaluations)
+    comparison = comparison_of(manifest, table, evaluations, results)
     kinds = {row.label: row.kind for row in table.rows}
     singles = {
         evaluation.planner.partition(":")[2]: label

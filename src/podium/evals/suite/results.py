@@ -105,14 +105,27 @@ class AnswerFiles:
         found, ungraded = self._count(key)
         return max(0, answers - found) + ungraded
 
+    def without_verdict(self, keys: Iterable[str]) -> frozenset[str]:
+        """The ids of the tasks to which an answer in any of these files has no verdict.
+
+        Raises:
+            RunMismatchError: a line is damaged.
+        """
+        return frozenset(
+            task
+            for key in keys
+            if _names_a_failure(self.lines(key))
+            for (task, _), answer in self.answers(key).items()
+            if answer.grade.failure is not None
+        )
+
     def _count(self, key: str) -> tuple[int, int]:
         """How many answers a file has, and how many of them have no verdict.
 
-        An answer that is graded again has two lines. Few files have one, and counting lines is faster than reading
-        answers.
+        An answer that is graded again has two lines. Few files have one.
         """
         lines = self.lines(key)
-        if not any('"failure":' in line for line in lines):
+        if not _names_a_failure(lines):
             return len(lines), 0
         found = self.answers(key).values()
         return len(found), sum(answer.grade.failure is not None for answer in found)
@@ -127,6 +140,11 @@ class AnswerFiles:
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.jsonl"
+
+
+def _names_a_failure(lines: Iterable[str]) -> bool:
+    """Whether a verdict of these lines may be missing. Looking for it is faster than reading answers."""
+    return any('"failure":' in line for line in lines)
 
 
 @contextmanager

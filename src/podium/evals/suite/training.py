@@ -9,14 +9,11 @@ from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, Vote
 from podium.evals.recorded_answers import measurable_workers, read_answers
 from podium.evals.suite.comparison_inputs import ComparisonInputs
 from podium.evals.suite.manifest import SuiteJob, TableSettings
+from podium.evals.suite.plan_controls import MAX_SAMPLES
 from podium.evals.suite.results import AnswerFiles, answer_matrix
 from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.answers import AnswerMatrix
-
-MAX_SAMPLES = 15
-"""The most answers of a self-consistency vote, however cheap the worker is."""
-
 
 TrainingCache = dict[TableSettings, AnswerMatrix]
 """The answers to the training questions of each table, so that the jobs of one process read and compute them once."""
@@ -28,19 +25,36 @@ class SuiteTraining:
 
     inputs: ComparisonInputs
     job: SuiteJob
+    asked: int
+    """How many training questions there are."""
     measured: AnswerMatrix
-    """The first answer of each worker."""
+    """The first answer of each worker to each training question to which all answers have a verdict."""
     cache: TrainingCache
 
     @classmethod
     def of(
         cls, inputs: ComparisonInputs, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
     ) -> SuiteTraining | None:
-        """Read the workers' answers. None if no planner learns on this table."""
+        """Read the workers' answers. None if no planner learns on this table.
+
+        Raises:
+            UsageError: no training question has a verdict on each worker's answer.
+        """
         if not job.training:
             return None
-        columns = [[(answer,) for answer in results.answers(key).values()] for key in job.training.values()]
-        return cls(inputs, job, answer_matrix(dict(zip(job.training, columns, strict=True))), cache)
+        left_out = results.without_verdict(job.training.values())
+        answers_of = {worker: results.answers(key).items() for worker, key in job.training.items()}
+        judged = {
+            worker: [(answer,) for (task, _), answer in answers if task not in left_out]
+            for worker, answers in answers_of.items()
+        }
+        asked = max(map(len, answers_of.values()))
+        if asked == len(left_out):
+            raise UsageError(
+                f"{inputs.table.label} has no training question to which the grader could judge all workers' answers; "
+                "give the same command again to have them graded again."
+            )
+        return cls(inputs, job, asked, answer_matrix(judged), cache)
 
     async def planner(self) -> Planner | None:
         """The job's planner, if it makes its choices on training questions.
@@ -73,7 +87,7 @@ class SuiteTraining:
 
     async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
-        training, cache = self.inputs.training(len(self.measured.texts)), self.cache
+        training, cache = self.inputs.training(self.asked), self.cache
         if training.table not in cache:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
             tasks = list(training.tasks(0))
