@@ -115,9 +115,8 @@ def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path:
     manifest = check(**SMALL, processes=1)
     asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
-    comparison = comparison_of(
-        manifest, table, evaluations_of(table, AnswerFiles(tmp_path)), AnswerFiles(tmp_path)
-    )
+    results = AnswerFiles(tmp_path)
+    comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
     assert [row.label for row in comparison.rows][:4] == [
         "Conductor",
         "Conductor: no-access",
@@ -158,9 +157,8 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
         (same,) = (found for key, found in alone.items() if f"seed_{seed}" in key)
         assert _given(same) in ours, "the policy of a seed answers the questions of this seed"
         right.append(f"{100 * sum(answer['grade']['score'] for answer in same) / 6:.1f}")
-    comparison = comparison_of(
-        manifest, table, evaluations_of(table, AnswerFiles(tmp_path / "ours")), AnswerFiles(tmp_path / "ours")
-    )
+    results = AnswerFiles(tmp_path / "ours")
+    comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
     assert only.by_seed
     assert f"Ours: each seed has a checkpoint of its own; they are right on {', '.join(right)} %." in (
         comparison.notes
@@ -195,9 +193,8 @@ def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     assert planned == {(1,) * 6, (2,) * 6}
     manifest = check(questions=6, planner=planners, processes=1)
     (table,) = manifest.tables
-    comparison = comparison_of(
-        manifest, table, evaluations_of(table, AnswerFiles(tmp_path)), AnswerFiles(tmp_path)
-    )
+    results = AnswerFiles(tmp_path)
+    comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
     # The table does not claim one round for both rows.
     assert (manifest.settings.budget.rounds, comparison.rounds) == (1, None)
 
@@ -290,6 +287,15 @@ def test_invalid_suite_is_refused_before_any_run(settings: dict[str, Any], said:
     with pytest.raises(UsageError) as refused:
         check(**{**SMALL, **settings})
     assert said in str(refused.value)
+
+
+def test_wrong_ratings_need_a_worker_of_which_something_is_said(tmp_path: Path) -> None:
+    pool = tmp_path / "pool.toml"
+    pool.write_text('[[worker]]\nname = "ada"\nkind = "scripted"\nreplies = { "" = "Answer: 1" }\n')
+    planner = {"planner": "random", "controls": ["wrong-ratings"]}
+    with pytest.raises(UsageError, match="neither descriptions nor ratings"):
+        check(**{**SMALL, "pool": [{"name": str(pool)}], "planner": [planner]})
+    assert check(**{**SMALL, "planner": [planner]}).tables[0].rows[1].control == "wrong-ratings"
 
 
 def test_suite_refusal_lists_each_problem_on_its_own_line() -> None:

@@ -221,7 +221,7 @@ def _control_problem(inputs: ComparisonInputs, control: PlanControl, entry: Plan
             "other subtasks, and a recording has only answers to the bare question; leave it out."
         )
     described = inputs.pool.ratings is not None or any(
-        p.description or p.skills for p in inputs.pool.profiles
+        worker.profile.description or worker.profile.skills for worker in inputs.pool if not worker.is_tool
     )
     if "ability" in control.needs and not described:
         return (
