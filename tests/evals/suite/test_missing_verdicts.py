@@ -9,30 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from suites import check
+from suites import ALONE, check
 
 from podium.evals.comparison import Comparison
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.suite_run import run_suite
 from podium_testing import FaultServer
-
-UNKNOWN = {"apple 1", "apple 2", "apple 3"}
-"""Answers of which the judge says nothing."""
-
-
-def verdict(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
-    """The apple is right on the question 0, and the bread on all others."""
-    text = json.dumps(messages)
-    fruit = "apple" if "the apple" in text else "bread"
-    number = next(number for number in range(9) if f"Question {number}?" in text)
-    if f"{fruit} {number}" in UNKNOWN:
-        return "I cannot say."
-    return "RIGHT" if (fruit == "apple") == (number == 0) else "WRONG"
+from tiny_policy import write_policy
 
 
 @pytest.fixture
-def judged(tmp_path: Path) -> Iterator[dict[str, Any]]:
-    """Settings of four training and two test questions, two workers, and a judge."""
+def unknown() -> set[str]:
+    """Answers of which the judge says nothing. The judge reads them anew for each verdict."""
+    return set()
+
+
+@pytest.fixture
+def judged(tmp_path: Path, unknown: set[str]) -> Iterator[dict[str, Any]]:
+    """Settings of four training and two test questions, two workers, and a judge. The apple is right on the question 0,
+    and the bread on all others."""
+
+    def verdict(messages: list[dict[str, Any]], body: dict[str, Any]) -> str:
+        text = json.dumps(messages)
+        fruit = "apple" if "the apple" in text else "bread"
+        number = next(number for number in range(9) if f"Question {number}?" in text)
+        if f"{fruit} {number}" in unknown:
+            return "I cannot say."
+        return "RIGHT" if (fruit == "apple") == (number == 0) else "WRONG"
+
     pool, tasks = tmp_path / "pool.toml", tmp_path / "tasks.toml"
     worker = (
         '[[worker]]\nname = "{}"\nkind = "scripted"\nreplies = {{ "" = "Answer: the {}" }}\n'
@@ -65,7 +69,26 @@ def compared(folder: Path, **settings: Any) -> Comparison:
     return comparison_of(manifest, table, evaluations_of(table, results), results)
 
 
-def test_training_answers_without_a_verdict_decide_no_choice(tmp_path: Path, judged: dict[str, Any]) -> None:
+def test_training_answers_without_a_verdict_decide_no_choice(
+    tmp_path: Path, judged: dict[str, Any], unknown: set[str]
+) -> None:
+    unknown |= {"apple 1", "apple 2", "apple 3"}
     notes = compared(tmp_path, **judged, planner=[{"planner": "best-vote", "label": "vote"}]).notes
     assert any(note.startswith("3 of 4 training questions are left out") for note in notes)
     assert "vote: committee:ada, chosen on training questions." in notes
+
+
+def test_the_best_of_plans_is_sampled_again_until_its_verdict_is_known(
+    tmp_path: Path, judged: dict[str, Any], unknown: set[str]
+) -> None:
+    policy = {"conductor": {"checkpoint": str(write_policy(tmp_path / "policy", *ALONE[:2]))}}
+    planners = [policy, {**policy, "best_of": 8}]
+    unknown |= {"bread 6"}
+    *_, first = compared(tmp_path, **judged, planner=planners).rows
+    assert (first.accuracy.mean, first.ungraded) == (1.0, 1)
+    unknown.clear()
+    plain, best = compared(tmp_path, **judged, planner=planners).rows
+    assert (best.accuracy.mean, best.ungraded) == (1.0, 0)
+    assert best.grading_usd > first.grading_usd > 4 * plain.grading_usd
+    again = compared(tmp_path, **judged, planner=planners).rows[1]
+    assert again == best

@@ -110,6 +110,12 @@ def _turns(runs: Sequence[_JobRun]) -> list[list[_JobRun]]:
     return [turns[turn] for turn in sorted(turns)]
 
 
+def _bound_order(answer: Rollout) -> tuple[bool, bool, float, float]:
+    """What the best of many rollouts is: a right answer, then one without a verdict, which may be right, then one with
+    a high score, then a cheap one."""
+    return answer.correct, answer.grade.failure is not None, answer.grade.score, -answer.trace.uncached_usd
+
+
 @asynccontextmanager
 async def _opened(
     job: SuiteJob,
@@ -211,17 +217,25 @@ class _JobRun:
         return made
 
     async def bound(self, key: str, planner: Planner) -> None:
-        """Add the best of many rollouts for each question."""
-        answers, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
+        """Add the best of many rollouts for each question. They are made again if the best one has no verdict."""
+        kept, repeats, plans = self._kept(key), self.job.settings.repeats, self.job.entry.best_of
         for task in self.tasks.values():
-            if all((task.id, repeat) in answers for repeat in range(repeats)):
+            before = [kept.get((task.id, repeat)) for repeat in range(repeats)]
+            lacking = [
+                repeat
+                for repeat, answer in enumerate(before)
+                if answer is None or self.inputs.grades_again(answer)
+            ]
+            if not lacking:
                 continue
             sampled = await self._made(self.evaluation(planner, [task], repeats=repeats * plans))
-            for repeat in range(repeats):
+            for repeat in lacking:
                 tried = sampled.rollouts[repeat * plans : (repeat + 1) * plans]
-                best = max(tried, key=lambda rollout: (rollout.grade.score, -rollout.trace.uncached_usd))
-                if (task.id, repeat) not in answers:
-                    self._add(key, best.model_copy(update={"repeat": repeat}))
+                earlier = before[repeat]
+                graded = tried if earlier is None else (*tried, earlier)
+                best = max(tried, key=_bound_order)
+                grade = replace(best.grade, cost_usd=sum(rollout.grade.cost_usd for rollout in graded))
+                self._add(key, best.model_copy(update={"repeat": repeat, "grade": grade}))
 
     def _pool_of(self, task: Task) -> Pool:
         return self.inputs.pool_of(task, self._places[task.id])
