@@ -180,17 +180,17 @@ def _is_near_miss(task: Task, answer: str) -> bool:
 
 
 def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
-    """The same answers, each scored by whether it is the most frequent answer of the *other* workers.
+    """The same answers, each scored by whether it is the most frequent answer of the *other* workers. A second answer is
+    compared with second answers, and so on.
 
     In a tie of k answers each of them scores 1/k. A response without an answer scores 0. A vote cannot be scored in
     this way, since it agrees with the workers because it is made of their answers.
     """
-    score_QW = _agreement(answers.answer_QWR[:, :, 0])
-    return replace(
-        answers,
-        alone_QWR=np.repeat(score_QW[:, :, None], answers.alone_QWR.shape[2], axis=2),
-        score_QW=score_QW,
-    )
+    samples = answers.answer_QWR.shape[2]
+    alone_QWR = np.stack([_agreement(answers.answer_QWR[:, :, r]) for r in range(samples)], axis=2)
+    own_QW1 = answers.samples if answers.own_samples_QW is None else answers.own_samples_QW[:, :, None]
+    own_QWR = np.broadcast_to(np.arange(samples) < own_QW1, alone_QWR.shape)
+    return replace(answers, alone_QWR=alone_QWR, score_QW=alone_QWR.mean(axis=2, where=own_QWR))
 
 
 def _agreement(answer_QW: np.typing.NDArray[np.int64]) -> Floats:
