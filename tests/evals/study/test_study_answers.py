@@ -216,6 +216,20 @@ async def test_study_repeats_a_fifth_of_questions_but_votes_use_one_answer(tmp_p
     assert found.repeated.own_samples_QW.tolist() == [[2, 2], *[[1, 1]] * 4]
 
 
+async def test_study_says_why_repeated_answers_do_not_count(tmp_path: Path) -> None:
+    pool = team()
+    await ask(tmp_path, pool, TASKS, repeats=2)
+    table = table_of(tmp_path, pool, TASKS)
+    assert StudyAnswers.read(table, repeats=2).notes == ()
+    key, _ = table.single_worker_entry("bob")
+    file = tmp_path / "results" / f"{key}.jsonl"
+    *kept, _ = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(kept))
+    found = StudyAnswers.read(table, repeats=2)
+    assert found.answers.samples == 1
+    assert any("1 of 5 questions lack" in note for note in found.notes)
+
+
 async def test_a_worker_that_hardly_answers_is_left_out(tmp_path: Path) -> None:
     moody = ScriptedWorker("cy", {TASKS[3].question.text: "Answer: 3"})
     pool = Pool([*team(), moody])

@@ -92,9 +92,16 @@ def test_report_states_how_answers_were_judged() -> None:
     assert "the worker large judged all answers" in study_markdown(
         study_of(answers, judged_by="judge", judge="large")
     )
-    replayed = study_of(answers, recorded=True)
+    both = study_markdown(study_of(answers, judged_by="outcomes and judge", judge="large"))
+    assert "what users said" in both
+    assert "the worker large judged it" in both
+    assert "all answers" not in both
+    replayed = study_of(answers, recorded=True, replayed=answers.workers)
     assert "no worker was paid" in study_markdown(replayed)
-    assert "answered from a recording" in study_html(replayed)
+    assert "The workers answered from a recording" in study_html(replayed)
+    mixed = study_markdown(study_of(answers, replayed=answers.workers[:2]))
+    assert "no worker was paid" not in mixed
+    assert "w0, w1 answered from a recording" in mixed
 
 
 def test_no_name_breaks_the_page() -> None:

@@ -27,6 +27,7 @@ from podium.team.team_file import TeamFile, open_pool
 from podium.types import Budget
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
+from podium_testing import Answer, FaultServer
 from scripted_team import open_team
 from tiny_policy import write_policy
 
@@ -142,6 +143,22 @@ def test_a_recorded_worker_with_one_answer_is_not_asked_twice(
     )
     assert run([*study, "--repeats", "2"]) == 2
     assert "--repeats 2" in capsys.readouterr().err
+
+
+def test_dollars_of_a_live_worker_beside_recorded_ones_were_paid(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FaultServer(Answer("Answer: 1", input_tokens=10, output_tokens=1000)).in_thread() as server:
+        Path("mixed.toml").write_text(
+            f'{POOL}\n[[worker]]\nname = "dan"\nkind = "openai"\nmodel = "d"\nbase_url = "{server.url}"\n'
+            "price = { input = 0, output = 1.0 }\n"
+        )
+        study = ("study", "--pool", "mixed.toml", "--tasks", "made/r.parquet", "--questions", "10")
+        assert run([*study, "--run-budget-usd", "1", "--run", "found", "--json", "--yes"]) == 0
+    result = Study.model_validate_json(capsys.readouterr().out)
+    assert (result.recorded, result.replayed) == (False, ("ada", "bob", "cy"))
+    assert result.spent_usd > 0.01
+    assert "no worker was paid" not in Path("found/study.md").read_text()
 
 
 def test_a_trained_conductor_is_run_over_the_recorded_answers(

@@ -82,8 +82,11 @@ class StudyAnswers:
     """Dollars of all kept answers, as if nothing had been cached."""
 
     @classmethod
-    def read(cls, table: QuestionTable, judged_by: JudgedBy = "golds") -> Self:
+    def read(cls, table: QuestionTable, judged_by: JudgedBy = "golds", repeats: int = 1) -> Self:
         """Read the kept answers.
+
+        Args:
+            repeats: how many answers each worker was to give to each question.
 
         Raises:
             UsageError: fewer than two questions have an answer with a verdict from every worker.
@@ -114,7 +117,7 @@ class StudyAnswers:
                 "answer has no verdict."
             )
         if len(tasks) < 2:
-            judging = ", and the judge has to end its replies with RIGHT or WRONG" * (judged_by == "judge")
+            judging = ", and the judge has to end its replies with RIGHT or WRONG" * ("judge" in judged_by)
             raise UsageError(
                 f"Too few questions have an answer with a verdict from every worker ({len(tasks)}); give more "
                 f"questions or a larger --run-budget-usd{judging}."
@@ -125,6 +128,12 @@ class StudyAnswers:
             answers = answer_matrix(
                 {name: [by_task[t.id][:1] for t in tasks] for name, by_task in counted.items()}
             )
+            short = sum(any(len(by_task[t.id]) < repeats for by_task in counted.values()) for t in tasks)
+            if repeats > 1:
+                notes.append(
+                    f"Methods count one answer of each worker to each question, since {short:,} of {len(tasks):,} "
+                    f"questions lack one of {repeats} answers or its verdict; the same command asks for these again."
+                )
         if by_others:
             answers, repeated = by_agreement(answers), by_agreement(repeated)
         misjudged = near_misses((task, by_task[task.id]) for by_task in counted.values() for task in tasks)

@@ -27,8 +27,9 @@ from podium.workers.base import Worker
 from podium.workers.pool import Pool
 from podium.workers.vote import vote_key
 
-JudgedBy = Literal["golds", "judge", "agreement", "outcomes"]
-"""The judge of answers: known right answers, a worker of the pool, the other workers, or users."""
+JudgedBy = Literal["golds", "judge", "agreement", "outcomes", "outcomes and judge"]
+"""The judge of answers: known right answers, a worker of the pool, the other workers, users, or users and where they
+said nothing a worker."""
 _GENERATED = 300
 """How many generated questions are taken by default, since a generated set is infinite."""
 
@@ -69,7 +70,8 @@ class StudyQuestions:
                 task, grader=replace(known, otherwise=own) if isinstance(known, OutcomeGrader) else own
             )
 
-        return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by="judge")
+        judged_by: JudgedBy = "outcomes and judge" if self.judged_by == "outcomes" else "judge"
+        return replace(self, tasks=tuple(map(graded, self.tasks)), judged_by=judged_by)
 
 
 def load_study_questions(

@@ -82,14 +82,16 @@ class Study(StudyDecision, JsonFile):
     """Questions that every worker answered."""
     judged_by: JudgedBy
     judge: str | None = None
-    """The worker that judged. None if no worker did."""
+    """The worker that judged, perhaps only where users did not. None if no worker did."""
     workers: tuple[str, ...]
     bounds: Bounds
     misjudged: NearMisses = NearMisses()
     """Right answers that graders of texts may have judged wrong."""
     spent_usd: float = 0.0
     recorded: bool = False
-    """Whether workers answered from a recording or a script, so that the dollars are not paid."""
+    """Whether nobody was paid, so that the dollars are those that the answers would have cost."""
+    replayed: tuple[str, ...] = ()
+    """The workers that answered from a recording."""
     notes: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     """The settings files that serve the recommendation and, if it differs, the cheaper choice."""

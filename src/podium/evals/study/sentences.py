@@ -20,7 +20,6 @@ _VERDICTS = {
 }
 _MANY = 0.25
 """The grader is doubted if at least this share of the wrong answers has the words of the right answer."""
-_REPLAYED = "The workers answered from a recording, in which each answered the bare question."
 
 
 def cells(study: Study, row: StudyRow) -> tuple[str, ...]:
@@ -159,8 +158,9 @@ def misjudged(study: Study) -> Iterator[str]:
 def caveats(study: Study) -> Iterator[str]:
     """What a reader has to know before believing a figure."""
     yield from misjudged(study)
-    if study.recorded:
-        yield _REPLAYED
+    if study.replayed:
+        who = "The workers" if study.replayed == study.workers else ", ".join(study.replayed)
+        yield f"{who} answered from a recording, with responses to the bare question."
     if study.judged_by == "judge":
         yield (
             f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and may favour "
@@ -173,8 +173,13 @@ def caveats(study: Study) -> Iterator[str]:
             "agree with the workers by construction. Add a column of right answers, or name a judge (--judge "
             "WORKER)."
         )
-    elif study.judged_by == "outcomes":
+    elif study.judged_by in ("outcomes", "outcomes and judge"):
         yield "No right answers were given: what users said of the stored answers says which answers are right."
+        if study.judge is not None:
+            yield (
+                f"Where that says nothing of an answer, the worker {study.judge} judged it. A judge errs, and may "
+                "favour its own answers. Check some of its verdicts before you rely on these figures."
+            )
 
 
 def method_notes(study: Study) -> Iterator[str]:
@@ -201,7 +206,9 @@ def _difference(interval: Interval) -> str:
 
 
 def _spent(study: Study) -> str:
-    return "is what the answers would have cost; no worker was paid" if study.recorded else "was spent"
+    if study.recorded:
+        return "is what the answers would have cost; no worker was paid"
+    return f"was spent{', or would have been without the recording' * bool(study.replayed)}"
 
 
 def _more(row: StudyRow) -> str:

@@ -28,7 +28,6 @@ from podium.rollout.run_folder import RunFolder
 from podium.team.opened_planner import first_model, pays_for_plans
 from podium.team.settings import TeamSettings
 from podium.types import Price
-from podium.workers.base import has_costly_workers
 from podium.workers.pool import Pool
 from podium.workers.replay import ReplayWorker
 
@@ -153,7 +152,7 @@ class StudyRun:
                 show=on_progress,
             )
             on_asked(asked)
-            known = StudyAnswers.read(table, questions.judged_by)
+            known = StudyAnswers.read(table, questions.judged_by, settings.repeats)
             conductors = ConductorStudy(table, known, dispatcher, str(settings.seed), on_progress)
             conducted = await conductors.run(
                 count=expected.conductor_questions,
@@ -175,12 +174,13 @@ class StudyRun:
             tasks=questions.name,
             questions=len(answers.texts),
             judged_by=questions.judged_by,
-            judge=settings.judge if questions.judged_by == "judge" else None,
+            judge=settings.judge if questions.judged_by in ("judge", "outcomes and judge") else None,
             workers=answers.workers,
             bounds=Bounds.of(known.repeated),
             misjudged=known.misjudged,
             spent_usd=spent_usd,
-            recorded=any(isinstance(worker, ReplayWorker) for worker in pool) or not has_costly_workers(pool),
+            recorded=not expected.paid,
+            replayed=tuple(name for name in answers.workers if isinstance(pool.named(name), ReplayWorker)),
             notes=tuple(filter(None, notes)),
             files=tuple(written),
         )
