@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from podium.evals.study.candidates import Candidate, choose, value_threshold
+from podium.calls import Dispatcher
+from podium.errors import GraderError
+from podium.evals.study.candidates import Candidate, QuestionKinds, ask_candidates, choose, value_threshold
+from podium.evals.study.questions import StudyQuestions
+from podium.tasks.task import Grade, Task
+from podium.team.settings import TeamSettings
+from podium.types import Price, Profile, Question
+from podium.workers import Pool
+from podium.workers.function import FunctionWorker
 from podium.workers.ratings import Tally
 
 WEIGHTS = {"sums": 1.0, "dates": 2.0, "code": 4.0}
@@ -74,3 +83,19 @@ def test_a_dear_worker_for_a_light_kind_is_chosen_only_by_a_large_budget() -> No
     cheap, dear = choose(candidates, WEIGHTS, 0.80)
     assert (cheap.chosen, dear.chosen) == (True, False)
     assert dear.reason.startswith("too dear for sums: worth 1, and ")
+
+
+async def test_a_test_without_a_verdict_is_in_no_rating_but_was_paid(tmp_path: Path) -> None:
+    async def judges_two_of_three(response: str, gold: str) -> Grade:
+        if gold == "0":
+            raise GraderError("down")
+        return Grade(1.0)
+
+    tasks = tuple(Task(f"t/{n}", Question(text=f"Add {n}."), str(n), judges_two_of_three) for n in range(3))
+    pool = Pool([FunctionWorker(Profile(name="ada", price=Price(output=1e6)), lambda messages: "Answer: 3")])
+    table = StudyQuestions("mine", tasks, "golds").table(tmp_path, TeamSettings(pool="mine"), pool)
+    (ada,) = await ask_candidates(table, QuestionKinds.of(tasks, 1), Dispatcher())
+    (tally,) = ada.tallies.values()
+    assert (tally.right, tally.questions) == (2, 2)
+    assert tally.cost_usd == pytest.approx(ada.cost_usd * 2 / 3)
+    assert ada.cost_usd > 0

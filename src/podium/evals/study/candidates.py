@@ -90,7 +90,9 @@ class Candidate(FrozenModel):
 
     worker: str
     tallies: dict[str, Tally]
-    """For each kind, the right answers, tests and dollars, as if nothing had been cached."""
+    """For each kind, the right answers, tests and dollars of answers with a verdict, as if nothing had been cached."""
+    unjudged_usd: float = 0.0
+    """Dollars of answers without a verdict, as if nothing had been cached."""
     complete: bool = True
     """Whether the candidate has answered all tests. It has not if it is broken, or a budget refused a call."""
     chosen: bool = False
@@ -111,7 +113,7 @@ class Candidate(FrozenModel):
     @property
     def cost_usd(self) -> float:
         """Dollars of the candidate's answers, as if nothing had been cached."""
-        return sum(tally.cost_usd for tally in self.tallies.values())
+        return self.unjudged_usd + sum(tally.cost_usd for tally in self.tallies.values())
 
 
 def order_of_tests(pool: Pool) -> tuple[int, ...]:
@@ -155,24 +157,31 @@ async def _ask(name: str, table: QuestionTable, kinds: QuestionKinds, dispatcher
     graded = {task.id: task for task in table.questions}
     key, alone = table.single_worker_entry(name)
     tallies: dict[str, Tally] = {}
+    unjudged_usd = 0.0
+
+    def stopped(reason: str) -> Candidate:
+        return Candidate(
+            worker=name, tallies=tallies, unjudged_usd=unjudged_usd, complete=False, reason=reason
+        )
+
     for kind, tests in kinds.tests.items():
         for test in tests:
             asked = table.with_questions([graded[test.id]])
             try:
                 await asked.answer({key: alone}, dispatcher)
             except BudgetError:
-                return Candidate(worker=name, tallies=tallies, complete=False, reason=OUT_OF_BUDGET)
+                return stopped(OUT_OF_BUDGET)
             answer = asked.kept_answers(key)[test.id, 0]
             if answer.trace.answer is None:
                 failure = failure_of(answer.trace).removeprefix(f"{name}: ")
-                return Candidate(worker=name, tallies=tallies, complete=False, reason=f"broken: {failure}")
-            tally = Tally(
-                right=float(answer.grade.correct),
-                questions=int(answer.grade.failure is None),
-                cost_usd=answer.trace.uncached_usd,
-            )
+                return stopped(f"broken: {failure}")
+            cost_usd = answer.trace.uncached_usd
+            if answer.grade.failure is not None:
+                unjudged_usd += cost_usd
+                continue
+            tally = Tally(right=float(answer.grade.correct), questions=1, cost_usd=cost_usd)
             tallies[kind] = tallies[kind] + tally if kind in tallies else tally
-    return Candidate(worker=name, tallies=tallies)
+    return Candidate(worker=name, tallies=tallies, unjudged_usd=unjudged_usd)
 
 
 def value_threshold(share: float, lowest: float, highest: float) -> float:

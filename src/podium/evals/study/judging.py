@@ -180,8 +180,8 @@ def _is_near_miss(task: Task, answer: str) -> bool:
 
 
 def by_agreement(answers: AnswerMatrix) -> AnswerMatrix:
-    """The same answers, each scored by whether it is the most frequent answer of the *other* workers. A second answer is
-    compared with second answers, and so on.
+    """The same answers, each scored by whether it is the most frequent answer of the *other* workers. A second answer
+    is compared with second answers, and so on.
 
     In a tie of k answers each of them scores 1/k. A response without an answer scores 0. A vote cannot be scored in
     this way, since it agrees with the workers because it is made of their answers.
