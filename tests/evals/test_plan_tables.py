@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from graded_evaluations import column, graded
 
+from podium.evals import Evaluation
 from podium.evals.plan_tables import collapse_section
 
 
@@ -33,6 +35,19 @@ def test_a_collapsed_policy_is_named_beside_a_model_without_training() -> None:
     )
     assert "ours: Plans have one step, where those of model under a schema had 2.0." in section
     assert "model under a schema: " not in section
+
+
+def test_answers_without_a_verdict_are_not_counted_as_wrong() -> None:
+    answers = graded("made", column(True, True, False, None, None, None))
+    assert collapse_section({"ours": answers}).count("66.7%") == 2
+
+
+def test_the_share_of_readable_plans_is_the_same_below_the_table() -> None:
+    first, second, third = graded("made", {"q0": [True, True], "q1": [True]}).rollouts
+    unread = third.model_copy(update={"trace": third.trace.model_copy(update={"rounds": ()})})
+    answers = Evaluation((first, second, unread))
+    assert answers.validity == pytest.approx(2 / 3)
+    assert "66.7%" in collapse_section({"ours": answers})
 
 
 def test_without_plans_of_a_model_there_is_no_section() -> None:

@@ -28,7 +28,8 @@ OnProgress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One planner on many questions. In every mean each question has the same weight, however often it was repeated."""
+    """One planner on many questions. In every mean each question has the same weight, however often it was repeated.
+    Shares of plans and numbers of answers count each rollout."""
 
     rollouts: tuple[Rollout, ...]
     """The rollouts, at least one."""
@@ -126,7 +127,7 @@ class Evaluation:
     @cached_property
     def validity(self) -> float:
         """Share of rollouts whose first plan could be parsed and passed the checks."""
-        return self.mean(lambda r: r.valid)
+        return sum(rollout.valid for rollout in self.rollouts) / len(self.rollouts)
 
     @cached_property
     def failures(self) -> int:

@@ -146,4 +146,5 @@ def _plans(evaluation: Evaluation) -> Iterator[PlanFacts]:
     for rollout in evaluation.rollouts:
         trace = rollout.trace
         structure = PlanStructure.of(trace.rounds[0].workflow if trace.rounds else None, trace.pool)
-        yield PlanFacts(question_kind(rollout.task), rollout.valid, rollout.correct, structure)
+        correct = None if rollout.grade.failure is not None else rollout.correct
+        yield PlanFacts(question_kind(rollout.task), rollout.valid, correct, structure)

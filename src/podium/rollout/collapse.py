@@ -49,8 +49,8 @@ class PlanFacts:
     kind: str
     """The kind of its question (`question_kind`)."""
     readable: bool
-    correct: bool
-    """Whether the answer is right."""
+    correct: bool | None
+    """Whether the answer is right. None if the grader failed."""
     structure: PlanStructure
 
 
@@ -66,8 +66,8 @@ def question_kind(task_id: str) -> str:
 def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
     """The figures of these plans. A mean of nothing is 0.
 
-    - "valid": share of plans that can be read. "accuracy": share of right answers. "accuracy_readable": the same given
-      a plan that can be read.
+    - "valid": share of plans that can be read. "accuracy": share of right answers among those with a verdict.
+      "accuracy_readable": the same given a plan that can be read.
     - "steps", "steps_std": mean and standard deviation of the steps that the answer needs.
     - "worker_entropy" over all steps, "first_worker_entropy" and "topology_entropy" over plans, in nats.
     - "plan_information": the mutual information of the question's kind and the plan (its workers and topology), in
@@ -80,8 +80,10 @@ def collapse_figures(plans: Sequence[PlanFacts]) -> dict[str, float]:
     commonest = Counter(shapes).most_common(1)
     return {
         "valid": mean(plan.readable for plan in plans),
-        "accuracy": mean(plan.correct for plan in plans),
-        "accuracy_readable": mean(plan.correct for plan in plans if plan.readable),
+        "accuracy": mean(plan.correct for plan in plans if plan.correct is not None),
+        "accuracy_readable": mean(
+            plan.correct for plan in plans if plan.readable and plan.correct is not None
+        ),
         "steps": mean(steps),
         "steps_std": pstdev(steps) if steps else 0.0,
         "worker_entropy": entropy(worker for plan in with_steps for worker in plan.structure.workers),
