@@ -47,6 +47,10 @@ class PoolSampling(Settings):
     """The probability that a drawn worker fails all calls of a question, in all rollouts of that question. Votes,
     calculators and code tools never fail in this way."""
 
+    def offered(self, pool: Pool) -> list[int]:
+        """The numbers of the workers of `pool` that questions may have."""
+        return [number for number, name in enumerate(pool.names) if name not in self.without]
+
 
 class PoolSampler:
     """Draws the pool of each question.
@@ -62,7 +66,7 @@ class PoolSampler:
                 raise ConfigError(
                     f"pool_sampling.without names {name!r}, which is not in the pool; {suggestion(name, pool.names)}"
                 )
-        offered = [i for i, name in enumerate(pool.names) if name not in settings.without]
+        offered = settings.offered(pool)
         if settings.random and not settings.min_workers <= settings.max_workers <= len(offered):
             raise ConfigError(
                 f"Random pools of {settings.min_workers} to {settings.max_workers} cannot be drawn from {len(offered)} "

@@ -115,8 +115,8 @@ def make_job(
     recorder: Recorder,
 ) -> TrainingJob:
     """Make the job that an engine trains on this rank. Plans run in the event loop that runs now."""
-    offered = [name for name in prepared.pool.names if name not in settings.pool_sampling.without]
-    gate = partial(check_gate, settings, offered)
+    offered = prepared.pool.subset(settings.pool_sampling.offered(prepared.pool))
+    gate = partial(check_gate, settings, offered.names)
     rollouts = RolloutCollector(
         scored.scoring,
         asyncio.get_running_loop(),

@@ -114,7 +114,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
         prompt=settings.prompt,
         conducts=TrainingScope.of(
             settings.tasks,
-            pool,
+            pool.subset(settings.pool_sampling.offered(pool)),
             anonymous=settings.prompt.pool == "anonymous",
             random_pools=settings.pool_sampling.random,
             ratings=start.scope.ratings,
