@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from podium.errors import RunMismatchError
+from podium.errors import RunMismatchError, StoreError
+from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 
 CONFIG = {"train": {"lr": 3e-4, "pool": ["ada", "bram"], "extra": {}}, "minutes": 6, "note": None}
@@ -108,6 +110,19 @@ def test_processes_that_open_a_folder_at_once_do_not_disturb_each_other(tmp_path
     opening = [subprocess.Popen([sys.executable, "-c", OPENED], cwd=tmp_path) for _ in range(4)]
     assert [process.wait() for process in opening] == [0, 0, 0, 0]
     assert [file.name for file in (tmp_path / "run").iterdir()] == ["config.json"]
+
+
+def test_folder_of_a_run_that_a_full_disk_stopped_is_restarted(tmp_path: Path) -> None:
+    long, data = {"note": "x" * 2000}, DataFingerprint.of([])
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match="cannot be written"):
+            RunFolder.open(tmp_path, long, data=data)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert RunFolder.open(tmp_path, long, data=data).configuration == long
+    assert (tmp_path / "data.json").exists()
 
 
 @pytest.mark.parametrize("content", ["{", "[1]"])

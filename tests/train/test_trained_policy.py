@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
+import pytest
+
 from podium.conductor.checkpoint import Checkpoint
+from podium.errors import StoreError
 from podium.train.settings import TrainSettings
-from podium.train.trained_policy import podium_file
+from podium.train.trained_policy import podium_file, write_policy
 from scripted_team import open_team
 from tiny_policy import write_policy as write_start
 
@@ -21,3 +25,20 @@ def test_worker_that_no_question_had_is_not_among_the_numbers_of_the_policy(tmp_
     assert scope.workers == pool.names[1:]
     assert scope.misfit(pool)
     assert scope.misfit(pool.subset(range(1, len(pool)))) is None
+
+
+def test_full_disk_leaves_no_policy_and_says_so_in_a_sentence(tmp_path: Path) -> None:
+    start = Checkpoint.read(write_start(tmp_path / "start"))
+    write_start(tmp_path / "run" / "trained")
+    settings, pool = TrainSettings(start=str(start.path)), open_team()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(StoreError, match=r"policy cannot be written \(.*large\)") as full:
+            write_policy(tmp_path / "run", settings, start, pool)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert "\n" not in str(full.value)
+    assert not (tmp_path / "run" / "policy").exists()
+    write_policy(tmp_path / "run", settings, start, pool)
+    assert Checkpoint.read(tmp_path / "run" / "policy").parameters()

@@ -96,15 +96,18 @@ class RunFolder:
             RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.
         """
         wanted = cls.check(path, configuration, changeable=changeable)
-        file = path / CONFIG
+        run, has_data = cls(path), (path / _DATA).exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError.of_file(path, error) from None
-        if data is not None:
-            cls(path).check_or_store_data(data)
-        replace_file(file, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
-        return cls(path)
+        if data is not None and has_data:
+            run.check_or_store_data(data)
+        # Without this file, a full disk would leave a folder that holds something other than a run.
+        replace_file(path / CONFIG, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
+        if data is not None and not has_data:
+            run.check_or_store_data(data)
+        return run
 
     @staticmethod
     def check(

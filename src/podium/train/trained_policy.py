@@ -6,13 +6,15 @@ transformers and peft load and save the weights; this file writes podium.json.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.config import read_file
-from podium.errors import CheckpointError, ConfigError
+from podium.errors import CheckpointError, ConfigError, StoreError
 from podium.files import atomic_folder
 from podium.shipped import shipped_checkpoint
 from podium.train.settings import TrainSettings
@@ -134,6 +136,25 @@ _TOKENIZER_FILES = (
 )  # fmt: skip
 
 
+@contextmanager
+def saving(path: Path) -> Iterator[None]:
+    """The block saves weights at `path`.
+
+    Raises:
+        StoreError: the disk is full or not writable.
+    """
+    from safetensors import SafetensorError  # noqa: PLC0415 - transformers brings it
+
+    try:
+        yield
+    except OSError as error:
+        raise StoreError.of_file(path, error) from None
+    except SafetensorError as error:  # A full disk raises this error too.
+        raise StoreError(
+            f"{path} cannot be written ({error}); fix that, and run the same command again."
+        ) from None
+
+
 def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Pool) -> None:
     """Write `policy` in the run's folder, from the model or the adapter that the trainer saved in `trained`.
 
@@ -141,15 +162,21 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
 
     Raises:
         CheckpointError: the merged model would not write the same text as the trained model.
+        StoreError: the disk is full or not writable.
     """
     saved = run / "trained"
-    with atomic_folder(run / "policy") as policy:
+    with saving(run / "policy"), atomic_folder(run / "policy") as policy:
         if (saved / "adapter_config.json").is_file():
             from podium.train.trl.adapters import merge_adapter  # noqa: PLC0415 - loads torch
 
             merge_adapter(base, saved, policy)
         else:
-            shutil.copytree(saved, policy, ignore=shutil.ignore_patterns("training_args.bin"))
+            # copytree's error has no number, so that it could not be told in a sentence.
+            for file in sorted(path for path in saved.rglob("*") if path.is_file()):
+                copy = policy / file.relative_to(saved)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, copy)
+            (policy / "training_args.bin").unlink(missing_ok=True)
         for name in _TOKENIZER_FILES:  # Unchanged, since transformers may write other added tokens.
             (policy / name).unlink(missing_ok=True)
             if (base.path / name).is_file():

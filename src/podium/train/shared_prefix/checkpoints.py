@@ -21,10 +21,11 @@ from torch import Tensor
 
 from podium.conductor.checkpoint import Checkpoint, PodiumFile
 from podium.conductor.prompt import PromptSettings
-from podium.errors import CheckpointError, StoreError
+from podium.errors import CheckpointError
 from podium.files import atomic_folder
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel
+from podium.train.trained_policy import saving
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
@@ -107,6 +108,16 @@ def write_model(
         (folder / companion.name).write_bytes(companion.read_bytes())
 
 
+def write_trained(model: PolicyModel, folder: Path, start: Checkpoint) -> None:
+    """Write the model that a run has trained from `start`.
+
+    Raises:
+        StoreError: the disk is full or not writable.
+    """
+    with saving(folder):
+        write_model(model, folder, config=start.config, companions=companion_files(start.path))
+
+
 def companion_files(folder: Path) -> list[Path]:
     """The files of a checkpoint folder that training copies unchanged."""
     return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
@@ -178,20 +189,13 @@ class Checkpoints:
         path = self.folder / f"{iterations:06d}"
         companions = companion_files(self.start.path)
         about = PodiumFile(prompt=self.prompt, conducts=self.start.declared_scope)
-        try:
-            with atomic_folder(path) as part:
-                write_model(model, part, config=self.start.config, companions=companions)
-                text = about.model_dump_json(exclude_none=True, indent=2)
-                (part / "podium.json").write_text(text + "\n", encoding="utf-8")
-                save_file(_moments(model, optimizer), part / _OPTIMIZER)
-                state = json.dumps({"iteration": iterations})
-                (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
-        except OSError as error:
-            raise StoreError.of_file(path, error) from None
-        except SafetensorError as error:  # A full disk raises this error too.
-            raise StoreError(
-                f"{path} cannot be written ({error}); fix that, and run the same command again."
-            ) from None
+        with saving(path), atomic_folder(path) as part:
+            write_model(model, part, config=self.start.config, companions=companions)
+            text = about.model_dump_json(exclude_none=True, indent=2)
+            (part / "podium.json").write_text(text + "\n", encoding="utf-8")
+            save_file(_moments(model, optimizer), part / _OPTIMIZER)
+            state = json.dumps({"iteration": iterations})
+            (part / _TRAINING_STATE).write_text(state + "\n", encoding="utf-8")
         for older in self._whole():
             if older != path:
                 shutil.rmtree(older)

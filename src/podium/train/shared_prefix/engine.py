@@ -25,7 +25,7 @@ from podium.train.runtime import Precision, compute_on_one_core, resolve_device,
 from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, count_trainable_tokens
-from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, read_model, write_model
+from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_trained
 from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix, grouped_samples
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
@@ -84,12 +84,7 @@ def train(job: TrainingJob) -> None:
             checkpoints.save(model, optimizer, done)
     if latest is None or int(latest.name) != done:
         checkpoints.save(model, optimizer, done)
-    write_model(
-        model,
-        job.trained,
-        config=job.initial_checkpoint.config,
-        companions=companion_files(job.initial_checkpoint.path),
-    )
+    write_trained(model, job.trained, job.initial_checkpoint)
 
 
 def open_model(start: Checkpoint, precision: Precision) -> PolicyModel:

@@ -17,7 +17,7 @@ from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.shared_prefix.batch import Group, micro_batches
-from podium.train.shared_prefix.checkpoints import Checkpoints, companion_files, write_model
+from podium.train.shared_prefix.checkpoints import Checkpoints, write_trained
 from podium.train.shared_prefix.engine import open_model, start_problems
 from podium.train.shared_prefix.group_sampler import common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -61,12 +61,7 @@ def train(job: SupervisedJob) -> None:
             checkpoints.save(model, optimizer, done)
         job.progress.record_loss(loss)
     job.progress.phase("saving the policy")
-    write_model(
-        model,
-        job.trained,
-        config=job.initial_checkpoint.config,
-        companions=companion_files(job.initial_checkpoint.path),
-    )
+    write_trained(model, job.trained, job.initial_checkpoint)
 
 
 def batch_of(
