@@ -84,6 +84,7 @@ class RunFolder:
         *,
         changeable: Collection[str] = (),
         data: DataFingerprint | None = None,
+        begun: bool = True,
     ) -> Self:
         """Begin the run, or resume it if the folder holds a run of the same configuration and data.
 
@@ -91,18 +92,19 @@ class RunFolder:
             configuration: all settings of the run, as a model or a JSON value.
             changeable: dotted keys whose values may differ from those with which the run began, such as a time limit.
             data: the questions and workers of the run. If it is None, they are not compared.
+            begun: whether the run already has results. If not, its configuration and data replace the stored ones.
 
         Raises:
             RunMismatchError: the folder was made with another configuration or other data, or is not a run's folder.
         """
-        wanted = cls.check(path, configuration, changeable=changeable)
+        wanted = cls.check(path, configuration, changeable=changeable, begun=begun)
         run, has_data = cls(path), (path / _DATA).exists()
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StoreError.of_file(path, error) from None
         if data is not None and has_data:
-            run.check_or_store_data(data)
+            run.check_or_store_data(data, begun=begun)
         # Without this file, a full disk would leave a folder that holds something other than a run.
         replace_file(path / CONFIG, json.dumps(wanted, indent=2, ensure_ascii=False).encode() + b"\n")
         if data is not None and not has_data:
@@ -111,7 +113,11 @@ class RunFolder:
 
     @staticmethod
     def check(
-        path: Path, configuration: Mapping[str, Any] | BaseModel, *, changeable: Collection[str] = ()
+        path: Path,
+        configuration: Mapping[str, Any] | BaseModel,
+        *,
+        changeable: Collection[str] = (),
+        begun: bool = True,
     ) -> dict[str, Any]:
         """Check, without writing, that `open` would accept the folder. Returns the configuration as JSON.
 
@@ -129,7 +135,9 @@ class RunFolder:
             not path.is_dir() or any(not is_unfinished(entry, file) for entry in path.iterdir())
         )
         if file.is_file():
-            _refuse_difference(path, _stored(file), wanted, changeable)
+            stored = _stored(file)
+            if begun or stored.keys() != wanted.keys():  # A run of another kind has other keys.
+                _refuse_difference(path, stored, wanted, changeable)
         elif holds_something:
             raise RunMismatchError(
                 f"{path} holds something other than a run (it has no {CONFIG}); choose a new folder."

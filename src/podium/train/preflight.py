@@ -18,7 +18,6 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
-from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
 from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
 from podium.sqlite_files import default_place
@@ -27,8 +26,9 @@ from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.opening import open_engine
 from podium.train.schedule import generate_tasks, has_generated_tasks
-from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings, settings_of_other_engine
+from podium.train.settings import TrainSettings, settings_of_other_engine
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer
+from podium.train.training_folder import check_training_folder
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
 from podium.types import estimate_tokens
 from podium.workers.build import UnreadyWorker
@@ -122,7 +122,7 @@ async def preflight(
     """
     checks = Preflight()
     if folder is not None:
-        checks.attempt(lambda: RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+        checks.attempt(lambda: check_training_folder(folder, settings))
     _open_model(checks, settings, weights=weights)
     if settings.prompt.levels != len(settings.cost_weights):
         checks.problems.append(

@@ -19,7 +19,6 @@ from typing import Any
 from podium.calls import Dispatcher
 from podium.errors import PodiumError
 from podium.rollout.data_fingerprint import DataFingerprint
-from podium.rollout.run_folder import RunFolder
 from podium.scoring import Client, ScoringBackend
 from podium.scoring.service import serve_session
 from podium.scoring.session import DispatcherFactory, ScoringSession, open_run_session
@@ -34,8 +33,9 @@ from podium.train.progress import Progress
 from podium.train.ranks import Ranks
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
-from podium.train.settings import CHANGEABLE_ON_RESUME, GateSettings, TrainSettings
+from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import write_policy
+from podium.train.training_folder import hold_training_folder
 
 
 async def run_grpo(
@@ -61,23 +61,27 @@ async def run_grpo(
     engine = open_engine(settings.engine)
     ranks = engine.open_ranks()
     tell = say if ranks.first else lambda line: None
-    async with preflight(
-        settings,
-        folder,
-        ranks=ranks.size,
-        calls_workers=ranks.first,
-        run_budget_usd=run_budget_usd,
-        on_warning=tell,
-    ) as checks:
+    async with (
+        preflight(
+            settings,
+            folder,
+            ranks=ranks.size,
+            calls_workers=ranks.first,
+            run_budget_usd=run_budget_usd,
+            on_warning=tell,
+        ) as checks,
+        AsyncExitStack() as opened,
+    ):
         ranks.run_on_first(checks.require)
         prepared = checks.require()
         local = ranks.first and settings.scoring_url is None  # A scoring service has its own questions.
         run = ranks.run_on_first(
-            lambda: RunFolder.open(
-                folder,
-                settings,
-                changeable=CHANGEABLE_ON_RESUME,
-                data=DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None,
+            lambda: opened.enter_context(
+                hold_training_folder(
+                    folder,
+                    settings,
+                    data=DataFingerprint.of(prepared.tasks.values(), prepared.pool) if local else None,
+                )
             )
         )
         async with open_scoring(

@@ -24,8 +24,9 @@ from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.opening import open_supervised_engine
 from podium.train.progress import Progress
-from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+from podium.train.settings import TrainSettings
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
+from podium.train.training_folder import has_results, hold_training_folder
 from podium.workers.pool import Pool
 
 
@@ -63,7 +64,7 @@ def run_sft(
         opened.callback(lambda: asyncio.run(pool.close()))
         tokenizer = open_tokenizer(settings, start)
         codec = open_codec(settings, start, tokenizer)
-        run = ranks.run_on_first(lambda: RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME))
+        run = ranks.run_on_first(lambda: opened.enter_context(hold_training_folder(folder, settings)))
         progress.phase("collecting examples")
         collected = ranks.run_on_first(lambda: asyncio.run(_collect(settings, pool, make_dispatcher, say)))
         examples = ranks.broadcast(collected) or []
@@ -72,7 +73,9 @@ def run_sft(
             for example in examples
         ]
         ranks.run_on_first(
-            lambda: RunFolder(folder).check_or_store_data(DataFingerprint.of_examples(pairs, pool.profiles))
+            lambda: RunFolder(folder).check_or_store_data(
+                DataFingerprint.of_examples(pairs, pool.profiles), begun=has_results(folder)
+            )
         )
         progress.phase("encoding the examples")
         encoded = encode_examples(examples, codec, tokenizer.eos_token_id, start)

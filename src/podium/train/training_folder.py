@@ -1,0 +1,51 @@
+"""The run's folder of a training, of either stage.
+
+One process at a time trains in it. Its settings and data may be replaced until it has a row or a checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from podium.errors import StoreError
+from podium.files import lock_folder
+from podium.rollout.data_fingerprint import DataFingerprint
+from podium.rollout.run_folder import RunFolder
+from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+
+
+def check_training_folder(folder: Path, settings: TrainSettings) -> None:
+    """Check, without writing, that a training with these settings may begin or go on in the folder.
+
+    Raises:
+        RunMismatchError: see `RunFolder.open`.
+    """
+    RunFolder.check(folder, settings, changeable=CHANGEABLE_ON_RESUME, begun=has_results(folder))
+
+
+@contextmanager
+def hold_training_folder(
+    folder: Path, settings: TrainSettings, *, data: DataFingerprint | None = None
+) -> Iterator[RunFolder]:
+    """Begin or resume the run in the folder, which no other process can train in until the block ends.
+
+    Raises:
+        RunMismatchError: see `RunFolder.open`.
+        UsageError: another process trains in the folder.
+    """
+    check_training_folder(folder, settings)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError.of_file(folder, error) from None
+    with lock_folder(folder):
+        yield RunFolder.open(
+            folder, settings, changeable=CHANGEABLE_ON_RESUME, data=data, begun=has_results(folder)
+        )
+
+
+def has_results(folder: Path) -> bool:
+    """Whether the run has a row or a checkpoint."""
+    return any((folder / "checkpoints").glob("*")) or bool(RunFolder(folder).rows().read())
