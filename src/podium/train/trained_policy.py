@@ -23,6 +23,9 @@ from podium.workers.pool import Pool
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
 """Files of weights, which a dry run does not fetch."""
 
+CHAT_TEMPLATE = "chat_template.jinja"
+"""The file of the chat template, in a run's folder and in a policy's."""
+
 
 def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
     """The checkpoint that the run starts from. A model on the Hugging Face hub is fetched, or taken from the hub's
@@ -89,18 +92,29 @@ def open_tokenizer(settings: TrainSettings, checkpoint: Checkpoint) -> Any:
         raise CheckpointError(
             f"transformers cannot load the tokenizer of {checkpoint.path}: {reason}"
         ) from None
-    if settings.chat_template is not None:
-        try:
-            tokenizer.chat_template = read_file(Path(settings.chat_template)).decode()
-        except OSError as error:
-            raise ConfigError(
-                f"chat_template: {settings.chat_template} cannot be read: {error.strerror}."
-            ) from None
-        except UnicodeDecodeError:
-            raise ConfigError(
-                f"chat_template: {settings.chat_template} is not UTF-8 text; save it as UTF-8."
-            ) from None
+    if (template := read_chat_template(settings)) is not None:
+        tokenizer.chat_template = template
     return tokenizer
+
+
+def read_chat_template(settings: TrainSettings) -> str | None:
+    """The text of the run's chat template. None if the run names none.
+
+    Raises:
+        ConfigError: the chat template cannot be read.
+    """
+    if settings.chat_template is None:
+        return None
+    try:
+        return read_file(Path(settings.chat_template)).decode()
+    except OSError as error:
+        raise ConfigError(
+            f"chat_template: {settings.chat_template} cannot be read: {error.strerror}."
+        ) from None
+    except UnicodeDecodeError:
+        raise ConfigError(
+            f"chat_template: {settings.chat_template} is not UTF-8 text; save it as UTF-8."
+        ) from None
 
 
 def open_codec(settings: TrainSettings, checkpoint: Checkpoint, tokenizer: Any) -> PromptCodec:
@@ -132,7 +146,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
 
 _TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-    "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
+    "vocab.json", "merges.txt", CHAT_TEMPLATE, "generation_config.json",
 )  # fmt: skip
 
 
@@ -182,7 +196,7 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
             if (base.path / name).is_file():
                 shutil.copyfile(base.path / name, policy / name)
         if settings.chat_template is not None:
-            shutil.copyfile(settings.chat_template, policy / "chat_template.jinja")
+            shutil.copyfile(run / CHAT_TEMPLATE, policy / CHAT_TEMPLATE)
         about = podium_file(settings, base, pool)
         text = about.model_dump_json(indent=2, exclude_none=True)
         (policy / "podium.json").write_text(text + "\n", encoding="utf-8")

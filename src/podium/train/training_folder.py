@@ -1,6 +1,7 @@
 """The run's folder of a training, of either stage.
 
-One process at a time trains in it. Its settings and data may be replaced until it has a row or a checkpoint.
+One process at a time trains in it. Its settings, data and chat template may be replaced until it has a row or a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from podium.errors import StoreError
-from podium.files import lock_folder
+from podium.errors import RunMismatchError, StoreError
+from podium.files import lock_folder, replace_file
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
+from podium.train.trained_policy import CHAT_TEMPLATE, read_chat_template
 
 
 def check_training_folder(folder: Path, settings: TrainSettings) -> None:
@@ -32,7 +34,7 @@ def hold_training_folder(
     """Begin or resume the run in the folder, which no other process can train in until the block ends.
 
     Raises:
-        RunMismatchError: see `RunFolder.open`.
+        RunMismatchError: see `RunFolder.open`, or the chat template was edited since the run began.
         UsageError: another process trains in the folder.
     """
     check_training_folder(folder, settings)
@@ -41,11 +43,26 @@ def hold_training_folder(
     except OSError as error:
         raise StoreError.of_file(folder, error) from None
     with lock_folder(folder):
-        yield RunFolder.open(
-            folder, settings, changeable=CHANGEABLE_ON_RESUME, data=data, begun=has_results(folder)
-        )
+        begun = has_results(folder)
+        run = RunFolder.open(folder, settings, changeable=CHANGEABLE_ON_RESUME, data=data, begun=begun)
+        _check_or_store_template(folder, settings, begun=begun)
+        yield run
 
 
 def has_results(folder: Path) -> bool:
     """Whether the run has a row or a checkpoint."""
     return any((folder / "checkpoints").glob("*")) or bool(RunFolder(folder).rows().read())
+
+
+def _check_or_store_template(folder: Path, settings: TrainSettings, *, begun: bool) -> None:
+    template = read_chat_template(settings)
+    if template is None:
+        return
+    kept = folder / CHAT_TEMPLATE
+    if not begun or not kept.is_file():
+        replace_file(kept, template.encode())
+    elif kept.read_bytes() != template.encode():
+        raise RunMismatchError(
+            f"{folder} was trained with another text of {settings.chat_template}, which {kept} has. Choose a new "
+            "folder, or restore the template."
+        )
