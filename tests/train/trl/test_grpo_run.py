@@ -62,6 +62,26 @@ def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
     assert not _changed(plain_run / "policy", halves)
 
 
+def test_a_run_that_its_minutes_ended_has_the_weights_of_its_newest_checkpoint(
+    train: Any, settings: Settings, tmp_path: Path
+) -> None:
+    grpo = settings["grpo"] | {"iterations": 3, "lr": 1e-2}
+
+    def start(**keys: Any) -> Path:
+        return train(settings | {"grpo": grpo | keys})  # type: ignore[no-any-return]
+
+    start(minutes=1e-9)
+    assert len(_rows(tmp_path / "run")) == 1
+    crash = {"on_metrics": lambda row: _crash(row | {"iteration": row["iteration"] - 1})}
+    with pytest.raises(_CrashError):
+        train(settings | {"grpo": grpo}, **crash)
+    for _ in range(2):
+        policy = start(minutes=1e-9)
+        assert len(_rows(tmp_path / "run")) == 2
+        assert not _changed(policy, tmp_path / "run" / "checkpoints" / "checkpoint-2")
+        (tmp_path / "run" / "trained" / "model.safetensors").unlink()  # As a kill leaves it.
+
+
 class _CrashError(Exception):
     pass
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -208,16 +208,26 @@ def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
 def train(job: TrainingJob) -> None:
     """Train with GRPO, or continue from the newest checkpoint, and write the trained model or adapter."""
     checkpoint = latest_checkpoint(job.checkpoints)
-    passes = job.settings.grpo.num_iterations
-    job.recorder.resume(0 if checkpoint is None else step_of(checkpoint) // passes)
-    if job.rollouts.ranks.broadcast(job.recorder.is_over) and job.trained.exists():
-        return  # An earlier start has ended the run, and written what it trained.
+    done = 0 if checkpoint is None else step_of(checkpoint) // job.settings.grpo.num_iterations
+    job.recorder.resume(done)
+    if job.rollouts.ranks.broadcast(job.recorder.is_over):
+        job = _ended_after(job, done)
     run = TRLRun(job)
     run.trainer.remove_callback(PrinterCallback)
     run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
         raise TrainingInterruptedError
     run.trainer.save_model(str(job.trained))
+
+
+def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:
+    """The job without its later iterations. After the last one, TRL only loads the checkpoint."""
+    grpo = job.settings.grpo.model_copy(update={"iterations": iterations})
+    return replace(
+        job,
+        settings=job.settings.model_copy(update={"grpo": grpo}),
+        groups=[group for group in job.groups if group.iteration < iterations],
+    )
 
 
 class TRLRun(TrainerCallback):
