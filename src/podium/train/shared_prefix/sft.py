@@ -13,6 +13,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
 from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.metrics_recorder import refuse_divergence
 from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine
@@ -55,8 +56,10 @@ def train(job: SupervisedJob) -> None:
         rate = learning_rate(done, peak=settings.lr, iterations=steps, warmup=0.0)
         norm = optimizer_step(optimizer, model, rate=rate)
         done += 1
+        figures = {"loss": loss, "grad_norm": norm, "learning_rate": rate}
+        refuse_divergence(f"Step {done}", figures, "sft.lr")
         if rows is not None:
-            rows.append({"step": done, "loss": loss, "grad_norm": norm, "learning_rate": rate})
+            rows.append({"step": done, **figures})
         if done % settings.save_every == 0 or done == steps:
             checkpoints.save(model, optimizer, done)
         job.progress.record_loss(loss)

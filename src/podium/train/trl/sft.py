@@ -14,6 +14,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError
 from podium.train.engine import EncodedExample, SupervisedJob
+from podium.train.metrics_recorder import refuse_divergence
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import (
     latest_checkpoint,
@@ -149,10 +150,11 @@ class _Recorder(TrainerCallback):
 
     def on_log(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         logs: dict[str, Any] = kwargs["logs"]
-        if "loss" in logs:
-            self._progress.record_loss(float(logs["loss"]))
-        if self._rows is not None and "loss" in logs:
-            recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
-            self._rows.append(
-                {"step": state.global_step, **{key: float(logs[key]) for key in recorded if key in logs}}
-            )
+        if "loss" not in logs:
+            return
+        recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
+        figures = {key: float(logs[key]) for key in recorded if key in logs}
+        refuse_divergence(f"Step {state.global_step}", figures, "sft.lr")
+        self._progress.record_loss(figures["loss"])
+        if self._rows is not None:
+            self._rows.append({"step": state.global_step, **figures})
