@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import RunMismatchError, UsageError
+from podium.errors import ConfigError, RunMismatchError, UsageError
 from podium.files import lock_folder
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import TrainSettings
@@ -60,6 +60,20 @@ def test_examples_may_change_until_a_run_has_learned_some(sft: Settings, tmp_pat
     assert Checkpoint.read(run())
     with pytest.raises(RunMismatchError, match=r"sft\.examples was"):
         run(examples=str(tmp_path / "none.jsonl"))
+
+
+def test_wrong_target_modules_are_a_config_error_and_may_be_corrected(sft: Settings, tmp_path: Path) -> None:
+    def run(module: str) -> Path:
+        lora = {
+            "engine": "trl",
+            "trl": {"gradient_checkpointing": False},
+            "lora": {"target_modules": [module]},
+        }
+        return run_sft(TrainSettings.model_validate(sft | lora), tmp_path / "run")
+
+    with pytest.raises(ConfigError, match="nope"):
+        run("nope")
+    assert Checkpoint.read(run("q_proj"))
 
 
 def test_a_folder_of_another_kind_of_run_is_refused(settings: Settings, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from importlib import import_module
 from importlib.util import find_spec
@@ -230,6 +231,16 @@ def _ended_after(job: TrainingJob, iterations: int) -> TrainingJob:
     )
 
 
+@contextmanager
+def setting_up(settings: TrainSettings) -> Iterator[None]:
+    """The block makes TRL's trainer. What TRL, peft and transformers refuse is raised as a ConfigError."""
+    try:
+        yield
+    except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
+        reason = str(error).strip().partition("\n")[0]
+        raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
+
+
 class TRLRun(TrainerCallback):
     """TRL's trainer for one run on this rank, with its rollout function, reward function and callback."""
 
@@ -245,7 +256,7 @@ class TRLRun(TrainerCallback):
         """The evaluation of the policy after the latest iteration. None if no evaluation was due."""
         # This logger would write every dropped rollout in full.
         logging.getLogger("trl.trainer.grpo_trainer").setLevel(logging.ERROR)
-        try:
+        with setting_up(settings):
             self.trainer = GRPOTrainer(
                 model=str(job.initial_checkpoint.path),
                 reward_funcs=self._reward,
@@ -257,9 +268,6 @@ class TRLRun(TrainerCallback):
                 quantization_config=quantization(settings),
                 rollout_func=self._generate_batch,
             )
-        except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
-            reason = str(error).strip().partition("\n")[0]
-            raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
         # This callback adds the figures of an evaluation, so trackers must be called after it.
         for kind in get_reporting_integration_callbacks(self.trainer.args.report_to):  # type: ignore[no-untyped-call]
             if (tracker := self.trainer.pop_callback(kind)) is not None:

@@ -20,6 +20,7 @@ from podium.train.trl.engine import (
     latest_checkpoint,
     lora_config,
     quantization,
+    setting_up,
     step_of,
     trl_arguments,
     trl_defaults,
@@ -58,15 +59,16 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
     ranks = AcceleratedRanks()
-    trainer = SFTTrainer(
-        model=str(job.initial_checkpoint.path),
-        args=sft_config(job.settings, job.checkpoints, ranks.size, job.initial_checkpoint.context),
-        train_dataset=make_dataset(job.examples),
-        processing_class=job.tokenizer,
-        peft_config=lora_config(job.settings),
-        quantization_config=quantization(job.settings),
-        callbacks=[_Recorder(job)],
-    )
+    with setting_up(job.settings):
+        trainer = SFTTrainer(
+            model=str(job.initial_checkpoint.path),
+            args=sft_config(job.settings, job.checkpoints, ranks.size, job.initial_checkpoint.context),
+            train_dataset=make_dataset(job.examples),
+            processing_class=job.tokenizer,
+            peft_config=lora_config(job.settings),
+            quantization_config=quantization(job.settings),
+            callbacks=[_Recorder(job)],
+        )
     trainer.remove_callback(PrinterCallback)
     checkpoint = latest_checkpoint(job.checkpoints)
     if job.run is not None:
