@@ -15,7 +15,7 @@ from scripted_team import open_team
 from tiny_policy import write_policy as write_start
 
 
-def test_worker_that_no_question_had_is_not_among_the_numbers_of_the_policy(tmp_path: Path) -> None:
+def test_worker_that_no_question_had_has_no_number_for_the_policy(tmp_path: Path) -> None:
     start = write_start(tmp_path / "start")
     settings = TrainSettings.model_validate(
         {"start": str(start), "prompt": {"pool": "anonymous"}, "pool_sampling": {"without": ["ada"]}}

@@ -62,7 +62,7 @@ def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
     assert not _changed(plain_run / "policy", halves)
 
 
-def test_a_run_that_its_minutes_ended_has_the_weights_of_its_newest_checkpoint(
+def test_a_run_that_its_minutes_ended_has_its_newest_weights(
     train: Any, settings: Settings, tmp_path: Path
 ) -> None:
     grpo = settings["grpo"] | {"iterations": 3, "lr": 1e-2}
