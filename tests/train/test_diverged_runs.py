@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from podium.train.metrics_recorder import DivergedError
+from podium.train.metrics_recorder import DivergedError, applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
 
@@ -44,3 +44,8 @@ def test_a_reinforcement_that_diverges_says_what_to_lower(
         with pytest.raises(DivergedError, match=r"Iteration (\d+): .* is (nan|inf).* grpo\.lr"):
             train(settings | engine | {"grpo": grpo})
     assert len(_rows(tmp_path / "run")) < 4
+
+
+def test_a_step_that_a_gradient_scaler_skipped_is_no_divergence() -> None:
+    assert [applied_norm(float("inf"), scaled=scaled) for scaled in (True, False)] == [0.0, float("inf")]
+    assert applied_norm(0.5, scaled=True) == 0.5

@@ -41,6 +41,14 @@ def refuse_divergence(place: str, figures: Mapping[str, float], lower: str) -> N
             )
 
 
+def applied_norm(norm: float, *, scaled: bool) -> float:
+    """The norm of the gradient that an update applied.
+
+    It is 0 where the gradient scaler of float16 skipped an update, since its gradient was not finite at this scale.
+    """
+    return 0.0 if scaled and not math.isfinite(norm) else norm
+
+
 class Recorder:
     """The rows of one run.
 

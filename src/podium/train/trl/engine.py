@@ -30,6 +30,7 @@ from podium.config import closest_name
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
+from podium.train.metrics_recorder import applied_norm
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
@@ -336,7 +337,7 @@ class TRLRun(TrainerCallback):
             evaluation=self._evaluation,
             entropy=logs.get("entropy", 0.0),
             kl=logs.get("kl", 0.0),
-            grad_norm=logs.get("grad_norm", 0.0),
+            grad_norm=applied_norm(logs.get("grad_norm", 0.0), scaled=args.fp16),
             lr=logs["learning_rate"],
         )
         if not self._job.rollouts.ranks.broadcast(goes_on):

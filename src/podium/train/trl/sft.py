@@ -14,7 +14,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError
 from podium.train.engine import EncodedExample, SupervisedJob
-from podium.train.metrics_recorder import refuse_divergence
+from podium.train.metrics_recorder import applied_norm, refuse_divergence
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import (
     latest_checkpoint,
@@ -156,6 +156,7 @@ class _Recorder(TrainerCallback):
             return
         recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
         figures = {key: float(logs[key]) for key in recorded if key in logs}
+        figures["grad_norm"] = applied_norm(figures.get("grad_norm", 0.0), scaled=args.fp16)
         refuse_divergence(f"Step {state.global_step}", figures, "sft.lr")
         self._progress.record_loss(figures["loss"])
         if self._rows is not None:
