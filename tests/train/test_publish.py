@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
+from huggingface_hub import constants
 from pydantic import BaseModel
 
 from podium.conductor.checkpoint import Checkpoint
@@ -77,3 +82,45 @@ def test_the_card_of_a_policy_on_the_hub_fetches_it_first(run: Path) -> None:
 def test_a_run_that_has_not_ended_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no trained policy yet"):
         publish(tmp_path, "hub:me/mine")
+
+
+@contextmanager
+def public_repository() -> Iterator[tuple[str, list[str]]]:
+    """The address of a hub on which me/mine exists and is public, and the paths of its requests."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self._answer(200, {"id": "me/mine", "private": False, "siblings": [], "tags": []})
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self._answer(409, {"url": f"http://{self.headers['Host']}/me/mine"})
+
+        def _answer(self, status: int, document: object) -> None:
+            asked.append(self.path)
+            content = json.dumps(document).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_private_policy_goes_into_no_public_repository(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with public_repository() as (url, asked):
+        monkeypatch.setattr(constants, "ENDPOINT", url)
+        with pytest.raises(UsageError, match="public"):
+            publish(run, "hub:me/mine", private=True)
+    assert asked[-1] == "/api/models/me/mine"
+    assert not any("upload" in path or "commit" in path for path in asked)

@@ -59,6 +59,11 @@ def _upload(policy: Path, card: str, name: str, *, private: bool) -> str:
         readme.write_text(card, encoding="utf-8")
         try:
             url = api.create_repo(name, private=private, exist_ok=True)
+            if private and not api.repo_info(url.repo_id).private:  # It existed, and keeps its visibility.
+                raise UsageError(
+                    f"{url.repo_id} is on the hub already, and public; make it private in its settings there, or give "
+                    "another name. Nothing was uploaded."
+                )
             api.upload_folder(repo_id=name, folder_path=policy)
             api.upload_file(repo_id=name, path_or_fileobj=readme, path_in_repo="README.md")
         except (HfHubHTTPError, OSError, ValueError) as error:
