@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.train.publish import model_card, publish
-from podium.train.settings import GRPOSettings, TrainSettings
+from podium.train.settings import GRPOSettings, SFTSettings, TrainSettings
+from podium.train.trained_policy import POLICY_ROWS
 from tiny_policy import BRIEF, write_policy
 
 
@@ -61,7 +62,7 @@ def test_the_card_of_a_run_of_the_small_engine_says_how_many_rounds_it_had(run: 
         start="-", engine="shared_prefix", rounds=2, grpo=GRPOSettings(iterations=130, group=16)
     )
     card = card_of(run, settings)
-    assert "130 iterations of 4 questions with 16 rollouts each, 2 round(s)," in card
+    assert "20 iterations of 4 questions with 16 rollouts each, 2 round(s)," in card
     assert "tags: [podium, conductor]\n" in card
 
 
@@ -124,3 +125,25 @@ def test_a_private_policy_goes_into_no_public_repository(run: Path, monkeypatch:
             publish(run, "hub:me/mine", private=True)
     assert asked[-1] == "/api/models/me/mine"
     assert not any("upload" in path or "commit" in path for path in asked)
+
+
+def test_the_card_names_files_without_their_folders(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "start").mkdir()
+    places = {name: str(tmp_path / name) for name in ("start", "clients.jsonl", "team2.toml", "store.sqlite")}
+    settings = TrainSettings(
+        start=places["start"], engine="trl", tasks=places["clients.jsonl"], pool=places["team2.toml"]
+    )
+    supervised = settings.model_copy(
+        update={"stage": "sft", "sft": SFTSettings(examples=places["store.sqlite"])}
+    )
+    cards = card_of(run, settings) + card_of(run, supervised)
+    assert all(name in cards for name in places)
+    assert str(tmp_path) not in cards
+
+
+def test_a_run_that_went_on_past_its_policy_is_refused(run: Path, tmp_path: Path) -> None:
+    (run / POLICY_ROWS).write_text("15\n")
+    with pytest.raises(UsageError, match="20 rows"):
+        publish(run, str(tmp_path / "published"))
+    (run / POLICY_ROWS).write_text("20\n")
+    publish(run, str(tmp_path / "published"))

@@ -15,6 +15,7 @@ from podium.errors import ConfigError, StoreError, UsageError
 from podium.files import atomic_folder
 from podium.rollout.run_folder import RunFolder
 from podium.team.team_file import open_pool
+from podium.train.trained_policy import POLICY_ROWS, name_without_folder
 
 HUB = "hub:"
 _AVERAGED_ROWS = 10
@@ -28,11 +29,13 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
         The place of the published policy.
 
     Raises:
-        UsageError: `run` is no run or has no policy yet, the new folder is not empty, or the hub refuses.
+        UsageError: `run` is no run, has no policy yet or goes on past its policy, the new folder is not empty, or the
+            hub refuses.
     """
     policy = run / "policy"
     if not ((policy / "podium.json").is_file() and (run / "config.json").is_file()):
         raise UsageError(f"{run} has no trained policy yet; let podium train --run {run} end first.")
+    _check_ended(run)
     on_hub = to.startswith(HUB)
     card = model_card(run, to.removeprefix(HUB), on_hub=on_hub)
     if on_hub:
@@ -47,6 +50,19 @@ def publish(run: Path, to: str, *, private: bool = False) -> str:
     except OSError as error:
         raise StoreError.of_file(folder, error) from None
     return str(folder)
+
+
+def _check_ended(run: Path) -> None:
+    """Refuse a run that went on after it wrote its policy, and did not end: its rows are not those of the policy."""
+    learned = run / POLICY_ROWS
+    if not learned.is_file():  # The run is of a stage, or of a version, that does not write it.
+        return
+    of_policy, rows = int(learned.read_bytes()), len(RunFolder(run).rows().read())
+    if rows != of_policy:
+        raise UsageError(
+            f"{run} has {rows} rows of metrics, and its policy was written after {of_policy}; let podium train --run "
+            f"{run} end first."
+        )
 
 
 def _upload(policy: Path, card: str, name: str, *, private: bool) -> str:
@@ -83,13 +99,14 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
     settings, rows = folder.configuration, folder.rows().read()
     policy = Checkpoint.read(run / "policy")
     start = str(settings.get("start", "unknown") or "fresh weights")
+    shown_start = name_without_folder(start)
     folder_name = name.rpartition("/")[2] if on_hub else name
     metadata = [
         "library_name: transformers",
         "pipeline_tag: text-generation",
         f"tags: [podium, conductor{', trl' if settings.get('engine') == 'trl' else ''}]",
     ]
-    if start.count("/") == 1 and not Path(start).exists():
+    if start.count("/") == 1 and shown_start == start:
         metadata.append(f"base_model: {start}")
     return "\n".join(
         [
@@ -99,13 +116,13 @@ def model_card(run: Path, name: str, *, on_hub: bool = False) -> str:
             f"# {name}",
             "",
             "A Conductor: a language model that writes workflows for a team of other models. It does not answer "
-            f"questions itself. Trained with Podium {__version__} from {start}.",
+            f"questions itself. Trained with Podium {__version__} from {shown_start}.",
             "",
             "## Trained on",
             "",
-            f"- Questions: {settings.get('tasks')}, train split",
+            f"- Questions: {name_without_folder(str(settings.get('tasks')))}, train split",
             *_pool_lines(str(settings.get("pool"))),
-            *_stage_lines(settings),
+            *_stage_lines(settings, len(rows)),
             "",
             "## How it learned",
             "",
@@ -133,20 +150,21 @@ def _pool_lines(pool: str) -> list[str]:
     try:
         workers = open_pool(pool, ready=False)
     except ConfigError:
-        return [f"- Workers: the pool {pool}"]
+        return [f"- Workers: the pool {name_without_folder(pool)}"]
     names = ", ".join(profile.name for profile in workers.profiles)
-    return [f"- Workers: {len(workers)} of the pool {pool}: {names}"]
+    return [f"- Workers: {len(workers)} of the pool {name_without_folder(pool)}: {names}"]
 
 
-def _stage_lines(settings: Mapping[str, Any]) -> list[str]:
+def _stage_lines(settings: Mapping[str, Any], rows: int) -> list[str]:
     tuned = "all weights" if settings.get("lora") is None else "LoRA adapters, merged"
     if settings.get("stage") == "sft":
-        return [f"- Supervised on {settings['sft']['examples']} ({tuned})"]
+        return [f"- Supervised on {name_without_folder(settings['sft']['examples'])} ({tuned})"]
     if "grpo" not in settings:
         return [*_warmstart_lines(settings), f"- Seed: {settings.get('seed')}"]
     grpo = settings["grpo"]
+    iterations = rows or grpo.get("iterations")
     return [
-        f"- GRPO: {grpo.get('iterations')} iterations of {grpo.get('questions')} questions with {grpo.get('group')} "
+        f"- GRPO: {iterations} iterations of {grpo.get('questions')} questions with {grpo.get('group')} "
         f"rollouts each, {settings.get('rounds')} round(s), learning rate {grpo.get('lr')} ({tuned})",
         f"- Seed: {settings.get('seed')}",
     ]
@@ -155,7 +173,7 @@ def _stage_lines(settings: Mapping[str, Any]) -> list[str]:
 def _warmstart_lines(settings: Mapping[str, Any]) -> list[str]:
     steps = sum(stage["steps"] for stage in settings["stages"])
     return [
-        f"- Warm start: supervised on examples of {settings.get('tasks')}, {steps} steps of "
+        f"- Warm start: supervised on examples of {name_without_folder(str(settings.get('tasks')))}, {steps} steps of "
         f"{settings.get('batch')} examples, learning rate {settings.get('lr')}"
     ]
 

@@ -15,7 +15,8 @@ from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, Trai
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError, StoreError
-from podium.files import atomic_folder
+from podium.files import atomic_folder, replace_file
+from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
 from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
@@ -25,6 +26,14 @@ _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgp
 
 CHAT_TEMPLATE = "chat_template.jinja"
 """The file of the chat template, in a run's folder and in a policy's."""
+POLICY_ROWS = "policy_rows"
+"""The file in a run's folder that holds the number of rows that the run had when its policy was written."""
+
+
+def name_without_folder(place: str) -> str:
+    """The name of a file or folder without where it lies, which a published policy must not tell. Other names stay."""
+    path = Path(place)
+    return path.name if path.is_absolute() or place.startswith((".", "~")) or path.exists() else place
 
 
 def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
@@ -129,7 +138,7 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
     return PodiumFile(
         prompt=settings.prompt,
         conducts=TrainingScope.of(
-            settings.tasks,
+            name_without_folder(settings.tasks),
             pool.subset(settings.pool_sampling.offered(pool)),
             anonymous=settings.prompt.pool == "anonymous",
             random_pools=settings.pool_sampling.random,
@@ -200,3 +209,5 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
         about = podium_file(settings, base, pool)
         text = about.model_dump_json(indent=2, exclude_none=True)
         (policy / "podium.json").write_text(text + "\n", encoding="utf-8")
+    rows = RunFolder(run).rows().read()
+    replace_file(run / POLICY_ROWS, f"{len(rows)}\n".encode())

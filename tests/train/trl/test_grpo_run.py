@@ -18,6 +18,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import CheckpointError, ConfigError
 from podium.store import TraceStore
 from podium.tasks import open_tasks
+from podium.train.publish import publish
 from podium.train.trl.engine import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
 
@@ -44,6 +45,17 @@ def test_a_run_leaves_a_policy_its_metrics_and_a_trace_of_each_rollout(
     assert checkpoint.plan.max_plan_tokens == 64
     assert checkpoint.scope.simulated
     assert _changed(plain_run / "policy", Path(ground["start"]))
+
+
+def test_no_file_that_is_published_says_where_the_run_found_its_files(
+    plain_run: Path, ground: dict[str, str], tmp_path: Path
+) -> None:
+    publish(plain_run, str(tmp_path / "published"))
+    texts = "".join(
+        path.read_text() for path in (tmp_path / "published").iterdir() if path.suffix in (".json", ".md")
+    )
+    assert "the questions of sums.jsonl" in texts
+    assert str(Path(ground["tasks"]).parent) not in texts
 
 
 def test_a_run_that_ended_early_goes_on_with_the_same_batches_and_weights(
