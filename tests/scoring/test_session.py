@@ -79,6 +79,7 @@ async def test_plan_with_a_failed_worker_has_no_reward_and_states_the_failure():
     kept = []
     score = await make_session(kept=kept).score(rollout(BROKEN))
     assert score.reward is None
+    assert (score.valid, score.steps, bool(score.plan)) == (True, 1, True)
     assert "no fault of the plan: down: " in score.error
     assert [trace.id for trace in kept] == [score.trace_id]
     assert kept[0].spans[0].error in score.error

@@ -11,6 +11,9 @@ from tiny_run import SETTINGS, run, write_start
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
+from podium.rollout import Reward
+from podium.rollout.collapse import collapse_warnings
+from podium.rollout.reward import PENALTY_CAP
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import Score
 from podium.train.metrics import batch_figures, check_gate
@@ -22,14 +25,16 @@ WHOLE = GateSettings(readable=0.9, first_worker_entropy=0.6, all_workers=True, a
 GOOD = [("ada",), ("bram", "ada"), ("ada", "bram", "ada"), ("bram",)]
 
 
-def samples(plans: Sequence[tuple[str, ...]], unreadable: int = 0) -> list[SampledCompletion]:
-    """A batch of plans by the workers of their steps, all right, and of some that cannot be read."""
+def samples(
+    plans: Sequence[tuple[str, ...]], unreadable: int = 0, *, failed: bool = False
+) -> list[SampledCompletion]:
+    """A batch of plans by the workers of their steps, all right or all failed, and of some that cannot be read."""
     scores = [
         *(
             Score(
-                reward=1.0,
+                reward=None if failed else 1.0,
                 valid=True,
-                correct=True,
+                correct=not failed,
                 workers=plan,
                 steps=len(plan),
                 topology=";".join("-" if at == 0 else f"{at - 1}" for at in range(len(plan))),
@@ -56,6 +61,29 @@ def refusal(batch: Sequence[SampledCompletion], gate: GateSettings) -> str:
 
 def test_gate_accepts_a_start_with_varied_readable_plans() -> None:
     assert refusal(samples(GOOD), WHOLE) == ""
+
+
+def test_plans_whose_workers_failed_are_read_like_others() -> None:
+    batch = samples(GOOD, failed=True)
+    figures = batch_figures(batch)
+    assert (figures["valid"], figures["unreadable"], figures["failed"]) == (1.0, 0.0, 1.0)
+    assert figures["dropped"] == len(GOOD)
+    assert any("workers" in alarm for alarm in collapse_warnings(figures, figures))
+    assert refusal([*batch, *samples(GOOD)], WHOLE) == ""
+
+
+def test_gate_names_failed_workers_and_no_fault_of_the_plans() -> None:
+    sentence = refusal(samples(GOOD, failed=True), WHOLE)
+    assert "failed" in sentence
+    assert "sft" not in sentence
+
+
+def test_the_penalty_of_a_batch_is_capped_as_that_of_each_reward() -> None:
+    batch = samples([("ada",)])
+    assert batch[0].score is not None
+    dear = Reward(format=0.5, correct=0.5, cost=50.0)
+    batch[0].score = batch[0].score.model_copy(update={"parts": dear, "reward": dear.total})
+    assert batch_figures(batch)["penalty"] == PENALTY_CAP
 
 
 def test_by_default_every_start_passes() -> None:

@@ -115,6 +115,7 @@ def _information(kinds: Sequence[Hashable], shapes: Sequence[Hashable]) -> float
 
 
 _ALARMS = (
+    ("failed", 0.5, "of the plans earned nothing, since workers or the grader failed"),
     ("commonest_plan", 0.95, "of the readable plans name the same workers in the same topology"),
     ("zero_variance_groups", 0.95, "of the groups have equal rewards, and teach nothing"),
     ("unreadable", 0.5, "of the plans cannot be read"),

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
+from typing import Any
 
 from podium.calls import Dispatcher
 from podium.conductor.prompt import build_prompt
@@ -281,6 +282,7 @@ def _left_out(rollout: Rollout) -> Score:
     why = next(failures, None) or rollout.grade.failure or trace.error
     return Score(
         reward=None,
+        **_plan(trace),
         error=f"This is no fault of the plan: {why}",
         calls=trace.calls,
         cost_usd=trace.uncached_usd,
@@ -294,20 +296,29 @@ def _score(rollout: Rollout, settings: RewardSettings, rounds: int) -> Score:
         return _left_out(rollout)
     trace = rollout.trace
     last = trace.rounds[-1]
-    workflow = last.workflow
     return Score(
         reward=earned.total,
         rollout_reward=whole.total,
         parts=earned,
-        valid=earned.format > 0,
+        **_plan(trace),
         correct=rollout.correct,
-        accepted=last.accepted,
         finished=is_finished(trace, rounds),
         error=None if last.error is None else str(last.error),
-        plan=None if workflow is None else render(workflow),
-        **dict(PlanStructure.of(workflow, trace.pool)),
         calls=trace.calls,
         cost_usd=trace.uncached_usd,
         recorded=any(span.recorded is not None for span in trace.spans),
         trace_id=trace.id,
     )
+
+
+def _plan(trace: Trace) -> dict[str, Any]:
+    """The fields of a score about its latest plan, whatever became of that when it ran."""
+    if not trace.rounds:
+        return {}
+    last = trace.rounds[-1]
+    return {
+        "valid": last.workflow is not None or last.accepted,
+        "accepted": last.accepted,
+        "plan": None if last.workflow is None else render(last.workflow),
+        **dict(PlanStructure.of(last.workflow, trace.pool)),
+    }

@@ -17,32 +17,33 @@ from podium.train.settings import TrainSettings
 
 
 def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
-    """Figures of a batch: means over the samples that were scored, among them the `collapse_figures`.
+    """Figures of a batch: means, among them the `collapse_figures`.
 
     "accuracy", "accuracy_readable", "calls" and "cost_usd" are about whole rollouts, after their last round. All other
-    figures are about single plans. "dropped" counts completions whose workers or grader failed, and completions that
-    were not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without any
-    reward. "zero_variance_groups" is the share of the other groups whose rewards are all equal.
+    figures are about single plans. What a plan says counts even if its workers or grader failed, and what it earned
+    does not. "failed" is the share of such plans. "dropped" counts them, and the completions that were not generated
+    because their prompts were too long. "unrewarded_groups" is the share of the groups without any reward.
+    "zero_variance_groups" is the share of the other groups whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
-    of_score = [
-        (sample.score, question_kind(sample.group.task))
-        for sample in written
-        if sample.score is not None and sample.score.reward is not None
+    of_plan = [
+        (sample.score, question_kind(sample.group.task)) for sample in written if sample.score is not None
     ]
-    scored = [score for score, _ in of_score]
-    readable = [score for score in scored if score.valid]
+    plans = [score for score, _ in of_plan]
+    readable = [score for score in plans if score.valid]
+    scored = [score for score in plans if score.reward is not None]
     ends = _last_scores(samples)
     groups = _groups(samples)
     rewarded = [group for group in groups if group]
     counts = Counter(worker for score in readable for worker in score.workers)
     return {
         "reward": mean(sample.reward for sample in samples if sample.reward is not None),
-        **collapse_figures([_plan_facts(score, kind) for score, kind in of_score]),
-        "unreadable": mean(not score.valid for score in scored),
+        **collapse_figures([_plan_facts(score, kind) for score, kind in of_plan]),
+        "unreadable": mean(not score.valid for score in plans),
+        "failed": mean(score.reward is None for score in plans),
         "accuracy": mean(score.correct for score in ends),
         "accuracy_readable": mean(score.correct for score in ends if score.valid),
-        "penalty": mean(_penalty(score) for score in readable),
+        "penalty": mean(score.parts.penalty for score in readable if score.parts is not None),
         "calls": mean(score.calls for score in ends),
         "cost_usd": mean(score.cost_usd for score in ends),
         "accepted": mean(score.accepted for score in readable),
@@ -87,11 +88,6 @@ def _groups(samples: Sequence[SampledCompletion]) -> list[list[float]]:
     return list(groups.values())
 
 
-def _penalty(score: Score) -> float:
-    parts = score.parts
-    return 0.0 if parts is None else parts.cost + parts.calls + parts.latency
-
-
 def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequence[SampledCompletion]) -> None:
     """Refuse a first batch that does not fulfil `grpo.gate`, before anything is learned from it.
 
@@ -100,8 +96,15 @@ def check_gate(settings: TrainSettings, workers: Sequence[str], samples: Sequenc
         samples: the samples of all ranks.
 
     Raises:
-        UsageError: the batch does not fulfil `grpo.gate`. The error names everything that is missing.
+        UsageError: the batch does not fulfil `grpo.gate`, and the error names everything that is missing; or workers or
+            the grader failed for every plan.
     """
+    errors = [sample.score.error for sample in samples if sample.score is not None]
+    if errors and all(sample.score is None or sample.score.reward is None for sample in samples):
+        raise UsageError(
+            f"Workers or the grader failed for all {len(errors)} plans of the first batch, the first one with: "
+            f"{errors[0]} Nothing was learned. Run podium pool check, and then the same command again."
+        )
     faults = list(_faults(settings, workers, samples))
     if faults:
         raise UsageError(

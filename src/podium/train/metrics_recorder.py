@@ -183,10 +183,12 @@ class Recorder:
         self._idle_iterations = self._idle_iterations + 1 if _is_idle(row) else 0
         if self._idle_iterations < self._settings.grpo.patience:
             return True
+        way_out = "Take easier or harder tasks, a larger grpo.group, or begin with --stage sft."
+        if row["failed"] == 1.0:
+            way_out = "Workers or the grader fail: run podium pool check, or find the failures in the traces."
         self.progress.say(
             f"Stopped after {self._idle_iterations} iterations in a row in which the rewards of each group were equal, "
-            "or there were none: nothing is learned from them. Take easier or harder tasks, a larger grpo.group, or "
-            "begin with --stage sft."
+            f"or there were none: nothing is learned from them. {way_out}"
         )
         return False
 
