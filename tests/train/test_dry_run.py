@@ -88,6 +88,13 @@ def test_dry_run_as_json_prints_one_object(config: Path, capsys: pytest.CaptureF
     assert all(trial["answered"] and trial["score"] in (0.0, 1.0) for trial in told["trials"])
 
 
+def test_dry_run_counts_no_more_evaluation_questions_than_there_are(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert dry_run(config, "--json", "grpo.eval_every=2", "grpo.eval_questions=1000") == 0
+    assert json.loads(capsys.readouterr().out)["workers"]["plans"] == 16 + 20
+
+
 def test_a_run_that_would_be_refused_lists_all_reasons_and_calls_no_worker(
     config: Path, server: FaultServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

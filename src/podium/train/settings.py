@@ -233,9 +233,13 @@ class TrainSettings(ScoringSettings):
     @property
     def plans(self) -> int:
         """The most plans of the whole run, including evaluations."""
+        return self.plans_with(self.grpo.eval_questions)
+
+    def plans_with(self, evaluated: int) -> int:
+        """The most plans of the whole run if each evaluation has so many questions."""
         every = self.grpo.eval_every
         evaluations = self.grpo.iterations // every if every else 0
-        return self.grpo.iterations * self.batch + evaluations * self.grpo.eval_questions * self.rounds
+        return self.grpo.iterations * self.batch + evaluations * evaluated * self.rounds
 
 
 ENGINE_ONLY: Mapping[str, tuple[str, ...]] = {
