@@ -16,6 +16,7 @@ from podium.errors import UsageError
 from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
 from podium.train.preflight import Preflight, preflight
+from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.types import Message
 from podium_testing import FaultServer
@@ -114,6 +115,18 @@ def test_questions_that_the_policy_is_measured_on_are_refused(settings: Settings
         settings | {"tasks": str(tmp_path / "mine.jsonl"), "held_out": (str(tmp_path / "exam.jsonl"),)}
     )
 
+    assert "are held-out questions too" in refusal
+
+
+def test_a_generated_set_is_compared_with_held_out_sets_too(settings: Settings, tmp_path: Path) -> None:
+    generated = settings | {"tasks": "world", "task_limit": None}
+    (refusal,) = inspect(generated | {"held_out": ("nowhere.csv",)})
+    assert "nowhere.csv" in refusal
+    drawn = generate_tasks(TrainSettings.model_validate(generated)).values()
+    question = next(iter(drawn)).question.text
+    exam = tmp_path / "exam.jsonl"
+    exam.write_text(json.dumps({"question": question, "answer": "1"}) + "\n")
+    (refusal,) = inspect(generated | {"held_out": (str(exam),)})
     assert "are held-out questions too" in refusal
 
 

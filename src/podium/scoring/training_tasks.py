@@ -39,7 +39,17 @@ def open_training_tasks(
     opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
     for warning in warnings_of(opened):
         on_warning(warning)
-    tasks = list(opened)
+    return without_held_out(settings, list(opened), on_warning)
+
+
+def without_held_out(
+    settings: ScoringSettings, tasks: list[Task], on_warning: Callable[[str], None] = lambda warning: None
+) -> dict[str, Task]:
+    """Training questions by id, in the same order, without those that are held-out questions too.
+
+    Raises:
+        ConfigError: a held-out set is unknown, or they share questions and `on_overlap` does not allow it.
+    """
     overlapping = overlaps([task_key(task) for task in tasks], _held_out(settings))
     overlapping = [
         overlap for overlap in overlapping if overlap.is_equal or overlap.shared > _MAX_SHARED_NGRAMS

@@ -19,7 +19,7 @@ from podium.conductor.codec import PromptCodec
 from podium.conductor.prompt import policy_pool
 from podium.errors import ConfigError, PodiumError, UsageError
 from podium.scoring import Client, RolloutRequest, ScoringBackend, ScoringSession
-from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks
+from podium.scoring.training_tasks import open_training_tasks, open_validation_tasks, without_held_out
 from podium.sqlite_files import default_place
 from podium.store.answers import PastAnswers, past_answers
 from podium.tasks import Task
@@ -213,7 +213,7 @@ async def _check_questions(
         settings,
         pool,
         list(checks.tasks.values()),
-        plans=settings.plans,
+        plans=settings.plans_with(len(checks.evaluated)),
         batch=settings.batch,
         past=checks.attempt(_past) or {},
     )
@@ -221,7 +221,7 @@ async def _check_questions(
 
 def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
     if has_generated_tasks(settings):
-        return generate_tasks(settings)
+        return without_held_out(settings, list(generate_tasks(settings).values()), on_warning)
     if settings.curriculum:
         raise ConfigError(
             f"curriculum: {settings.tasks} has a list of questions, which has no settings; leave it out.",
@@ -273,7 +273,7 @@ def _past() -> Mapping[str, PastAnswers]:
 def _check_budget(checks: Preflight, settings: TrainSettings, budget_usd: float) -> None:
     if checks.workers is None:
         return
-    first = checks.workers.cost_usd.times(settings.batch / settings.plans)
+    first = checks.workers.cost_usd.times(settings.batch / checks.workers.plans)
     if first.likely > budget_usd:
         checks.problems.append(
             ConfigError(
