@@ -13,10 +13,12 @@ import pytest
 from loaded_programs import loaded_podium
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
+from podium.cli.run_settings import read_run_settings
 from podium.cli.score_server import scoring_settings
 from podium.errors import BudgetError, ConfigError
 from podium.scoring import Client, RolloutRequest
 from podium.store import TraceStore
+from podium.train.settings import TrainSettings
 from podium_testing import FaultServer
 
 CONFIG = """
@@ -211,6 +213,20 @@ def test_score_server_ignores_training_keys_of_a_run_file(folder):
     assert (settings.tasks, settings.pool, settings.rounds) == ("own.toml", "pool.toml", 3)
     with pytest.raises(ConfigError, match="did you mean 'rounds'"):
         scoring_settings(Path("run.toml"), ["round=3"])
+
+
+def test_the_service_and_its_trainer_may_start_in_different_folders(folder, monkeypatch):
+    lay("http://127.0.0.1:9/v1")
+    own = scoring_settings(Path("run.toml"), ["held_out=['train.jsonl:train']"])
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    overrides = ["engine=trl", f"held_out=['{folder}/train.jsonl:train']"]
+    service = scoring_settings(Path("../run.toml"), overrides)
+    trainer = read_run_settings(Path("../run.toml"), TrainSettings, overrides)
+    assert service.tasks == trainer.tasks == str(Path("../own.toml").absolute())
+    assert Path(service.pool).is_file()
+    assert own.digest == service.digest == trainer.digest
+    assert own.digest != own.model_copy(update={"pool": "team2.toml"}).digest
 
 
 @pytest.mark.parametrize(

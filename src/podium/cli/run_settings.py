@@ -20,7 +20,11 @@ def read_run_settings(config: Path | None, model: type[S], overrides: Sequence[s
     """
     if config is None:
         return build({}, model, overrides, source="command line")
-    settings = load(config, model, overrides)
+    return with_files_beside(load(config, model, overrides), config, overrides)
+
+
+def with_files_beside(settings: S, config: Path, overrides: Sequence[str]) -> S:
+    """The settings with the questions and the pool that lie beside their file, if the working folder lacks them."""
     keys = {text.partition("=")[0].strip() for text in overrides}
     beside = {
         key: str(path)

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 from podium.cli.event_loop import run_event_loop
+from podium.cli.run_settings import with_files_beside
 from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatcher
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
@@ -110,7 +111,7 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
     source = SettingsSource.read(config, overrides)
     of_trainer = TrainSettings.model_fields.keys() - ScoringSettings.model_fields.keys()
     tables = {key: value for key, value in source.tables.items() if key not in of_trainer}
-    settings = replace(source, tables=tables).into(ScoringSettings)
+    settings = with_files_beside(replace(source, tables=tables).into(ScoringSettings), config, overrides)
     if (start := source.tables.get("start")) is None:
         return settings
     return settings.model_copy(update={"prompt": completed_prompt(settings.prompt, str(start))})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field
@@ -55,10 +56,23 @@ class ScoringSettings(Settings):
 
     @property
     def scoring(self) -> dict[str, Any]:
-        """The settings of this class as JSON, without those that a training run adds."""
-        return self.model_dump(mode="json", include=set(ScoringSettings.model_fields))
+        """The settings of this class as JSON, without those that a training run adds.
+
+        Files are without their folders, since a service and its clients may find the same file in different places.
+        """
+        return self.model_dump(mode="json", include=set(ScoringSettings.model_fields)) | {
+            "tasks": _file_name(self.tasks),
+            "held_out": [_file_name(place) for place in self.held_out],
+            "pool": _file_name(self.pool),
+        }
 
     @property
     def digest(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of `scoring`. Settings with equal digests score alike."""
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _file_name(place: str) -> str:
+    """The name of a file without its folder. The name of a task set or of a shipped pool stays, since it has no
+    suffix."""
+    return Path(place).name if Path(place).suffix else place
