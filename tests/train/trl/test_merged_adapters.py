@@ -13,6 +13,7 @@ from transformers import AutoModelForCausalLM, Gemma2Config, LlamaConfig, Qwen2C
 from podium.conductor.checkpoint import Checkpoint
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import write_policy
+from podium.train.trl.adapters import merge_adapter
 from scripted_team import open_team
 
 SIZES = {
@@ -34,20 +35,20 @@ def logits(model: Any) -> torch.Tensor:
 
 def start(folder: Path, config: Any) -> Checkpoint:
     torch.manual_seed(0)
-    AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    AutoModelForCausalLM.from_config(config, dtype=config.dtype).save_pretrained(folder)
     return Checkpoint(folder, config.to_dict(), TrainSettings(start="someone/some-model").prompt)
 
 
-def adapt(base: Checkpoint, saved: Path, lora: dict[str, Any]) -> torch.Tensor:
+def adapt(base: Checkpoint, saved: Path, lora: dict[str, Any], scale: float = 0.1) -> torch.Tensor:
     """Save an adapter that training has changed, and return the logits of the model in memory."""
     model = get_peft_model(
-        AutoModelForCausalLM.from_pretrained(base.path),
+        AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32),
         LoraConfig(task_type="CAUSAL_LM", **{"target_modules": "all-linear", "r": 4, **lora}),
     )
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
-                weight.add_(0.1 * torch.randn_like(weight))
+                weight.add_(scale * torch.randn_like(weight))
     model.save_pretrained(saved)
     return logits(model)
 
@@ -96,3 +97,18 @@ def test_the_published_policy_has_the_logits_of_the_trained_one(
     assert torch.allclose(trained, logits(published), atol=1e-4)
     if not lora:
         assert published.config.tie_word_embeddings == config.tie_word_embeddings
+
+
+@pytest.mark.parametrize(("scale", "dtype"), [(0.1, torch.bfloat16), (1e-4, torch.float32)])
+def test_a_policy_keeps_changes_that_the_starts_dtype_would_round_away(
+    scale: float, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    config = LlamaConfig(**SIZES, tie_word_embeddings=False, dtype=torch.bfloat16)
+    base = start(tmp_path / "start", config)
+    before = logits(AutoModelForCausalLM.from_pretrained(base.path, dtype=torch.float32))
+    trained = adapt(base, tmp_path / "run" / "trained", {}, scale)
+    merge_adapter(base, tmp_path / "run" / "trained", tmp_path / "policy")
+    published = AutoModelForCausalLM.from_pretrained(tmp_path / "policy", dtype="auto")
+    assert published.dtype == dtype
+    lost = (logits(published.to(torch.float32)) - trained).norm()
+    assert lost < 0.1 * (trained - before).norm()
