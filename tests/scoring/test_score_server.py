@@ -83,6 +83,7 @@ def rollout(number, *, task):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     Path("run.toml").write_text(CONFIG)
     Path("train.jsonl").write_text('{"id": "a", "question": "What is 6 times 7?", "answer": "42"}\n')
     return tmp_path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 
 from podium.calls import Dispatcher
 from podium.cli import run
+from podium.cli.score_server import scoring_settings
+from podium.conductor.prompt import PromptSettings
 from podium.train.dry_run import DryRunSample
 from podium_testing import Answer, FaultServer, Rule, Status
 from scripted_team import Sums, open_team
+from tiny_policy import BRIEF
 
 WORKER = """
 [[worker]]
@@ -43,6 +47,20 @@ def config(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "run.toml"
     path.write_text("\n".join(lines))
     return path
+
+
+@pytest.fixture
+def hub_start(settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The start in the cache of the Hugging Face hub, beside a podium.json."""
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    repository = tmp_path / "hub" / "models--someone--tiny"
+    snapshot = repository / "snapshots" / ("0" * 40)
+    shutil.copytree(settings["start"], snapshot)
+    (snapshot / "podium.json").write_text(json.dumps(BRIEF))
+    (repository / "refs").mkdir()
+    (repository / "refs" / "v1").write_text("0" * 40)
+    return "someone/tiny"
 
 
 @pytest.fixture
@@ -86,6 +104,18 @@ def test_dry_run_as_json_prints_one_object(config: Path, capsys: pytest.CaptureF
     assert told["hours"] > 0
     assert {trial["worker"] for trial in told["trials"]} == set(open_team().names)
     assert all(trial["answered"] and trial["score"] in (0.0, 1.0) for trial in told["trials"])
+
+
+def test_a_start_on_the_hub_is_prompted_as_its_podium_json_says(
+    config: Path, hub_start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, _, after = config.read_text().partition("[prompt]")
+    config.write_text(before + after[after.index("[grpo]") :])
+    overrides = (f"start={hub_start}", "revision=v1", "prompt.examples=0")
+    assert dry_run(config, "--json", *overrides) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+    read = scoring_settings(config, overrides).prompt
+    assert read == PromptSettings(examples=0, **BRIEF["prompt"])
 
 
 def test_dry_run_counts_no_more_evaluation_questions_than_there_are(

@@ -27,7 +27,8 @@ from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
 from podium.team.team_file import open_pool
-from podium.train.settings import TrainSettings, completed_prompt
+from podium.train.settings import TrainSettings
+from podium.train.trained_policy import prompt_of_start
 
 _PORTS = 65535
 
@@ -114,7 +115,8 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
     settings = with_files_beside(replace(source, tables=tables).into(ScoringSettings), config, overrides)
     if (start := source.tables.get("start")) is None:
         return settings
-    return settings.model_copy(update={"prompt": completed_prompt(settings.prompt, str(start))})
+    prompt = prompt_of_start(settings.prompt, str(start), source.tables.get("revision"))
+    return settings.model_copy(update={"prompt": prompt})
 
 
 def _key(variable: str | None) -> str | None:

@@ -68,6 +68,7 @@ def train(
         return 0 if installed(config, overrides, run) else 1
     from podium.cli.run_settings import read_run_settings  # noqa: PLC0415 - loads pydantic
     from podium.train.settings import TrainSettings  # noqa: PLC0415
+    from podium.train.trained_policy import prompt_of_start  # noqa: PLC0415
 
     settings = read_run_settings(config, TrainSettings, overrides)
     if "stage" in settings.model_fields_set and settings.stage != stage:
@@ -75,7 +76,8 @@ def train(
             f"The settings say stage = {settings.stage!r}, and the command says --stage {stage}: give --stage "
             f"{settings.stage}, or remove stage from the settings."
         )
-    settings = settings.model_copy(update={"stage": stage})
+    prompt = prompt_of_start(settings.prompt, settings.start, settings.revision)
+    settings = settings.model_copy(update={"stage": stage, "prompt": prompt})
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 

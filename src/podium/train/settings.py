@@ -265,7 +265,8 @@ CHANGEABLE_ON_RESUME = (
 
 
 def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
-    """The prompt settings, completed from the podium.json of a start in a local folder."""
+    """The prompt settings, completed from the podium.json of a start in a local folder. `prompt_of_start` completes
+    them from the hub too."""
     stated = checkpoint_folder(start) / "podium.json"
     if not stated.is_file():
         return prompt

@@ -13,12 +13,13 @@ from typing import Any
 
 from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
+from podium.conductor.prompt import PromptSettings
 from podium.config import read_file
 from podium.errors import CheckpointError, ConfigError, StoreError
 from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
-from podium.train.settings import TrainSettings
+from podium.train.settings import TrainSettings, completed_prompt
 from podium.workers.pool import Pool
 
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
@@ -47,12 +48,7 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
         CheckpointError: there is no such checkpoint, it cannot be fetched, or it lacks a chat template that it needs.
     """
     name = settings.start
-    if (
-        shipped_checkpoint(name)
-        or Path(name).is_dir()
-        or name.count("/") != 1
-        or name.startswith((".", "/", "~"))
-    ):
+    if not _is_on_hub(name):
         checkpoint = Checkpoint.read(name)
     elif weights:
         checkpoint = Checkpoint.read(_fetch(name, settings.revision))
@@ -69,6 +65,29 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
             "with chat_template = FILE and teach it the form first with --stage sft."
         )
     return checkpoint
+
+
+def prompt_of_start(prompt: PromptSettings, start: str, revision: str | None = None) -> PromptSettings:
+    """The prompt settings, completed from the podium.json of the start, which is fetched if the start is on the hub.
+
+    A start that cannot be fetched completes nothing: `find_start` gives the reason.
+    """
+    if not _is_on_hub(start):
+        return completed_prompt(prompt, start)
+    try:
+        folder = _fetch(start, revision, allow_patterns=["podium.json"])
+    except CheckpointError:
+        return prompt
+    return completed_prompt(prompt, str(folder))
+
+
+def _is_on_hub(name: str) -> bool:
+    return (
+        name.count("/") == 1
+        and not name.startswith((".", "/", "~"))
+        and not shipped_checkpoint(name)
+        and not Path(name).is_dir()
+    )
 
 
 def _fetch(name: str, revision: str | None, **which: Any) -> Path:
