@@ -29,6 +29,7 @@ from podium.train.gpu_estimate import (
     update_flops,
     update_seconds,
 )
+from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.worker_estimate import estimate_workers
 from podium.types import Limits, Price, Profile, Question
@@ -75,6 +76,14 @@ def _config(name: str, shape: ModelShape) -> Qwen2Config | Qwen3Config:
         head_dim=shape.head_size,
         tie_word_embeddings=shape.tied,
     )
+
+
+@pytest.mark.parametrize(
+    ("trl", "bytes_"), [({}, 4), ({"bf16": True}, 2), ({"fp16": True}, 2), ({"fp16": False}, 4)]
+)
+def test_both_half_precisions_compute_in_two_bytes(trl: dict[str, bool], bytes_: int) -> None:
+    settings = TrainSettings(start="-", engine="trl", trl=trl)
+    assert TrainingSize.of(settings, SHAPE, 30).compute_bytes == bytes_
 
 
 def test_a_mixture_of_experts_has_no_formula() -> None:

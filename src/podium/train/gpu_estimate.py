@@ -74,8 +74,8 @@ class TrainingSize:
     passes: int = 1
     weight_bytes: float = 4
     """Bytes of a stored parameter: 4 in float32, 2 in bfloat16, about 0.5 in 4 bits."""
-    bf16: bool = True
-    """Whether the run computes in bfloat16."""
+    half: bool = True
+    """Whether the run computes in 16 bits: bfloat16 or float16."""
     checkpointing: bool = True
     lora_rank: int | None = None
     reference: bool = False
@@ -107,7 +107,9 @@ class TrainingSize:
             micro_batch=grpo.micro_batch,
             passes=grpo.num_iterations,
             weight_bytes=weight_bytes,
-            bf16=settings.dtype == "bf16" or bool(trl.get("bf16", False)) or dtype == "bfloat16",
+            half=settings.dtype == "bf16"
+            or bool(trl.get("bf16") or trl.get("fp16"))
+            or dtype in ("bfloat16", "float16"),
             checkpointing=bool(trl.get("gradient_checkpointing", True)),
             lora_rank=None if settings.lora is None else int(settings.lora.get("r", 8)),
             reference=grpo.beta > 0,
@@ -124,7 +126,7 @@ class TrainingSize:
     @property
     def compute_bytes(self) -> int:
         """The bytes of one number in computations."""
-        return 2 if self.bf16 else 4
+        return 2 if self.half else 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ class Memory:
     gradients: float
     moments: float
     compute_copy: float
-    """A second copy of the weights in bfloat16, if they are stored in float32."""
+    """A second copy of the weights in 16 bits, if they are stored in float32."""
     activations: float
     logits: float
     generation: float
@@ -176,7 +178,7 @@ def estimate_memory(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> Memo
         weights=(shape.parameters * stored + adapter * 4) / ranks,
         gradients=training.trained * trained_bytes / ranks,
         moments=MOMENTS * training.trained * trained_bytes / ranks,
-        compute_copy=shape.parameters * 2 / ranks if training.bf16 and stored == 4 else 0.0,
+        compute_copy=shape.parameters * 2 / ranks if training.half and stored == 4 else 0.0,
         activations=inputs + layer if training.checkpointing else layer * shape.layers,
         # The logits and their gradients are in float32. TRL computes them only for the completion.
         logits=training.micro_batch * training.completion_tokens * shape.vocab * 8,
