@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from tiny_run import PLANS, SETTINGS, Unreliable, make_session, make_settings, run, write_start
 
+from podium.errors import ConfigError
 from podium.rollout import RewardSettings
 from podium.scoring import RolloutRequest, Score
 from podium.train.preflight import preflight
+from podium.train.supervised import run_sft
 from podium.types import Message
 
 WEIGHTS = (0.0, 5000.0)
@@ -56,6 +58,13 @@ async def test_a_start_that_knows_other_levels_is_refused(
         (refusal,) = (str(one) for one in found.problems if "levels" in str(one))
     assert f"knows {levels} levels" in refusal
     assert f"has {len(cost_weights)};" in refusal
+
+
+def test_the_supervised_stage_refuses_levels_without_weights(tmp_path: Path) -> None:
+    settings = make_settings(write_start(tmp_path / "start", levels=3), stage="sft")
+    with pytest.raises(ConfigError, match="knows 3 levels"):
+        run_sft(settings, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 async def test_the_prompt_of_a_run_is_that_of_its_start(tmp_path: Path) -> None:

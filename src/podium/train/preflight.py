@@ -26,7 +26,7 @@ from podium.tasks import Task
 from podium.team.team_file import open_pool
 from podium.train.opening import open_engine
 from podium.train.schedule import generate_tasks, has_generated_tasks
-from podium.train.settings import TrainSettings, settings_of_other_engine
+from podium.train.settings import TrainSettings, settings_of_other_engine, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer
 from podium.train.training_folder import check_training_folder
 from podium.train.worker_estimate import WorkerEstimate, estimate_workers
@@ -124,14 +124,7 @@ async def preflight(
     if folder is not None:
         checks.attempt(lambda: check_training_folder(folder, settings))
     _open_model(checks, settings, weights=weights)
-    if settings.prompt.levels != len(settings.cost_weights):
-        checks.problems.append(
-            ConfigError(
-                f"The prompt knows {settings.prompt.levels} levels of cost sensitivity and cost_weights has "
-                f"{len(settings.cost_weights)}; give one weight for each level.",
-                ("cost_weights",),
-            )
-        )
+    checks.problems += unequal_levels(settings)
     checks.problems += settings_of_other_engine(settings)
     checks.problems += open_engine(settings.engine).find_problems(settings, checks.start, ranks)
     checks.pool = checks.attempt(lambda: policy_pool(open_pool(settings.pool, ready=False), settings.prompt))

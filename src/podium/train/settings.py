@@ -292,6 +292,17 @@ def is_tiny_plain_text_policy(start: str) -> bool:
     )
 
 
+def unequal_levels(settings: TrainSettings) -> Iterator[ConfigError]:
+    """A refusal if the prompt has other levels of cost sensitivity than `cost_weights` has weights."""
+    levels, weights = settings.prompt.levels, len(settings.cost_weights)
+    if levels != weights:
+        yield ConfigError(
+            f"The prompt knows {levels} levels of cost sensitivity and cost_weights has {weights}; give one weight for "
+            "each level.",
+            ("cost_weights",),
+        )
+
+
 def settings_of_other_engine(settings: TrainSettings) -> Iterator[ConfigError]:
     """A refusal for each setting that only the other engine has, and that this run changes."""
     default = TrainSettings(start="-")

@@ -24,7 +24,7 @@ from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.opening import open_supervised_engine
 from podium.train.progress import Progress
-from podium.train.settings import TrainSettings
+from podium.train.settings import TrainSettings, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.training_folder import has_results, hold_training_folder
 from podium.workers.pool import Pool
@@ -46,12 +46,12 @@ def run_sft(
     Raises:
         BudgetError: the dollars of the run or the day do not suffice to grade the traces.
         CheckpointError: the start is no checkpoint that can be trained.
-        ConfigError: pool, tasks, examples or a trainer's setting cannot be used.
+        ConfigError: pool, tasks, examples, levels or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
     engine = open_supervised_engine(settings.engine)
     ranks = engine.open_ranks()
-    for refusal in engine.find_problems(settings, None, ranks.size):
+    for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):
         raise refusal  # Refuse the run before anything is fetched.
     with ExitStack() as opened:
         progress = Progress(say if ranks.first else lambda line: None, noun="examples")
