@@ -194,7 +194,7 @@ class Recorder:
 
     def _plans_until(self, iteration: int) -> int:
         """How many plans earlier iterations have, including evaluations."""
-        return self._settings.plans * iteration // max(1, self._settings.grpo.iterations)
+        return self.progress.total * iteration // max(1, self._settings.grpo.iterations)
 
 
 def _is_idle(row: Mapping[str, Any]) -> bool:

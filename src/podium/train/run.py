@@ -87,7 +87,7 @@ async def run_grpo(
         async with open_scoring(
             settings, prepared, make_dispatcher=make_dispatcher, folder=folder, ranks=ranks
         ) as scored:
-            with Progress(tell, noun="plans", total=settings.plans) as progress:
+            with Progress(tell, noun="plans", total=settings.plans_with(len(prepared.evaluated))) as progress:
                 progress.phase("loading the model")
                 recorder = Recorder(settings, run=run, progress=progress, on_metrics=on_metrics)
                 job = make_job(settings, folder, prepared, scored, ranks=ranks, recorder=recorder)
