@@ -39,8 +39,8 @@ def atomic_file(path: Path) -> Iterator[Path]:
 def named_file(path: Path) -> Iterator[Path]:
     """The path under which the block writes a file that the user named.
 
-    It is that of an `atomic_file`, for the file to which a link leads. Into a pipe or a device the block writes
-    directly.
+    It is that of a temporary file, which at the end replaces the file, or the one that a link leads to. For a pipe or a
+    device, it is its own.
 
     Raises:
         OSError: the disk is full or not writable.

@@ -16,7 +16,6 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from io import BufferedReader, TextIOWrapper
 from pathlib import Path
@@ -252,9 +251,12 @@ def _decoded(value: Any) -> Any:
         return {key: _decoded(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_decoded(item) for item in value]
-    with suppress(UnicodeDecodeError):
-        return value.decode() if isinstance(value, bytes) else value
-    return value
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
 
 
 _Reader = Callable[[Path, Collection[str], int], Iterator[Row]]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from podium.errors import RunMismatchError, StoreError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
+from small_disk import small_disk
 
 CONFIG = {"train": {"lr": 3e-4, "pool": ["ada", "bram"], "extra": {}}, "minutes": 6, "note": None}
 
@@ -114,13 +114,8 @@ def test_processes_that_open_a_folder_at_once_do_not_disturb_each_other(tmp_path
 
 def test_folder_of_a_run_that_a_full_disk_stopped_is_restarted(tmp_path: Path) -> None:
     long, data = {"note": "x" * 2000}, DataFingerprint.of([])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(StoreError, match="cannot be written"):
-            RunFolder.open(tmp_path, long, data=data)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with small_disk(1000), pytest.raises(StoreError, match="cannot be written"):
+        RunFolder.open(tmp_path, long, data=data)
     assert RunFolder.open(tmp_path, long, data=data).configuration == long
     assert (tmp_path / "data.json").exists()
 

@@ -66,9 +66,11 @@ async def test_programs_find_nothing_of_each_other(pool: SandboxPool) -> None:
 
 
 async def test_a_sandbox_runs_each_program_without_files_of_the_last(pool: SandboxPool) -> None:
-    leave = "import os\nfor place in (os.environ['TMPDIR'], '.'):\n    os.makedirs(place + '/a/b')\n"
-    leave += "    open(place + '/a/b/c', 'wb').write(bytes(2 * 10**7))"
-    look = "import os\nprint(*(name for *_, names in os.walk(os.environ['TMPDIR']) for name in names))"
+    leave = "import os\nfor place in (os.environ['TMPDIR'], '.', *['/dev/shm'] * (os.getppid() == 1)):\n"
+    leave += "    os.makedirs(place + '/a/b')\n    open(place + '/a/b/c', 'wb').write(bytes(2 * 10**7))\n"
+    leave += "    os.chmod(place + '/a', 0)"
+    look = "import os\nplaces = (os.environ['TMPDIR'], *['/dev/shm'] * (os.getppid() == 1))\n"
+    look += "print(*(name for place in places for *_, names in os.walk(place) for name in names))"
     async with pool.acquire(allow_weak=True) as (sandbox,):
         for _ in range(3):
             assert await sandbox.run(leave, "", FREE) == ProgramExit("done")

@@ -6,7 +6,6 @@ Add a row for every new damage that is found.
 from __future__ import annotations
 
 import asyncio
-import resource
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.config import build
 from podium.errors import CheckpointError, ConfigError, RunMismatchError, StoreError
 from podium.train.settings import TrainSettings
+from small_disk import small_disk
 
 
 @pytest.fixture(scope="module")
@@ -88,14 +88,9 @@ async def test_full_disk_and_invalid_run_folder_raise_a_store_error(
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be written"):
         await run(tmp_path / "file" / "run", start, SHORT)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for size in (1500, 20_000):  # The first row of metrics does not fit, or the first checkpoint.
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-        try:
-            with pytest.raises(StoreError, match="cannot be written"):
-                await run(tmp_path / f"full-{size}", start, SHORT)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        with small_disk(size), pytest.raises(StoreError, match="cannot be written"):
+            await run(tmp_path / f"full-{size}", start, SHORT)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "config.json").write_text(make_settings(start, SHORT).model_dump_json())
     (tmp_path / "taken" / "checkpoints").write_text("")

@@ -128,6 +128,7 @@ def test_a_generated_set_is_compared_with_held_out_sets_too(settings: Settings, 
     exam.write_text(json.dumps({"question": question, "answer": "1"}) + "\n")
     (refusal,) = inspect(generated | {"held_out": (str(exam),)})
     assert "are held-out questions too" in refusal
+    assert not inspect(generated | {"held_out": (str(exam),), "on_overlap": "leave_out"})
 
 
 def test_ranks_that_cannot_share_the_batch_are_refused(settings: Settings) -> None:

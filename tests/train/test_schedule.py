@@ -63,6 +63,15 @@ def hops_of(curriculum: tuple[CurriculumStage, ...]) -> list[set[int]]:
     return [set(hops[:60]), set(hops[60:])]
 
 
+def test_other_questions_are_drawn_in_place_of_those_that_are_left_out() -> None:
+    settings = TrainSettings(start="-", tasks="world", grpo=GRPOSettings(iterations=2, questions=3))
+    drawn = list(generate_tasks(settings))
+    others = list(generate_tasks(settings, without=drawn[:1]))
+    assert len(others) == len(drawn)
+    assert others[:2] == drawn[1:3]
+    assert others[3:] == drawn[3:]
+
+
 def test_a_generated_set_is_drawn_with_its_own_hops_or_the_curriculums() -> None:
     assert hops_of(()) == [{1, 2, 3, 4, 5, 6}] * 2
     stages = (

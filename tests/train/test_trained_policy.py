@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from podium.errors import StoreError
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import podium_file, write_policy
 from scripted_team import open_team
+from small_disk import small_disk
 from tiny_policy import write_policy as write_start
 
 
@@ -31,13 +31,11 @@ def test_full_disk_leaves_no_policy_and_says_so_in_a_sentence(tmp_path: Path) ->
     start = Checkpoint.read(write_start(tmp_path / "start"))
     write_start(tmp_path / "run" / "trained")
     settings, pool = TrainSettings(start=str(start.path)), open_team()
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(StoreError, match=r"policy cannot be written \(.*large\)") as full:
-            write_policy(tmp_path / "run", settings, start, pool)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with (
+        small_disk(1000),
+        pytest.raises(StoreError, match=r"policy cannot be written \(.*large\)") as full,
+    ):
+        write_policy(tmp_path / "run", settings, start, pool)
     assert "\n" not in str(full.value)
     assert not (tmp_path / "run" / "policy").exists()
     write_policy(tmp_path / "run", settings, start, pool)

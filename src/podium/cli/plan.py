@@ -97,7 +97,7 @@ def _print(
         notes[step.position] = f"about {_tokens(step)}, {_price(step)}{_time(step)}; {basis}"
     planned = f"Planned by {printable(planner)}, {priced(decided.spent.cost_usd, decided.spent.unpriced)}."
     most = "" if expected.unpriced else f", at most {dollars(expected.most_usd)}"
-    costs = f"about {_price(expected)}{most}"
+    costs = f"{'about ' * bool(expected.cost_usd.likely or not expected.unpriced)}{_price(expected)}{most}"
     calls = counted(len(expected.steps), "call")
     console = open_console()
     console.print(draw_workflow(workflow, pool, notes))

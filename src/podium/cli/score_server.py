@@ -21,7 +21,7 @@ from podium.cli.run_settings import with_files_beside
 from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatcher
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
-from podium.errors import UsageError
+from podium.errors import CheckpointError, UsageError
 from podium.scoring import ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
 from podium.scoring.session import open_run_session
@@ -115,7 +115,12 @@ def scoring_settings(config: Path, overrides: Sequence[str] = ()) -> ScoringSett
     settings = with_files_beside(replace(source, tables=tables).into(ScoringSettings), config, overrides)
     if (start := source.tables.get("start")) is None:
         return settings
-    prompt = prompt_of_start(settings.prompt, str(start), source.tables.get("revision"))
+    try:
+        prompt = prompt_of_start(settings.prompt, str(start), source.tables.get("revision"))
+    except (
+        CheckpointError
+    ):  # This machine need not reach the start: a trainer whose prompt differs is refused.
+        return settings
     return settings.model_copy(update={"prompt": prompt})
 
 

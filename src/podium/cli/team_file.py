@@ -17,7 +17,7 @@ from podium.cli.printable import printable
 from podium.cli.team_options import TeamOptions
 from podium.config import SettingsSource, overrides_of
 from podium.errors import ConfigError, UsageError
-from podium.team.team_file import TeamFile, check_tables, read_tables, smaller_day_limit, store_place
+from podium.team.team_file import TeamFile, check_tables, named_store, read_tables, smaller_day_limit
 
 if TYPE_CHECKING:
     from podium.cli.trust_store import Trusted
@@ -58,7 +58,7 @@ def found_store() -> str | None:
     if team_file is None or "store" not in team_file.source.tables:
         return None
     team = team_file.usable_team(())
-    return store_place(team_file.source.tables, team_file.path.parent) if team.name is not None else None
+    return named_store(team_file.source.tables, team_file.path.parent) if team.name is not None else None
 
 
 def found_day_usd() -> float | None:

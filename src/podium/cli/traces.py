@@ -256,7 +256,8 @@ def _explanation(explanation: Explanation, *, full: bool = False) -> RenderableT
     if explanation.ratings:
         parts.append(_ratings(explanation))
     if explanation.single is not None:
-        cost = priced(explanation.cost_usd, explanation.unpriced)
+        known = explanation.cost_usd or not explanation.unpriced
+        cost = priced(explanation.cost_usd, explanation.unpriced) if known else "an unknown amount"
         parts += [Text(f"The team cost {cost}, planning included."), *_alone("Alone", explanation.single)]
     if explanation.runner_up is not None:
         parts += _alone("Next", explanation.runner_up)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
 from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
-from podium.errors import UsageError
+from podium.errors import CheckpointError, UsageError
 from podium.plugins import PluginGroup
 
 if TYPE_CHECKING:
@@ -76,8 +76,13 @@ def train(
             f"The settings say stage = {settings.stage!r}, and the command says --stage {stage}: give --stage "
             f"{settings.stage}, or remove stage from the settings."
         )
-    prompt = prompt_of_start(settings.prompt, settings.start, settings.revision)
-    settings = settings.model_copy(update={"stage": stage, "prompt": prompt})
+    settings = settings.model_copy(update={"stage": stage})
+    try:
+        prompt = prompt_of_start(settings.prompt, settings.start, settings.revision)
+        settings = settings.model_copy(update={"prompt": prompt})
+    except CheckpointError:
+        if not dry_run:  # A dry run lists it among all reasons to refuse the run.
+            raise
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 

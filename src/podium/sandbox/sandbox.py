@@ -162,7 +162,8 @@ class Sandbox:
 
     async def _start_program(self, order: dict[str, Any], limits: RunLimits) -> ProgramOutput | ProgramExit:
         # The others are counted only here: this interpreter may have waited for hours.
-        order |= {"limits": limits._asdict(), "others": self._isolation.other_processes()}
+        others = await asyncio.to_thread(self._isolation.other_processes)
+        order |= {"limits": limits._asdict(), "others": others}
         return await self._order(order, limits.wall_s + _REPORT_GRACE_S)
 
     async def _order(self, order: dict[str, Any], seconds: float) -> ProgramOutput | ProgramExit:

@@ -68,11 +68,12 @@ class ScoringSettings(Settings):
 
     @property
     def digest(self) -> str:
-        """The first 16 hexadecimal digits of the SHA-256 of `scoring`. Settings with equal digests score alike."""
+        """The first 16 hexadecimal digits of the SHA-256 of `scoring`. Settings with equal digests score alike if
+        their files of one name have one content."""
         return hashlib.sha256(json.dumps(self.scoring, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _file_name(place: str) -> str:
     """The name of a file without its folder. The name of a task set or of a shipped pool stays, since it has no
-    suffix."""
-    return Path(place).name if Path(place).suffix else place
+    suffix of letters."""
+    return Path(place).name if Path(place).suffix[1:2].isalpha() else place

@@ -118,7 +118,7 @@ class TraceStore:
         self._repository = TraceRepository(self.path, read_only=read_only)
         spill = self.path.resolve().parent
         self._queue = WriteQueue(
-            self._repository.write, str(path), spill=spill, most=_MAX_WAITING, patience_s=0.0
+            self._repository.write, str(self.path), spill=spill, most=_MAX_WAITING, patience_s=0.0
         )
         self.damaged = 0
         """How many traces the latest `list` or `iterate` has left out so far, because their rows are damaged."""

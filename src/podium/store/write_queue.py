@@ -311,7 +311,7 @@ class WriteQueue:
         with atomic_file(path) as part:
             part.touch(mode=0o600)
             part.write_bytes(b"".join(lines))
-        _log.error("%d traces are spilled to %s.", len(lines), path)
+        _log.error("%d traces or lines of a spill file are in %s.", len(lines), path)
         return path
 
     def _load_spilled(self) -> None:
@@ -328,7 +328,7 @@ class WriteQueue:
             except StoreError:
                 return
             path.unlink(missing_ok=True)
-            _log.warning("The traces that were spilled to %s are written.", path)
+            _log.warning("The traces in %s are written, but for %d that are refused.", path, len(refused))
 
     def _write_spilled(self, path: Path) -> list[bytes]:
         """Write the rows of a spill file. Returns the lines that are no traces or that the database refuses for good.
@@ -345,7 +345,7 @@ class WriteQueue:
                     rows.append(to_row(read_document(line)))
                 except DamagedTraceError as error:
                     _log.error("A line of %s cannot be kept: it is not a trace%s.", path, error)
-                    refused.append(line)
+                    refused.append(line.rstrip(b"\r\n") + b"\n")
         if self._refusal(rows) is not None:
             for row in rows:
                 if (refusal := self._refusal([row])) is not None:

@@ -105,6 +105,8 @@ def _mixture(name: str) -> TaskFile:
         return TaskFile(name=part.label, part=(part,))
     if (spec := named_set(name)) is not None:
         return TaskFile(name=name, part=(spec.model_validate({}),))
+    if name in installed_set_names():
+        raise ConfigError(f"The task set {name!r} needs settings; name it in a task file, NAME.toml.")
     known = (*generated_names(), *installed_set_names())
     way_out = suggestion(name, known) if known else "give a table, NAME.csv, or a task file, NAME.toml."
     raise ConfigError(f"There is no task set {name!r}; {way_out}")

@@ -200,7 +200,7 @@ def check_tables(source: SettingsSource) -> None:
     source.into(_settings_class(source))
 
 
-def store_place(tables: Mapping[str, Any], folder: Path) -> str | None:
+def named_store(tables: Mapping[str, Any], folder: Path) -> str | None:
     """The store that a file names. None if the file names none."""
     store = _resolved(tables, folder).get("store")
     return store if isinstance(store, str) else None

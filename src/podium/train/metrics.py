@@ -20,10 +20,10 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
     """Figures of a batch: means, among them the `collapse_figures`.
 
     "accuracy", "accuracy_readable", "calls" and "cost_usd" are about whole rollouts, after their last round. All other
-    figures are about single plans. What a plan says counts even if its workers or grader failed, and what it earned
-    does not. "failed" is the share of such plans. "dropped" counts them, and the completions that were not generated
-    because their prompts were too long. "unrewarded_groups" is the share of the groups without any reward.
-    "zero_variance_groups" is the share of the other groups whose rewards are all equal.
+    figures are about single plans. Figures of what a plan says count plans whose workers or grader failed; figures of
+    what it earned do not. "failed" is the share of these plans. "dropped" counts them, and the completions that were
+    not generated because their prompts were too long. "unrewarded_groups" is the share of the groups without any
+    reward. "zero_variance_groups" is the share of the other groups whose rewards are all equal.
     """
     written = [sample for sample in samples if sample.tokens]
     of_plan = [
@@ -59,7 +59,7 @@ def batch_figures(samples: Sequence[SampledCompletion]) -> dict[str, Any]:
 
 
 def _plan_facts(score: Score, kind: str) -> PlanFacts:
-    return PlanFacts(kind, score.valid, score.correct, score)
+    return PlanFacts(kind, score.valid, None if score.reward is None else score.correct, score)
 
 
 def tracked_figures(row: dict[str, Any]) -> dict[str, float]:

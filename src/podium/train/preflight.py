@@ -214,13 +214,24 @@ async def _check_questions(
 
 def _open_tasks(settings: TrainSettings, pool: Pool, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
     if has_generated_tasks(settings):
-        return without_held_out(settings, list(generate_tasks(settings).values()), on_warning)
+        return _generated_tasks(settings, on_warning)
     if settings.curriculum:
         raise ConfigError(
             f"curriculum: {settings.tasks} has a list of questions, which has no settings; leave it out.",
             ("curriculum",),
         )
     return open_training_tasks(settings, pool, on_warning)
+
+
+def _generated_tasks(settings: TrainSettings, on_warning: Callable[[str], None]) -> Mapping[str, Task]:
+    """The questions of all iterations. Others are drawn in place of those that are held out."""
+    left_out: set[str] = set()
+    while True:
+        drawn = generate_tasks(settings, left_out)
+        kept = without_held_out(settings, list(drawn.values()), on_warning)
+        if len(kept) == len(drawn):
+            return kept
+        left_out |= drawn.keys() - kept.keys()
 
 
 async def _check_prompts(

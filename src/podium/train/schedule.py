@@ -5,7 +5,7 @@ The engines take the groups in order, so a resumed run continues with the same g
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -74,8 +74,11 @@ def has_generated_tasks(settings: TrainSettings) -> bool:
     )
 
 
-def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
+def generate_tasks(settings: TrainSettings, without: Container[str] = ()) -> dict[str, Task]:
     """The questions of all iterations by id, in order. The curriculum gives the task set's settings in each iteration.
+
+    Args:
+        without: ids of questions that are not drawn.
 
     Raises:
         ConfigError: the curriculum does not fit the task set.
@@ -93,7 +96,8 @@ def generate_tasks(settings: TrainSettings) -> dict[str, Task]:
         task_count = len(tasks) + settings.grpo.questions
         while len(tasks) < task_count:
             task = source[rng.randrange(ALL_TASKS)]
-            tasks.setdefault(task.id, task)
+            if task.id not in without:
+                tasks.setdefault(task.id, task)
     return tasks
 
 

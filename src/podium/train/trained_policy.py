@@ -34,7 +34,9 @@ POLICY_ROWS = "policy_rows"
 def name_without_folder(place: str) -> str:
     """The name of a file or folder without where it lies, which a published policy must not tell. Other names stay."""
     path = Path(place)
-    return path.name if path.is_absolute() or place.startswith((".", "~")) or path.exists() else place
+    return (
+        path.resolve().name if path.is_absolute() or place.startswith((".", "~")) or path.exists() else place
+    )
 
 
 def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
@@ -70,14 +72,12 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
 def prompt_of_start(prompt: PromptSettings, start: str, revision: str | None = None) -> PromptSettings:
     """The prompt settings, completed from the podium.json of the start, which is fetched if the start is on the hub.
 
-    A start that cannot be fetched completes nothing: `find_start` gives the reason.
+    Raises:
+        CheckpointError: it cannot be fetched.
     """
     if not _is_on_hub(start):
         return completed_prompt(prompt, start)
-    try:
-        folder = _fetch(start, revision, allow_patterns=["podium.json"])
-    except CheckpointError:
-        return prompt
+    folder = _fetch(start, revision, allow_patterns=["podium.json"])
     return completed_prompt(prompt, str(folder))
 
 

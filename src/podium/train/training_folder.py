@@ -51,7 +51,7 @@ def hold_training_folder(
 
 def has_results(folder: Path) -> bool:
     """Whether the run has a row or a checkpoint."""
-    return any((folder / "checkpoints").glob("*")) or bool(RunFolder(folder).rows().read())
+    return any((folder / "checkpoints").glob("*[0-9]")) or bool(RunFolder(folder).rows().read())
 
 
 def _check_or_store_template(folder: Path, settings: TrainSettings, *, begun: bool) -> None:

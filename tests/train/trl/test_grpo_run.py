@@ -84,6 +84,7 @@ def test_a_run_that_its_minutes_ended_has_its_newest_weights(
 
     start(minutes=1e-9)
     assert len(_rows(tmp_path / "run")) == 1
+    # It crashes in its third iteration, after the second checkpoint.
     crash = {"on_metrics": lambda row: _crash(row | {"iteration": row["iteration"] - 1})}
     with pytest.raises(_CrashError):
         train(settings | {"grpo": grpo}, **crash)

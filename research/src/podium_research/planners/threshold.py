@@ -127,7 +127,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
         raise ConfigError(f"The planner {name!r} needs answers of both workers to training questions.")
     scores = dict(zip(scored.workers, scored.score_QW.T, strict=True))
     better_Q = scores[pair[1]] > scores[pair[0]]
-    vectors = sentence_vectors(read.model) if read.model else None
+    vectors = CachedPredictor(sentence_vectors(read.model)) if read.model else None  # All folds ask it.
     # Two columns, because RouterDC learns from the difference between workers.
     preferred_Q2 = np.stack([~better_Q, better_Q], axis=1).astype(float)
     folds = fit_folds(read.method, scored.texts, preferred_Q2, vectors=vectors)

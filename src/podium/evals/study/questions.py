@@ -28,8 +28,8 @@ from podium.workers.pool import Pool
 from podium.workers.vote import vote_key
 
 JudgedBy = Literal["golds", "judge", "agreement", "outcomes", "outcomes and judge"]
-"""The judge of answers: known right answers, a worker of the pool, the other workers, users, or users and where they
-said nothing a worker."""
+"""The judge of answers: known right answers, a worker of the pool, the other workers, users, or users with a
+worker where they said nothing."""
 _GENERATED = 300
 """How many generated questions are taken by default, since a generated set is infinite."""
 

@@ -18,6 +18,9 @@ _VERDICTS = {
     "not better": "gains too little to matter",
     "open": "open",
 }
+_JUDGES_ERR = (
+    "A judge errs, and may favour its own answers. Check some of its verdicts before you rely on the figures."
+)
 _MANY = 0.25
 """The grader is doubted if at least this share of the wrong answers has the words of the right answer."""
 
@@ -162,10 +165,7 @@ def caveats(study: Study) -> Iterator[str]:
         who = "The workers" if study.replayed == study.workers else ", ".join(study.replayed)
         yield f"{who} answered from a recording, with responses to the bare question."
     if study.judged_by == "judge":
-        yield (
-            f"No right answers were given: the worker {study.judge} judged all answers. A judge errs, and may favour "
-            "its own answers. Check some of its verdicts before you rely on these figures."
-        )
+        yield (f"No right answers were given: the worker {study.judge} judged all answers. {_JUDGES_ERR}")
     elif study.judged_by == "agreement":
         yield (
             "No right answers and no judge were given: an answer counts as right if most of the other workers say "
@@ -176,10 +176,7 @@ def caveats(study: Study) -> Iterator[str]:
     elif study.judged_by in ("outcomes", "outcomes and judge"):
         yield "No right answers were given: what users said of the stored answers says which answers are right."
         if study.judge is not None:
-            yield (
-                f"Where that says nothing of an answer, the worker {study.judge} judged it. A judge errs, and may "
-                "favour its own answers. Check some of its verdicts before you rely on these figures."
-            )
+            yield (f"Where that says nothing of an answer, the worker {study.judge} judged it. {_JUDGES_ERR}")
 
 
 def method_notes(study: Study) -> Iterator[str]:

@@ -174,7 +174,7 @@ class StudyRun:
             tasks=questions.name,
             questions=len(answers.texts),
             judged_by=questions.judged_by,
-            judge=settings.judge if questions.judged_by in ("judge", "outcomes and judge") else None,
+            judge=settings.judge if "judge" in questions.judged_by else None,
             workers=answers.workers,
             bounds=Bounds.of(known.repeated),
             misjudged=known.misjudged,

@@ -234,6 +234,8 @@ class _JobRun:
                 earlier = before[repeat]
                 graded = tried if earlier is None else (*tried, earlier)
                 best = max(tried, key=_bound_order)
+                if earlier is not None and best.grade.failure is not None:
+                    continue
                 grade = replace(best.grade, cost_usd=sum(rollout.grade.cost_usd for rollout in graded))
                 self._add(key, best.model_copy(update={"repeat": repeat, "grade": grade}))
 

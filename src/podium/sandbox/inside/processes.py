@@ -21,6 +21,8 @@ TO, FROM = 3, 4
 """The child's descriptors for messages to it and from it, where its standard ones are not used."""
 _FIRST_FREE_DESCRIPTOR = 100
 """No descriptor from this one on is open."""
+_SHARED_MEMORY = "/dev/shm"
+"""The other folder that a program may write in, if it runs in a namespace."""
 _SUBREAPER, _DUMPABLE = 36, 4
 """The numbers of two operations of prctl."""
 
@@ -98,12 +100,21 @@ def _take_ends(inward: int, outward: int, standard: bool) -> None:
 
 
 def _enter_own_folder() -> None:
-    """Make a new folder for this process, and change into it. Remove what an earlier program left."""
+    """Make a new folder for this process, and change into it. Remove what an earlier program left.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
     temporary = os.environ["TMPDIR"]
-    left = [f"{temporary}/{name}" for name in os.listdir(temporary)]
+    # The parent is process 1 only in a namespace, where shared memory too is that of the programs alone.
+    places = (temporary, _SHARED_MEMORY) if os.getppid() == 1 else (temporary,)
+    left = [f"{place}/{name}" for place in places for name in os.listdir(place)]
     if left := [path for path in left if not _is_removed(path)]:
-        # Unlike `shutil`, rm follows a program into any depth.
-        os.spawnvp(os.P_WAIT, "rm", ["rm", "-rf", *left])
+        # Unlike `shutil`, these follow a program into any depth.
+        for command in (["chmod", "-R", "u+rwX"], ["rm", "-rf"]):
+            status = os.spawnvp(os.P_WAIT, command[0], [*command, *left])
+        if status:
+            raise OSError("the files of an earlier program cannot be removed")
     folder = f"{temporary}/{os.getpid()}"
     os.mkdir(folder)
     os.chdir(folder)

@@ -46,7 +46,7 @@ export class Explanation extends Component {
       ${ratings.length > 0 && html`<${Ratings} ratings=${ratings} names=${names} />`}
       ${single &&
       html`<h3>One worker alone</h3>
-        <p>The team cost ${priced(cost_usd, unpriced)}, planning included.</p>
+        <p>The team cost ${unpriced && !cost_usd ? "an unknown amount" : priced(cost_usd, unpriced)}, planning included.</p>
         <${Alone} single=${single} names=${names} />`}
       ${runner_up && html`<${Alone} single=${runner_up} names=${names} />`}
     </section>`;

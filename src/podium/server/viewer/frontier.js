@@ -7,7 +7,7 @@ import { line } from "./text.js";
 
 const MEANING = "Each method at its dollars and its accuracy on the same questions. The bars are 95% intervals over questions. A method on the line is more accurate than every cheaper one.";
 const SIZE = { width: 720, height: 360, left: 52, right: 20, top: 14, bottom: 42 };
-const FREE = 24; // What costs nothing has no logarithm: it stands so far right of the axis, left of the scale.
+const FREE = 24; // Pixels from the axis to methods that cost nothing, which have no logarithm.
 
 export function Frontier({ rows }) {
   const shown = rows.filter((row) => row.kind !== "oracle" && row.cost_usd != null && row.accuracy);

@@ -129,17 +129,16 @@ export class PlanApproval extends Component {
 }
 
 function about({ cost_usd, unpriced }) {
-  const cost = priced(cost_usd.likely, unpriced);
-  return cost_usd.likely || !unpriced ? `about ${cost}` : cost;
+  return unpriced && !cost_usd.likely ? "an unknown amount" : `about ${priced(cost_usd.likely, unpriced)}`;
 }
 
 function Price({ plan, estimate, pricing }) {
   if (pricing || !estimate) return html`<p class="note" role="status">Checking the plan …</p>`;
   const { cost_usd, most_usd, source, unpriced } = estimate;
-  const most = unpriced ? " and more, since a worker has no price" : ` (${money(cost_usd.low)} to ${money(cost_usd.high)}, at most ${money(most_usd)})`;
+  const most = unpriced ? ", since a worker has no price" : ` (${money(cost_usd.low)} to ${money(cost_usd.high)}, at most ${money(most_usd)})`;
   const took = estimate.seconds == null ? "" : `, about ${seconds(estimate.seconds.likely)}`;
   return html`<p class="note" role="status">
-    Running it costs about <b>${money(cost_usd.likely)}</b>${most}${took}. Planning
+    Running it costs <b>${about(estimate)}</b>${most}${took}. Planning
     has cost ${plan.unpriced ? "an unknown amount" : money(plan.cost)}. The plan waits until ${moment(plan.expires)}.
     <span class="none"> Estimated from: ${source}</span>
   </p>`;

@@ -83,7 +83,7 @@ export function timing(steps) {
   const begins = new Map();
   const ends = new Map();
   const before = new Map();
-  const claimed = steps.some(({ span }) => span && took(span) > measured(span)); // A tool claims none, and the clock is right.
+  const claimed = steps.some(({ span }) => span && took(span) > measured(span)); // Only a replayed reply claims more than the clock measured.
   // A step may have waited for one that the plan names after it.
   for (const { position, span, reads } of [...steps].sort((a, b) => (a.span?.started_s ?? 0) - (b.span?.started_s ?? 0))) {
     if (!span || !called(span)) continue;

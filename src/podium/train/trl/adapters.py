@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import torch
 from peft import PeftModel
+from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM
 from transformers.utils import SAFE_WEIGHTS_INDEX_NAME
 
@@ -23,14 +25,15 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
     The weights have the start's dtype, or float32 if rounding to that dtype would lose what was learned.
 
     Raises:
-        CheckpointError: the merged model would not write the same text as the trained model.
+        CheckpointError: the start or the adapter cannot be read, or the merged model would not write the same text as
+            the trained model.
     """
-    start: Any = AutoModelForCausalLM.from_pretrained(base.path, dtype="auto", trust_remote_code=False)
+    start: Any = _read(AutoModelForCausalLM.from_pretrained, base.path, dtype="auto", trust_remote_code=False)
     start.to(torch.float32).eval()
     tied = start.config.tie_word_embeddings
     ids_BL = torch.linspace(0, start.get_input_embeddings().weight.shape[0] - 1, 32).long()[None]
     start_BLV = _logits(start, ids_BL)
-    trained = PeftModel.from_pretrained(start, saved).eval()
+    trained = _read(PeftModel.from_pretrained, start, saved).eval()
     expected_BLV = _logits(trained, ids_BL)
     _untie(trained)
     merged: Any = trained.merge_and_unload()
@@ -53,6 +56,13 @@ def merge_adapter(base: Checkpoint, saved: Path, folder: Path) -> None:
     if lost <= _MOST_LOST * (expected_BLV - start_BLV).norm():
         (folder / SAFE_WEIGHTS_INDEX_NAME).unlink(missing_ok=True)  # Half the bytes may need fewer files.
         merged.to(dtype).save_pretrained(folder)
+
+
+def _read(from_pretrained: Callable[..., Any], *source: Any, **options: Any) -> Any:
+    try:
+        return from_pretrained(*source, **options)
+    except (OSError, SafetensorError, ValueError) as error:
+        raise CheckpointError(f"{source[-1]} cannot be read: {error}") from None
 
 
 def _logits(model: Any, ids_BL: torch.Tensor) -> torch.Tensor:

@@ -156,7 +156,8 @@ class _Recorder(TrainerCallback):
             return
         recorded = ("loss", "grad_norm", "learning_rate", "entropy", "mean_token_accuracy")
         figures = {key: float(logs[key]) for key in recorded if key in logs}
-        figures["grad_norm"] = applied_norm(figures.get("grad_norm", 0.0), scaled=args.fp16)
+        if "grad_norm" in figures:
+            figures["grad_norm"] = applied_norm(figures["grad_norm"], scaled=args.fp16)
         refuse_divergence(f"Step {state.global_step}", figures, "sft.lr")
         self._progress.record_loss(figures["loss"])
         if self._rows is not None:

@@ -173,7 +173,7 @@ function Row({ group, spend: { by, since, until, total } }) {
   </tr>`;
 }
 
-/** Dollars; never $0 for calls whose price is not known. */
+/** Dollars of a question; – where no price is known. */
 function each({ cost_usd: usd, unpriced_calls: unpriced, questions }) {
   if (!questions || (!usd && unpriced)) return "–";
   return money(usd / questions) + (unpriced ? " and more" : "");
