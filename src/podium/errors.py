@@ -166,6 +166,10 @@ class BudgetError(PodiumError):
     """The remaining budget of a run or a day does not cover the next call. Paid results are kept."""
 
 
+class DivergedError(PodiumError):
+    """A figure of an update is not finite, so the policy would learn nothing more."""
+
+
 class ServiceError(PodiumError):
     """The scoring service cannot be reached, or has failed for longer than its client waits for a restart."""
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from podium.train.metrics_recorder import DivergedError, applied_norm
+from podium.errors import DivergedError
+from podium.train.divergence import applied_norm
 from podium.train.settings import TrainSettings
 from podium.train.supervised import run_sft
 

@@ -5,48 +5,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from podium.errors import PodiumError
 from podium.rollout.collapse import collapse_warnings, first_and_last_means
 from podium.rollout.run_folder import RunFolder
+from podium.train.divergence import refuse_divergence
 from podium.train.metrics import batch_figures
 from podium.train.progress import Progress, format_duration
 from podium.train.rollouts import SampledCompletion
 from podium.train.settings import TrainSettings
-
-
-class DivergedError(PodiumError):
-    """A figure of an update is not finite, so the policy would learn nothing more."""
-
-
-def refuse_divergence(place: str, figures: Mapping[str, float], lower: str) -> None:
-    """Refuse the figures of an update that are not finite, before its row or a checkpoint is written.
-
-    Args:
-        place: the iteration or the step, in words.
-        lower: the setting to lower.
-
-    Raises:
-        DivergedError: a figure is not finite.
-    """
-    for name, value in figures.items():
-        if not math.isfinite(value):
-            raise DivergedError(
-                f"{place}: {name} is {value}, so the training has diverged, and nothing of this update is kept. "
-                f"Lower {lower}, and train in a new folder."
-            )
-
-
-def applied_norm(norm: float, *, scaled: bool) -> float:
-    """The norm of the gradient that an update applied.
-
-    It is 0 where the gradient scaler of float16 skipped an update, since its gradient was not finite at this scale.
-    """
-    return 0.0 if scaled and not math.isfinite(norm) else norm
 
 
 class Recorder:

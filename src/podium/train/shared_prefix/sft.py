@@ -12,8 +12,8 @@ import torch
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import PodiumError
+from podium.train.divergence import refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
-from podium.train.metrics_recorder import refuse_divergence
 from podium.train.objective import mean_over_tokens
 from podium.train.ranks import Ranks
 from podium.train.settings import TrainSettings, settings_of_other_engine

@@ -28,9 +28,9 @@ from trl.trainer.sft_config import SFTConfig
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import closest_name
 from podium.errors import CheckpointError, ConfigError, PodiumError
+from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
-from podium.train.metrics_recorder import applied_norm
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings

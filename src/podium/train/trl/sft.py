@@ -13,8 +13,8 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.errors import ConfigError, PodiumError
+from podium.train.divergence import applied_norm, refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
-from podium.train.metrics_recorder import applied_norm, refuse_divergence
 from podium.train.settings import TrainSettings
 from podium.train.trl.engine import (
     latest_checkpoint,
