@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,8 @@ from podium.errors import ConfigError
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
 from podium.tasks import ALL_TASKS, open_tasks
+from podium.tasks.sets.base import LoadedSplit
+from podium.tasks.sets.custom import CustomSet
 
 LONG = "With {} crates of oranges a ferry leaves the harbour at noon and sells some on each island that it visits"
 
@@ -100,3 +102,24 @@ def test_the_splits_of_a_mixture_share_no_question_even_if_its_parts_do() -> Non
     Path("both.toml").write_text(part.format("a") + part.format("b"))
     assert sorted(opened(tasks="both.toml")) == ["1 + 3?", "9 - 5?"]
     assert len(open_tasks("both.toml", "test", size=ALL_TASKS)) == 2
+
+
+def test_a_run_reads_each_file_of_a_mixture_once_for_all_splits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in "ab":
+        lay(f"{name}.jsonl", [(f"{name}: 2 + {number}?", "") for number in range(30)])
+    Path("both.toml").write_text(
+        "".join(
+            f'[[part]]\nset = "own"\nfile = "{name}.jsonl"\n[part.grader]\nkind = "exact"\n' for name in "ab"
+        )
+    )
+    alone = [task.question.text for task in open_tasks("both.toml", "train", size=ALL_TASKS)]
+    reads: list[str] = []
+    once = CustomSet.read_splits
+
+    def noted(part: CustomSet, splits: Collection[str]) -> Mapping[str, LoadedSplit]:
+        reads.append(part.label)
+        return once(part, splits)
+
+    monkeypatch.setattr(CustomSet, "read_splits", noted)
+    assert opened(tasks="both.toml") == alone
+    assert reads == ["a", "b"]

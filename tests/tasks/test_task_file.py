@@ -17,7 +17,7 @@ from podium.errors import ConfigError
 from podium.tasks.sets.base import task_key
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.task import TaskList
-from podium.tasks.task_file import TaskFile, mix, read_task_file
+from podium.tasks.task_file import TaskFile, mix, mix_splits, read_task_file
 
 SPLITS = ("train", "validation", "test")
 
@@ -83,6 +83,10 @@ def test_parts_without_the_split_are_reported(tmp_path: Path) -> None:
         ConfigError, match=r"m/dev has no tasks \(a: it has no split 'dev'; only: it has no split"
     ):
         mix("m", parts, "dev")
+    together = mix_splits("m", parts, ("train", "validation", "test"))
+    assert {split: list(tasks) for split, tasks in together.items()} == {
+        split: list(mix("m", parts, split)) for split in ("train", "test")
+    }
 
 
 def test_skipped_rows_are_reported_with_their_part(tmp_path: Path) -> None:

@@ -34,7 +34,6 @@ class TorchModel:
     are equally likely within rounding. To serve many users, serve the checkpoint with vLLM or another server.
     """
 
-    batch = 8
     sharing = None
     """Prefixes are not shared, since the KV cache of a model may have any form."""
 
@@ -45,6 +44,7 @@ class TorchModel:
                 the weights.
         """
         on_gpu = torch.cuda.is_available()
+        self.batch = 64 if on_gpu else 8
         self._device = torch.device("cuda" if on_gpu else "cpu")
         try:
             # Without the last argument, transformers asks on the terminal whether to run the checkpoint's own code.

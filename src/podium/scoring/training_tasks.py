@@ -6,12 +6,12 @@ words with a held-out question, or are in a set that the run names as held out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from podium.errors import ConfigError, NoTasksError
 from podium.scoring.settings import ScoringSettings
-from podium.tasks import ALL_TASKS, Task, open_tasks, warnings_of
-from podium.tasks.open import generated_names, splits_of
+from podium.tasks import ALL_TASKS, Task, TaskSet, open_tasks, warnings_of
+from podium.tasks.open import generated_names, open_splits, splits_of
 from podium.tasks.overlap import Overlap, overlaps
 from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
@@ -36,21 +36,29 @@ def open_training_tasks(
             does not allow it.
     """
     size = settings.task_limit or (_GENERATED_TASKS if settings.tasks in generated_names() else ALL_TASKS)
-    opened = open_tasks(settings.tasks, "train", size=size, pool=pool)
+    own = _open_whole(settings.tasks)
+    opened = own.pop("train", None) or open_tasks(settings.tasks, "train", size=size, pool=pool)
     for warning in warnings_of(opened):
         on_warning(warning)
-    return without_held_out(settings, list(opened), on_warning)
+    return without_held_out(settings, list(opened)[:size], on_warning, own=own)
 
 
 def without_held_out(
-    settings: ScoringSettings, tasks: list[Task], on_warning: Callable[[str], None] = lambda warning: None
+    settings: ScoringSettings,
+    tasks: list[Task],
+    on_warning: Callable[[str], None] = lambda warning: None,
+    *,
+    own: Mapping[str, TaskSet] | None = None,
 ) -> dict[str, Task]:
     """Training questions by id, in the same order, without those that are held-out questions too.
+
+    Args:
+        own: the other splits of the same set, if they are open.
 
     Raises:
         ConfigError: a held-out set is unknown, or they share questions and `on_overlap` does not allow it.
     """
-    overlapping = overlaps([task_key(task) for task in tasks], _held_out(settings))
+    overlapping = overlaps([task_key(task) for task in tasks], _held_out(settings, own or {}))
     overlapping = [
         overlap for overlap in overlapping if overlap.is_equal or overlap.shared > _MAX_SHARED_NGRAMS
     ]
@@ -76,7 +84,12 @@ def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], siz
     return {f"validation/{task.id}": task for task in tasks}
 
 
-def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
+def _open_whole(name: str) -> dict[str, TaskSet]:
+    """All splits of a task set that is read from files. Of others each split is opened when it is needed."""
+    return {} if name in generated_names() or name.endswith(".parquet") else open_splits(name)
+
+
+def _held_out(settings: ScoringSettings, own: Mapping[str, TaskSet]) -> Iterator[tuple[str, str]]:
     """The questions that the policy is measured on: (task id, text).
 
     The splits of generated tasks are not compared with each other, since they have no question in common but share
@@ -85,20 +98,23 @@ def _held_out(settings: ScoringSettings) -> Iterator[tuple[str, str]]:
     if settings.tasks not in generated_names():
         for split in splits_of(settings.tasks):
             if split != "train":
-                yield from _texts(settings.tasks, split)
+                yield from _texts(settings.tasks, split, own)
     for place in settings.held_out:
         named, _, split = place.rpartition(":")
         has_split = bool(named) and split in SPLIT_ORDER
         name = named if has_split else place
         if settings.tasks == name and name in generated_names():
             continue
+        opened = {} if has_split else _open_whole(name)
         for held_out in (split,) if has_split else splits_of(place):
-            yield from _texts(name, held_out)
+            yield from _texts(name, held_out, opened)
 
 
-def _texts(name: str, split: str) -> Iterator[tuple[str, str]]:
+def _texts(name: str, split: str, opened: Mapping[str, TaskSet]) -> Iterator[tuple[str, str]]:
     try:
-        tasks = open_tasks(name, split, size=_GENERATED_TASKS if name in generated_names() else ALL_TASKS)
+        tasks = opened.get(split) or open_tasks(
+            name, split, size=_GENERATED_TASKS if name in generated_names() else ALL_TASKS
+        )
     except NoTasksError:
         return
     for task in tasks:

@@ -18,7 +18,7 @@ from podium.tasks.recorded import RecordedTasks
 from podium.tasks.sets.custom import CustomSet
 from podium.tasks.sets.registry import installed_set_names, named_set
 from podium.tasks.task import TaskSet
-from podium.tasks.task_file import TaskFile, mix, read_task_file
+from podium.tasks.task_file import TaskFile, mix, mix_splits, read_task_file
 from podium.workers.base import Worker
 
 ALL_TASKS = 10**9
@@ -75,6 +75,17 @@ def open_tasks(
     file = _mixture(name)
     _check(split, file.splits)
     return mix(file.name, file.part, split, size=size, seed=seed)
+
+
+def open_splits(name: str) -> dict[str, TaskSet]:
+    """All tasks of each split that has some, of a set that is neither generated nor a recording. Its sources are read
+    once.
+
+    Raises:
+        ConfigError: as for `open_tasks`.
+    """
+    file = _mixture(name)
+    return dict(mix_splits(file.name, file.part, file.splits))
 
 
 def splits_of(name: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -22,6 +23,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from podium.config import Settings, load
+from podium.errors import NoTasksError
 from podium.tasks.sets.base import (
     IN_LATER_SPLIT,
     SPLIT_ORDER,
@@ -95,9 +97,36 @@ def mix(
     Raises:
         ConfigError: no part has a task in the split, or a file of one cannot be read.
     """
+    (loaded,) = _disjoint_splits(parts, (split,)).values()
+    return _mixed(name, parts, split, loaded, size=size, seed=seed)
+
+
+def mix_splits(name: str, parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, TaskList]:
+    """All tasks of several splits, as `mix` gives them. Each source is read once. A split without tasks is left out.
+
+    Raises:
+        ConfigError: a file of a part cannot be read.
+    """
+    mixed = {}
+    for split, loaded in _disjoint_splits(parts, splits).items():
+        with suppress(NoTasksError):
+            mixed[split] = _mixed(name, parts, split, loaded, size=None, seed=0)
+    return mixed
+
+
+def _mixed(
+    name: str,
+    parts: Sequence[TaskSetSpec],
+    split: str,
+    loaded_parts: Sequence[LoadedSplit],
+    *,
+    size: int | None,
+    seed: int,
+) -> TaskList:
+    """The mixture of one split, given that split of each part."""
     warnings: list[str] = []
     mixed_parts: list[_PartTasks] = []
-    for part, loaded in zip(parts, _disjoint_splits(parts, split), strict=True):
+    for part, loaded in zip(parts, loaded_parts, strict=True):
         tasks = shuffled(loaded.tasks, seed)[: part.count]
         warnings += [f"{part.label}: {warning}" for warning in _warnings(part, loaded, split)]
         if tasks:
@@ -114,16 +143,28 @@ class _PartTasks:
     weight: float
 
 
-def _disjoint_splits(parts: Sequence[TaskSetSpec], split: str) -> list[LoadedSplit]:
-    """A split of each part, without questions of the parts before it and of any part's later splits."""
-    wanted = (split,) if len(parts) == 1 else (split, *later_splits(split))
+def _disjoint_splits(parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, list[LoadedSplit]]:
+    """Splits of each part, without questions of the parts before it and of any part's later splits."""
+    wanted = dict.fromkeys(splits)
+    if len(parts) > 1:
+        wanted |= dict.fromkeys(later for split in splits for later in later_splits(split))
     read = [part.read_splits([name for name in wanted if name in part.splits]) for part in parts]
+    return {split: _without_repeats(read, split, compared=len(parts) > 1) for split in splits}
+
+
+def _without_repeats(
+    read: Sequence[Mapping[str, LoadedSplit]], split: str, *, compared: bool
+) -> list[LoadedSplit]:
+    """A split of each part, without questions of the parts before it.
+
+    Args:
+        compared: whether questions of later splits are left out too. A single part has left them out itself.
+    """
     later = {
         task_key(task)
         for by_split in read
-        for other, loaded in by_split.items()
-        if other != split
-        for task in loaded.tasks
+        for other in (later_splits(split) if compared else ())
+        for task in by_split.get(other, LoadedSplit(())).tasks
     }
     seen: set[str] = set()
     disjoint = []

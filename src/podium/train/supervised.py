@@ -27,6 +27,7 @@ from podium.train.progress import Progress
 from podium.train.settings import TrainSettings, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
 from podium.train.training_folder import has_results, hold_training_folder
+from podium.types import Message
 from podium.workers.pool import Pool
 
 
@@ -107,8 +108,11 @@ def encode_examples(
         ConfigError: an example is longer than the model can read.
     """
     encoded = []
+    read: tuple[Message, ...] | None = None
+    prompt: tuple[int, ...] = ()
     for number, example in enumerate(examples, start=1):
-        prompt = tuple(codec.encode(example.messages))
+        if example.messages != read:  # Neighbours often have one prompt.
+            read, prompt = example.messages, tuple(codec.encode(example.messages))
         completion = (*codec.encode_completion(example.completion), end)
         if len(prompt) + len(completion) > start.context:
             raise ConfigError(
