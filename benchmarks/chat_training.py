@@ -3,9 +3,11 @@
     python benchmarks/chat_training.py START [--json FILE]
 
 START is a folder with a Llama- or Qwen2-shaped chat model, such as `runs/published_models.py convert` writes. Settings
-are those of configs/train/small-open.toml but for the size of a batch; both engines multiply in bf16 where the
-processor does so natively, else in fp32. The team is scripted, so all time is the engines'. Seconds are of processor
-time, which other work on the machine changes less. A stage's first step, or iteration, warms up and is left out.
+are those of configs/train/small-open.toml but for the size of a batch; both engines multiply in bf16 on a GPU and on a
+processor that does so natively, else in fp32. The team is scripted, so all time is the engines'. Without a GPU seconds
+are of processor time, which other work on the machine changes less. A stage's first step, or iteration, warms up and is
+left out. Beside the table stand the tokens that each engine writes and trains in a second, and the operations of its
+update as a share of what the product of large matrices reaches; the prompt is not counted.
 """
 
 from __future__ import annotations
@@ -20,15 +22,20 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
 from rows import Row, report
 
+from podium.conductor.checkpoint import Checkpoint
 from podium.train.run import run_grpo
-from podium.train.runtime import resolve_dtype
+from podium.train.runtime import resolve_device, resolve_dtype
 from podium.train.settings import EngineName, TrainSettings
+from podium.train.shape import ModelShape
 from podium.train.supervised import run_sft
 
 CONFIG = Path(__file__).parents[1] / "configs/train/small-open.toml"
-EXAMPLES, QUESTIONS, GROUP = 8, 2, 8
+DEVICE = resolve_device()
+ON_GPU = DEVICE.type == "cuda"
+EXAMPLES, QUESTIONS, GROUP = (16, 4, 16) if ON_GPU else (8, 2, 8)
 """Of a step of the supervised stage; of an iteration of GRPO."""
 
 
@@ -65,13 +72,17 @@ def write_questions(folder: Path) -> None:
 
 def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
     """Processor seconds of one step of the supervised stage, and of one iteration of GRPO."""
-    native = str(resolve_dtype("auto")).endswith("bfloat16")
+    native = resolve_dtype("auto", DEVICE.type) == torch.bfloat16
+    checkpoint = Checkpoint.read(start)
+    matrices = ModelShape.read(checkpoint.config, str(start)).matrices
+    rate = matmul_rate()
     tables = tomllib.loads(CONFIG.read_text()) | {
         "engine": engine,
         "start": str(start),
         "tasks": str(folder / "sums.toml"),
         "pool": str(folder / "pool.toml"),
     }
+    del tables["grpo"]["std_eps"]  # TRL has no such setting.
     tables["sft"] |= {"count": EXAMPLES, "batch": EXAMPLES, "epochs": 3, "save_every": 99}
     tables["grpo"] |= {"iterations": 2, "questions": QUESTIONS, "group": GROUP, "save_every": 99, "gate": {}}
     if engine == "trl":
@@ -81,17 +92,21 @@ def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
 
     def told(line: str) -> None:
         if ", loss " in line:  # After the first step, and after the last.
-            marks.append(time.process_time())
+            marks.append(clock())
 
     run_sft(TrainSettings.model_validate(tables | {"stage": "sft"}), run / "form", say=told)
     form = marks[-1] - marks[0]
     marks.clear()
 
     def ended(row: Mapping[str, Any]) -> None:
-        marks.append(time.process_time())
-        written = row["completion_tokens"] * QUESTIONS * GROUP
-        parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in row["seconds"].items())
-        print(f"{engine}: {written:.0f} tokens written, by the clock {parts}", flush=True)
+        marks.append(clock())
+        written, seconds = row["completion_tokens"] * QUESTIONS * GROUP, row["seconds"]
+        share = 6 * matrices * written / seconds["update"] / rate
+        print(
+            f"{engine}: {written:.0f} tokens; writes {written / seconds['sample']:,.0f} a second, trains "
+            f"{written / seconds['update']:,.0f} ({share:.1%} of {rate / 1e12:.2f} TFLOP/s)",
+            flush=True,
+        )
 
     asyncio.run(
         run_grpo(
@@ -104,6 +119,30 @@ def measure(start: Path, folder: Path, engine: EngineName) -> dict[str, float]:
         f"supervised step, {EXAMPLES} examples": form / 2,
         f"GRPO iteration, {QUESTIONS * GROUP} rollouts": marks[1] - marks[0],
     }
+
+
+def clock() -> float:
+    """Seconds: by the clock on a GPU, else of processor time."""
+    if not ON_GPU:
+        return time.process_time()
+    torch.cuda.synchronize()
+    return time.perf_counter()
+
+
+def matmul_rate() -> float:
+    """Operations a second of large matrices' product, in the dtype of the training."""
+    size = 8192 if ON_GPU else 1024
+    matrix = torch.randn(size, size, device=DEVICE, dtype=resolve_dtype("auto", DEVICE.type))
+    times = []
+    for _ in range(6):
+        if ON_GPU:
+            torch.cuda.synchronize()
+        began = time.perf_counter()
+        torch.mm(matrix, matrix)
+        if ON_GPU:
+            torch.cuda.synchronize()
+        times.append(time.perf_counter() - began)
+    return 2 * size**3 / min(times)
 
 
 if __name__ == "__main__":

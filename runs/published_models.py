@@ -5,10 +5,12 @@ the Python package index.
     python runs/published_models.py serve FILE PORT NAME [SLOTS [CONTEXT [THREADS]]]
     python runs/published_models.py convert FILE FOLDER
     python runs/published_models.py cache FOLDER HOME
+    python runs/published_models.py endpoints FOLDER PORT SLOTS
 
 `cache` links the files of a folder into the Hugging Face cache in HOME, so that with HF_HOME=HOME HF_HUB_OFFLINE=1 the
 team small-open finds them where no hub is reached. `convert` writes a file's weights as a Hugging Face checkpoint in
-bf16, which can be trained; it needs the package gguf.
+bf16, which can be trained; it needs the package gguf. `endpoints` writes the team small-open, and small-open-ways, for
+servers of the three models at PORT and the two ports after it, in the order of the team file.
 
 The index has packages that hold nothing but the pieces of such a file. They are read as data: nothing in them is
 installed, imported or run, and a file whose SHA-256 is not the one below is thrown away. A file of the right name and
@@ -27,6 +29,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -216,6 +219,34 @@ def cache(folder: Path, home: Path) -> None:
         print(f"{repository}: {link}", flush=True)
 
 
+def endpoints(folder: Path, port: int, slots: int) -> None:
+    """Write `small-open.toml` and `small-open-ways.toml` for models behind endpoints.
+
+    Args:
+        port: that of the first model; each further model has the next.
+        slots: calls that a model answers at once.
+    """
+    repository = Path(__file__).parents[1]
+    lines: list[str] = []
+    ports = count(port)
+    for line in (repository / "src/podium/assets/pools/small-open.toml").read_text().splitlines():
+        if line == 'kind = "gguf"':
+            lines += ['kind = "openai"', f'base_url = "http://127.0.0.1:{next(ports)}/v1"', 'model = "any"']
+        elif not line.startswith(("file = ", "sha256 = ")):
+            lines.append(line.replace("concurrency = 4", f"concurrency = {slots}"))
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "small-open.toml").write_text("\n".join(lines) + "\n")
+    ways = (repository / "research/configs/pools/small-open-ways.toml").read_text()
+    plans = repository / "research/configs/plans/ways"
+    for before, after in (
+        ('"small-open"', '"small-open.toml"'),
+        ("../plans/ways", str(plans)),
+        ("concurrency = 4", f"concurrency = {slots}"),
+    ):
+        ways = ways.replace(before, after)
+    (folder / "small-open-ways.toml").write_text(ways)
+
+
 def _sum(file: Path) -> str:
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
@@ -236,5 +267,7 @@ if __name__ == "__main__":
             convert(Path(file), Path(target))
         case ["cache", folder, home]:
             cache(Path(folder), Path(home))
+        case ["endpoints", folder, port, slots]:
+            endpoints(Path(folder), int(port), int(slots))
         case _:
             raise SystemExit((__doc__ or "").partition("\n\n")[2].partition("\n\n")[0])
