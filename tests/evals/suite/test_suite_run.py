@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from suites import ALONE, answers, check, data, policy, run
 
 from podium.errors import ConfigError, UsageError
 from podium.evals.evaluation import Evaluation
+from podium.evals.suite import comparison_inputs
 from podium.evals.suite.comparisons import comparison_of, evaluations_of
 from podium.evals.suite.manifest import SUITE, SuiteManifest
 from podium.evals.suite.results import RESULTS, AnswerFiles
@@ -18,6 +20,7 @@ from podium.evals.suite.suite_run import answers_left, run_suite
 from podium.evals.suite.suite_settings import PoolEntry
 from podium.rollout import Rollout
 from podium.rollout.random_pools import PoolSampler, PoolSampling
+from podium.tasks.task import TaskSet
 from podium.team.team_file import open_pool
 from podium_testing import FaultServer, Rule, Status
 from tiny_policy import write_policy
@@ -67,6 +70,22 @@ def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_pat
         kept = "".join(lines[: place % 5])
         (folder / file.name).write_text(kept + ('{"task": "torn' if place % 2 else ""))
     assert run(tmp_path / "two", **SMALL, processes=2) == whole
+
+
+def test_rows_and_seeds_of_a_suite_share_the_questions_they_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Counter[tuple[str, int]]()
+    read = comparison_inputs.open_tasks
+
+    def noted(name: str, split: str, *, size: int, seed: int) -> TaskSet:
+        opened[split, seed] += 1
+        return read(name, split, size=size, seed=seed)
+
+    monkeypatch.setattr(comparison_inputs, "open_tasks", noted)
+    run(tmp_path, **SMALL, processes=1)
+    # The check reads them, and the run.
+    assert opened == dict.fromkeys((("test", 0), ("test", 1), ("train", 0)), 2)
 
 
 def test_finished_suite_runs_only_the_questions_of_a_new_planner(tmp_path: Path) -> None:

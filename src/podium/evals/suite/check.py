@@ -14,7 +14,7 @@ from podium.errors import UsageError
 from podium.evals.fingerprints import fingerprints
 from podium.evals.look_log import TRAIN, looks_file
 from podium.evals.plan_selection import PLANNER_SELECTIONS
-from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
+from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks, untrained_of
 from podium.evals.suite.manifest import (
     SeedAnswersFile,
     SuiteManifest,
@@ -59,16 +59,17 @@ async def check_suite(
         raise UsageError("Two tables of the suite have one name; give their files different names.")
     checked: list[SuiteTable] = []
     problems: list[str] = []
+    tasks: OpenTasks = {}
     for table in tables:
         try:
             async with AsyncExitStack() as opened:
                 inputs_by_pool: dict[PoolEntry | None, ComparisonInputs] = {}
                 inputs_by_pool[None] = await opened.enter_async_context(
-                    ComparisonInputs.open(table, open_inputs)
+                    ComparisonInputs.open(table, open_inputs, tasks)
                 )
                 for entry in _entries(settings, table):
                     if entry.pool not in inputs_by_pool:
-                        of_row = ComparisonInputs.open(table.of_row(entry))
+                        of_row = ComparisonInputs.open(table.of_row(entry), tasks=tasks)
                         inputs_by_pool[entry.pool] = await opened.enter_async_context(of_row)
                 checked.append(await _checked(inputs_by_pool, settings, run))
         except UsageError as error:

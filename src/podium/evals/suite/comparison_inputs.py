@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from podium.calls import Dispatcher
 from podium.conductor.planner import Conductor
@@ -29,6 +29,9 @@ from podium.workers.failing import FailingWorker, ReplacedWorker
 from podium.workers.pool import Pool
 from podium.workers.vote import VoteWorker
 
+OpenTasks = dict[tuple[str, str, int, int], TaskSet]
+"""Task sets by name, split, size and seed, so that a suite reads a benchmark once and not for each row."""
+
 
 @dataclass(frozen=True)
 class ComparisonInputs:
@@ -41,22 +44,31 @@ class ComparisonInputs:
     """The settings of the pool's team. Its Conductor plans if an entry names none."""
     drawn: PoolSampler | None = None
     """Draws the pool of each question. If it is None, all workers answer every question."""
+    task_sets: OpenTasks = field(default_factory=dict, compare=False, repr=False)
+    """The task sets that are open."""
 
     @classmethod
-    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
+    def of_pool(
+        cls, table: TableSettings, pool: Pool, team: TeamSettings, tasks: OpenTasks | None = None
+    ) -> ComparisonInputs:
         """The table over open workers. Raises `ConfigError` if a named worker is missing."""
+        tasks = {} if tasks is None else tasks
         if table.pool.draw is not None:
-            return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
+            return cls(table, pool, team, PoolSampler(pool, table.pool.draw), tasks)
         if table.pool.degradation is not None:
             _degraded(pool, table.pool.degradation)
-        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
+        whole = pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)])
+        return cls(table, whole, team, task_sets=tasks)
 
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, table: TableSettings, open_inputs: ComparisonInputs | None = None
+        cls, table: TableSettings, open_inputs: ComparisonInputs | None = None, tasks: OpenTasks | None = None
     ) -> AsyncIterator[ComparisonInputs]:
         """The table, whose workers are closed at the end. Workers of `open_inputs` stay open.
+
+        Args:
+            tasks: the task sets that are open, to which those of the table are added.
 
         Raises:
             ConfigError: the pool cannot be read or built.
@@ -65,7 +77,7 @@ class ComparisonInputs:
             yield replace(open_inputs, table=table)
             return
         team = TeamFile(table.pool.name, table.pool.keys or ()).read()
-        opened = cls.of_pool(table, open_pool(team), team)
+        opened = cls.of_pool(table, open_pool(team), team, tasks)
         try:
             yield opened
         finally:
@@ -88,7 +100,13 @@ class ComparisonInputs:
         """The questions of a seed. Raises `ConfigError` if there are none."""
         table = self.table
         drawn_by = seed if table.tasks.seed is None else table.tasks.seed
-        return open_tasks(table.tasks.name, table.split, size=table.questions, seed=drawn_by, pool=self.pool)
+        name, split, size = table.tasks.name, table.split, table.questions
+        if name.endswith(".parquet"):  # Which questions a recording has depends on the pool.
+            return open_tasks(name, split, size=size, seed=drawn_by, pool=self.pool)
+        key = name, split, size, drawn_by
+        if key not in self.task_sets:
+            self.task_sets[key] = open_tasks(name, split, size=size, seed=drawn_by)
+        return self.task_sets[key]
 
     def asks_again(self, task: Task, answer: Rollout) -> bool:
         """Whether a question is asked again although there is an answer. In a suite it never is, since files have only

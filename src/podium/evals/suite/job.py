@@ -20,7 +20,7 @@ from podium.evals.suite.comparison_inputs import ComparisonInputs, untrained_of
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.plan_controls import PLAN_CONTROLS, ControlContext
 from podium.evals.suite.results import AnswerFiles
-from podium.evals.suite.training import SuiteTraining, TrainingCache
+from podium.evals.suite.training import SuiteCache, SuiteTraining
 from podium.planner import BatchPlanner, Planner, PlannerWrapper, PlanRequest
 from podium.rollout import Rollout
 from podium.tasks.task import Task
@@ -59,7 +59,7 @@ class CachingPlanner(PlannerWrapper):
 async def run_jobs(
     jobs: Sequence[SuiteJob],
     results: AnswerFiles,
-    cache: TrainingCache,
+    cache: SuiteCache,
     *,
     dispatcher: Dispatcher | None = None,
     open_inputs: ComparisonInputs | None = None,
@@ -78,7 +78,10 @@ async def run_jobs(
         UsageError: questions that the planner cannot take.
         BudgetError: a spend limit refused a call.
     """
-    async with ComparisonInputs.open(jobs[0].table, open_inputs) as inputs, AsyncExitStack() as teams:
+    async with (
+        ComparisonInputs.open(jobs[0].table, open_inputs, cache.tasks) as inputs,
+        AsyncExitStack() as teams,
+    ):
         runs = [
             await teams.enter_async_context(_opened(job, inputs, results, cache, dispatcher)) for job in jobs
         ]
@@ -121,7 +124,7 @@ async def _opened(
     job: SuiteJob,
     inputs: ComparisonInputs,
     results: AnswerFiles,
-    cache: TrainingCache,
+    cache: SuiteCache,
     dispatcher: Dispatcher | None,
 ) -> AsyncIterator[_JobRun]:
     training = SuiteTraining.of(inputs, job, results, cache)

@@ -20,7 +20,7 @@ from podium.errors import PodiumError, UsageError, flatten_group
 from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob
 from podium.evals.suite.results import AnswerFiles
-from podium.evals.suite.training import TrainingCache
+from podium.evals.suite.training import SuiteCache
 from podium.rollout import Rollout
 
 
@@ -92,7 +92,7 @@ def main() -> None:
         def add(self, key: str, label: str, answer: Rollout) -> None:
             send({"key": key, "label": label, "line": answer.to_json_line()})
 
-    results, cache = SentAnswers(Path(sys.argv[1])), TrainingCache()
+    results, cache = SentAnswers(Path(sys.argv[1])), SuiteCache()
     for text in sys.stdin:
         try:
             asyncio.run(run_jobs([SuiteJob.model_validate_json(text)], results, cache))

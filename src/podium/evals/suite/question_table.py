@@ -17,7 +17,7 @@ from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.results import AnswerFiles, OnAnswer, answers_key
 from podium.evals.suite.suite_run import run_here
 from podium.evals.suite.suite_settings import AnsweringSettings, PlannerEntry, PoolEntry, TasksEntry
-from podium.evals.suite.training import TrainingCache
+from podium.evals.suite.training import SuiteCache
 from podium.rollout import Rollout
 from podium.tasks import Task
 from podium.tasks.task import TaskList
@@ -146,4 +146,4 @@ class QuestionTable(ComparisonInputs):
             if self._lacks(known[key], repeats)
         ]
         results = AnswerFiles(self.folder, on_answer, known)
-        await run_here(jobs, results, TrainingCache(), dispatcher=dispatcher, open_inputs=self)
+        await run_here(jobs, results, SuiteCache(), dispatcher=dispatcher, open_inputs=self)

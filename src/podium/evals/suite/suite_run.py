@@ -16,7 +16,7 @@ from podium.evals.suite.job import run_jobs
 from podium.evals.suite.manifest import SuiteJob, SuiteManifest
 from podium.evals.suite.processes import run_in_children
 from podium.evals.suite.results import AnswerFiles, OnAnswer
-from podium.evals.suite.training import TrainingCache
+from podium.evals.suite.training import SuiteCache
 from podium.planners import find_baseline
 from podium.rollout import Rollout
 
@@ -44,7 +44,7 @@ async def run_suite(
         UsageError: a planner cannot take the questions.
         BudgetError: a spend limit refused a call. The answers until then are kept.
     """
-    results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, TrainingCache()
+    results, sizes, cache = AnswerFiles(run, on_answer), manifest.answers, SuiteCache()
     wanted = manifest.settings.processes or usable_cores()
     processes = 1 if dispatcher or open_inputs or manifest.pays else wanted
 
@@ -64,7 +64,7 @@ async def run_suite(
 async def run_here(
     jobs: Iterable[SuiteJob],
     results: AnswerFiles,
-    cache: TrainingCache,
+    cache: SuiteCache,
     *,
     dispatcher: Dispatcher | None = None,
     open_inputs: ComparisonInputs | None = None,

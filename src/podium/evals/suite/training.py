@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from podium.errors import UsageError
 from podium.evals.plan_selection import COST_TOLERANCE, PLANNER_SELECTIONS, VoterPrices, best_fixed_plan
 from podium.evals.recorded_answers import measurable_workers, read_answers
-from podium.evals.suite.comparison_inputs import ComparisonInputs
+from podium.evals.suite.comparison_inputs import ComparisonInputs, OpenTasks
 from podium.evals.suite.manifest import SuiteJob, TableSettings
 from podium.evals.suite.plan_controls import MAX_SAMPLES
 from podium.evals.suite.results import AnswerFiles, answer_matrix
@@ -15,8 +15,15 @@ from podium.planner import Planner
 from podium.planners import Single, open_baseline
 from podium.planners.answers import AnswerMatrix
 
-TrainingCache = dict[TableSettings, AnswerMatrix]
-"""The answers to the training questions of each table, so that the jobs of one process read and compute them once."""
+
+@dataclass(frozen=True, slots=True)
+class SuiteCache:
+    """What the jobs of one process read and compute once."""
+
+    training: dict[TableSettings, AnswerMatrix] = field(default_factory=dict)
+    """The answers to the training questions of each table."""
+    tasks: OpenTasks = field(default_factory=dict)
+    """The task sets that are open."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +36,11 @@ class SuiteTraining:
     """How many training questions there are."""
     measured: AnswerMatrix
     """The first answer of each worker to each training question to which all answers have a verdict."""
-    cache: TrainingCache
+    cache: SuiteCache
 
     @classmethod
     def of(
-        cls, inputs: ComparisonInputs, job: SuiteJob, results: AnswerFiles, cache: TrainingCache
+        cls, inputs: ComparisonInputs, job: SuiteJob, results: AnswerFiles, cache: SuiteCache
     ) -> SuiteTraining | None:
         """Read the workers' answers. None if no planner learns on this table.
 
@@ -87,7 +94,7 @@ class SuiteTraining:
 
     async def _answers(self) -> AnswerMatrix:
         """The answers from which votes are chosen: all samples of recorded workers, or else the first answers."""
-        training, cache = self.inputs.training(self.asked), self.cache
+        training, cache = self.inputs.training(self.asked), self.cache.training
         if training.table not in cache:
             workers = [worker for worker in training.pool if worker.profile.name in self.measured.workers]
             tasks = list(training.tasks(0))
