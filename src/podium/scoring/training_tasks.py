@@ -86,7 +86,8 @@ def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], siz
 
 def _open_whole(name: str) -> dict[str, TaskSet]:
     """All splits of a task set that is read from files. Of others each split is opened when it is needed."""
-    return {} if name in generated_names() or name.endswith(".parquet") else open_splits(name)
+    alone = name in generated_names() or name.endswith(".parquet")
+    return {} if alone else open_splits(name, splits_of(name))
 
 
 def _held_out(settings: ScoringSettings, own: Mapping[str, TaskSet]) -> Iterator[tuple[str, str]]:

@@ -5,12 +5,13 @@ This is the one entry to all task sets: generated questions, benchmarks, task fi
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import get_args
 
 from podium.config import suggestion
-from podium.errors import ConfigError
+from podium.errors import ConfigError, NoTasksError
 from podium.recordings import Recording
 from podium.rows import is_table
 from podium.tasks.generated import INSTALLED_GENERATED, GeneratedTasks, Split
@@ -77,15 +78,22 @@ def open_tasks(
     return mix(file.name, file.part, split, size=size, seed=seed)
 
 
-def open_splits(name: str) -> dict[str, TaskSet]:
-    """All tasks of each split that has some, of a set that is neither generated nor a recording. Its sources are read
-    once.
+def open_splits(name: str, splits: Sequence[str], *, seed: int = 0) -> dict[str, TaskSet]:
+    """All tasks of several splits, without splits that have none. What is read from files is read once.
 
     Raises:
         ConfigError: as for `open_tasks`.
     """
+    if name in generated_names() or name.endswith(".parquet"):
+        opened: dict[str, TaskSet] = {}
+        for split in splits:
+            with suppress(NoTasksError):
+                opened[split] = open_tasks(name, split, size=ALL_TASKS, seed=seed)
+        return opened
     file = _mixture(name)
-    return dict(mix_splits(file.name, file.part, file.splits))
+    for split in splits:
+        _check(split, file.splits)
+    return dict(mix_splits(file.name, file.part, splits, seed=seed))
 
 
 def splits_of(name: str) -> tuple[str, ...]:

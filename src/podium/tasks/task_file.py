@@ -101,7 +101,9 @@ def mix(
     return _mixed(name, parts, split, loaded, size=size, seed=seed)
 
 
-def mix_splits(name: str, parts: Sequence[TaskSetSpec], splits: Sequence[str]) -> dict[str, TaskList]:
+def mix_splits(
+    name: str, parts: Sequence[TaskSetSpec], splits: Sequence[str], *, seed: int = 0
+) -> dict[str, TaskList]:
     """All tasks of several splits, as `mix` gives them. Each source is read once. A split without tasks is left out.
 
     Raises:
@@ -110,7 +112,7 @@ def mix_splits(name: str, parts: Sequence[TaskSetSpec], splits: Sequence[str]) -
     mixed = {}
     for split, loaded in _disjoint_splits(parts, splits).items():
         with suppress(NoTasksError):
-            mixed[split] = _mixed(name, parts, split, loaded, size=None, seed=0)
+            mixed[split] = _mixed(name, parts, split, loaded, size=None, seed=seed)
     return mixed
 
 

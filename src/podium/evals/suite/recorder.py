@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from podium.errors import NoTasksError, RunMismatchError, UsageError
+from podium.errors import RunMismatchError, UsageError
 from podium.evals.suite.asking import AskingProgress, StartLimit, ask_each_alone, open_run_dispatcher
 from podium.evals.suite.question_table import QuestionTable
 from podium.evals.suite.suite_run import ShowProgress
@@ -29,8 +29,8 @@ from podium.recordings import (
 from podium.rollout import Rollout
 from podium.rollout.data_fingerprint import DataFingerprint, value_digest
 from podium.rollout.run_folder import CONFIG, RunFolder
-from podium.tasks import ALL_TASKS, TaskSet, open_tasks, warnings_of
-from podium.tasks.open import splits_of
+from podium.tasks import open_tasks, warnings_of
+from podium.tasks.open import open_splits, splits_of
 from podium.tasks.task import Task
 from podium.team.settings import TeamSettings
 from podium.types import Budget
@@ -74,15 +74,9 @@ class QuestionsToRecord:
             raise UsageError(
                 f"{name} has no split train, validation or test; name one with --split, such as {there[0]}."
             )
-        opened: dict[str, TaskSet] = {}
-        no_tasks: NoTasksError | None = None
-        for of_split in names:
-            try:
-                opened[of_split] = open_tasks(name, of_split, size=ALL_TASKS, seed=seed)
-            except NoTasksError as error:
-                no_tasks = no_tasks or error
-        if no_tasks is not None and not opened:
-            raise no_tasks
+        opened = open_splits(name, names, seed=seed) or {
+            names[0]: open_tasks(name, names[0])  # It has no tasks, and the error says why.
+        }
         warnings = [warning for tasks in opened.values() for warning in warnings_of(tasks)]
         counts = _questions_of_splits(size, {of_split: len(tasks) for of_split, tasks in opened.items()})
         if (total := sum(counts.values())) < size:
