@@ -130,6 +130,20 @@ def test_paths_of_overrides_are_relative_to_the_working_folder(podium) -> None:
     assert f"{Path.cwd() / 'r.json'}: cannot be read" in refused.err
 
 
+def test_texts_of_overrides_that_are_paths_lead_to_the_working_folder(podium) -> None:
+    Path("there").mkdir()
+    scripted = '[[worker]]\nname = "w"\nkind = "scripted"\nreplies = {{ "" = "{}" }}\n'
+    for file, reply in (("there/inner.toml", "there"), ("inner.toml", "here")):
+        Path(file).write_text(scripted.format(reply))
+    Path("there/outer.toml").write_text('[[worker]]\nname = "t"\nkind = "podium"\npool = "inner.toml"\n')
+    asked = ("ask", "Hm?", "--team", "there/outer.toml", "--planner", "single:t")
+    assert podium(*asked).out.splitlines()[-1] == "there"
+    assert podium(*asked, "worker.t.pool=inner.toml").out.splitlines()[-1] == "here"
+    Path("there/g.toml").write_text('[[worker]]\nname = "g"\nkind = "gguf"\nfile = "hub:a/b/c.gguf"\n')
+    refused = podium("ask", "Hm?", "--team", "there/g.toml", "worker.g.file=own.gguf")
+    assert f"there is no file {Path.cwd() / 'own.gguf'};" in refused.err
+
+
 def test_a_pool_of_a_file_is_no_file_of_the_working_folder(podium) -> None:
     Path("teams/teams").mkdir(parents=True)
     for path, name in (("rp", "a"), ("teams/inner", "b"), ("teams/teams/inner", "c")):

@@ -18,6 +18,7 @@ from pydantic import AfterValidator, ConfigDict, Field, PrivateAttr, field_valid
 from podium.conductor.settings import ConductorSettings
 from podium.config import Settings, SettingsSource
 from podium.errors import ConfigError
+from podium.shipped import shipped_pool
 from podium.sqlite_files import default_path, default_place
 from podium.types import Budget, Limits, MessageLayout, Price
 from podium.workers.spec import PoolSpec, WorkerSpec
@@ -187,6 +188,10 @@ class TeamWorkerSpec(WorkerSpec, SharedTeamSettings):
     """Further limits of each question."""
     cache: bool = False
     """Whether a response cache may keep the team's answers, so that the same messages get the same answer."""
+
+    @property
+    def paths_in_texts(self) -> frozenset[str]:
+        return frozenset({"pool"}) if shipped_pool(self.pool) is None else frozenset()
 
     @field_validator("price")
     @classmethod

@@ -29,7 +29,7 @@ from podium.workers.build import (
 from podium.workers.connections import Connections
 from podium.workers.ratings import Ratings
 from podium.workers.redaction import Secrets
-from podium.workers.spec import PoolSpec, with_workers
+from podium.workers.spec import PoolSpec, WorkerSpec, with_workers
 
 S = TypeVar("S", bound=Settings)
 
@@ -277,11 +277,14 @@ def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
     """The settings at `where`, in which paths that overrides give are absolute."""
     places = {override.where for override in source.overrides}
     is_given = any(where[:length] in places for length in range(1, len(where) + 1))
-    paths = {
-        key: value.absolute()
-        for key, value in spec
-        if isinstance(value, Path) and (is_given or (*where, key) in places)
-    }
+    texts = spec.paths_in_texts if isinstance(spec, WorkerSpec) else frozenset[str]()
+    paths: dict[str, Path | str] = {}
+    for key, value in spec:
+        if is_given or (*where, key) in places:
+            if isinstance(value, Path):
+                paths[key] = value.absolute()
+            elif key in texts:
+                paths[key] = str(Path(value).absolute())
     return spec.model_copy(update=paths) if paths else spec
 
 

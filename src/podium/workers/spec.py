@@ -18,17 +18,6 @@ from podium.types import Limits, Price, Profile
 from podium.workers.chat.endpoint import check_names, check_plain, check_query
 from podium.workers.traits import COSTLESS, ENDPOINT, LOCAL_MODEL, TOOL, Traits
 
-PATH_KEYS = (
-    "recording",
-    "pool",
-    "checkpoint",
-    "podium_file",
-    "folder",
-    "path",
-    "file",
-)
-"""Keys of a pool file whose values may be paths, relative to the file's folder."""
-
 
 def _check_one_line(name: str) -> str:
     if not name.isprintable():
@@ -55,6 +44,11 @@ class WorkerSpec(Settings):
     latency: float | None = Field(default=None, ge=0)
     """Typical seconds of a call, which planners see."""
     context_tokens: int | None = Field(default=None, ge=1)
+
+    @property
+    def paths_in_texts(self) -> frozenset[str]:
+        """Keys of this worker whose text is a path, and no name."""
+        return frozenset()
 
     def to_profile(self, description: str = "") -> Profile:
         """The profile that planners see. `description` replaces an empty description."""
@@ -198,6 +192,10 @@ class GgufSpec(ChatSpec):
     """Threads that compute. Default: llama.cpp's choice, which is the machine's cores."""
     stream: bool = True
     send_seed: bool = True
+
+    @property
+    def paths_in_texts(self) -> frozenset[str]:
+        return frozenset() if self.file.startswith("hub:") else frozenset({"file"})
 
 
 class LocalSpec(WorkerSpec):

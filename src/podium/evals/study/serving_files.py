@@ -18,10 +18,11 @@ from podium.evals.study.crossfit import MethodResult
 from podium.files import replace_file
 from podium.workers.pool import Pool, pool_file
 from podium.workers.ratings import Ratings
-from podium.workers.spec import PATH_KEYS
 from podium.workers.vote import VOTE
 
 RATINGS, TEAM = "ratings.json", "team"
+_PATH_KEYS = ("recording", "pool", "checkpoint", "podium_file", "folder", "path", "file")
+"""Keys of a team file whose values may be paths, relative to the file's folder."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def _moved(table: Mapping[str, Any], old: Path, new: Path) -> dict[str, Any]:
     moved = dict(table)
     if moved.get("kind") == "command":
         moved.setdefault("folder", ".")
-    for key in PATH_KEYS:
+    for key in _PATH_KEYS:
         value = moved.get(key)
         if isinstance(value, str) and (old / value).exists():
             moved[key] = _seen_from(new, old / value)
