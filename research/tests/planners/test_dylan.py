@@ -5,7 +5,8 @@ import pytest
 from planners.planner_teams import answered, called, team
 from podium.planner import PlanRequest
 from podium.planners.rounds import question_random
-from podium.types import Question
+from podium.team import Runner
+from podium.types import Budget, Question
 from podium.workers.view import read_view
 from podium_research.planners.dylan import DyLAN, MemberReply, importance_of
 
@@ -50,6 +51,28 @@ async def test_the_authors_of_the_two_best_replies_go_on_whatever_their_place():
         wanted = [shown[first - 1][-2], shown[first % 4][-2]]  # "... Answer: b2" is of b.
         assert sorted(called(trace)[-1]) == sorted(wanted)
         assert trace.answer == "Answer: last"
+
+
+async def test_dylan_gives_an_answer_and_no_ranking_when_rounds_or_calls_end():
+    planner = DyLAN(FOUR)
+    for rounds in range(1, planner.rounds):
+        trace = await answered(planner, disagreeing("[2, 1]"), rounds=rounds)
+        assert "Answer:" in trace.answer
+        assert trace.status == "ok"
+        assert sum(planner.importance(trace).values()) > 0
+    upto_ranking = Budget(rounds=planner.rounds, calls=11)
+    trace = await Runner(planner, disagreeing("[2, 1]"), budget=upto_ranking).answer(
+        Question(text="How many?")
+    )
+    assert trace.spans[-1].status == "refused"
+    assert "Answer:" in trace.answer
+
+
+async def test_dylan_with_two_rounds_gives_the_commonest_answer():
+    order = question_random(PlanRequest(Question(text="How many?"), ()), "dylan").sample(range(4), 4)
+    said = ("Answer: 4", "Answer: 4", "Answer: 6", "Answer: 5")
+    pool = team(**{FOUR[member]: [reply] for member, reply in zip(order, said, strict=True)})
+    assert (await answered(DyLAN(FOUR), pool, rounds=2)).answer == "Answer: 4"
 
 
 async def test_dylan_importance_matches_a_hand_computation():

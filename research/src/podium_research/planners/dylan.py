@@ -21,6 +21,7 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
+    all_rounds,
     most_common,
     plan_rounds,
     question_random,
@@ -109,21 +110,23 @@ class DyLAN(Planner):
         had, in the share of the points that they gave it. The result sums over the turns. The mean over many questions
         ranks the workers.
         """
-        request = PlanRequest(trace.question, trace.pool, earlier_rounds_of(trace), seed=trace.seed)
+        earlier_rounds = earlier_rounds_of(trace)
+        left = trace.budget.rounds - len(earlier_rounds)
+        request = PlanRequest(trace.question, trace.pool, earlier_rounds, rounds=left, seed=trace.seed)
         turns: list[list[MemberReply]] = []
         plan_rounds(request, self._rounds(request, turns))
-        shares = importance_of([turn for turn in turns if turn], vote_key(trace.answer))
+        shares = importance_of([turn for turn in turns if _stating(turn)], vote_key(trace.answer))
         return {
             worker: sum(shares.get(k, 0.0) for k, name in enumerate(self.members) if name == worker)
             for worker in dict.fromkeys(self.members)
         }
 
     def _rounds(self, request: PlanRequest, turns: list[list[MemberReply]]) -> Rounds:
-        """The rounds of a question. Appends the replies of each turn to `turns`."""
+        """The rounds of a question, of which the last one accepts. Appends the replies of each turn to `turns`."""
         random = question_random(request, "dylan")
         active = list(range(len(self.members)))
         shown: list[MemberReply] = []
-        number = 0
+        number, last = 0, all_rounds(request) - 1
         for turn in range(self.turns):
             if (
                 turn >= 2
@@ -131,13 +134,15 @@ class DyLAN(Planner):
                 and len(self.members) > 3
                 and len(shown) > _KEPT_MEMBERS
             ):
+                if number + 1 >= last:  # Nobody could answer after the ranking.
+                    break
                 ranking = yield self._draft(request, [0], _RANK, shown)
                 number += 1
                 active = _best_two(ranking.response, shown)
             replies: list[MemberReply] = []
             turns.append(replies)
             waiting, enough = random.sample(active, len(active)), _majority(active)
-            while waiting:
+            while waiting and (number < last or not number):
                 asked, waiting = _next(replies, waiting, enough)
                 earlier_round = yield self._draft(request, asked, _AGAIN if shown else _ANSWER, shown)
                 replies += [
@@ -148,7 +153,7 @@ class DyLAN(Planner):
                 if most_common(reply.answer for reply in replies)[1] >= enough:
                     return _stating(replies)
             shown = _shuffled(replies, random)
-        return _stating(turns[-1])
+        return next((place for turn in reversed(turns) if (place := _stating(turn))), None)
 
     def _draft(
         self, request: PlanRequest, asked: Sequence[int], subtask: str, shown: Sequence[MemberReply]
