@@ -3,6 +3,8 @@
 import json
 
 from planners.planner_teams import answered, called, team
+from podium.team import Runner
+from podium.types import Budget, Question
 from podium.workers.view import read_view
 from podium_research.planners.magentic import Magentic
 
@@ -81,3 +83,14 @@ async def test_the_budgets_last_round_answers_whatever_the_ledger_says():
     pool = team(lead=[*START, ledger(), ledger(), "Answer: 2"], ada=["...", "..."])
     assert (await answered(PLANNER, pool, rounds=3)).answer == "Answer: 2"
     assert (await answered(PLANNER, team(lead=["Answer: 3"]), rounds=1)).answer == "Answer: 3"
+
+
+async def test_if_the_leader_cannot_answer_the_latest_work_is_the_answer():
+    working = [*START, ledger("ada"), ledger(done=True)]
+    trace = await answered(PLANNER, team(lead=working, ada=["Answer: 7"]))
+    assert called(trace) == [["lead"] * 3, ["ada", "lead"], ["lead"]]
+    assert trace.answer == "Answer: 7"
+    pool = team(lead=[*START, *[ledger("ada")] * 9], ada=["Answer: 6", "Answer: 7"])
+    budget = Budget(rounds=PLANNER.rounds, calls=7)
+    trace = await Runner(PLANNER, pool, budget=budget).answer(Question(text="How many?"))
+    assert trace.answer == "Answer: 7"

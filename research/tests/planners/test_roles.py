@@ -91,6 +91,23 @@ async def test_workers_answer_without_audits_if_few_answers_survive():
     assert [len(asked) for asked in called(trace)] == [8, *[4] * 6, 2]
     assert trace.answer.endswith("Answer: 3")
     assert len(trace.rounds) == planner.rounds
+    assert trace.rounds[-1].accepted
+
+
+async def test_an_audit_is_never_the_answer_when_calls_or_rounds_end():
+    for calls in range(9, 14):
+        pool = team(ada=["Answer: 3"] * 5, bo=["Answer: 4"] * 5)
+        planner = RectifyOrReject(("ada", "bo"), "cy")
+        runner = Runner(
+            planner,
+            Pool([*pool, Auditor("Answer: 3", "Answer: 4")]),
+            budget=Budget(rounds=planner.rounds, calls=calls),
+        )
+        assert (await runner.answer(Question(text="How many?"))).answer.endswith(("Answer: 3", "Answer: 4"))
+    pool = team(ada=["Answer: 3", "Answer: 9"], bo=["Answer: 4"], di=["Answer: 4"])
+    planner = RectifyOrReject(("ada", "bo", "di"), "cy")
+    trace = await answered(planner, Pool([*pool, Auditor("Answer: 3")]), rounds=2)
+    assert trace.answer == "Answer: 4"
 
 
 @pytest.mark.parametrize(

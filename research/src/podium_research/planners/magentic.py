@@ -71,7 +71,8 @@ class ProgressLedger:
 class Magentic(Planner):
     """`leader` keeps the ledger; the workers `members` do the work."""
 
-    rounds = 16
+    rounds = 17
+    """One that begins, up to 14 turns, the answer, and one to accept: the answer's call may fail."""
 
     leader: str
     members: tuple[str, ...]
@@ -85,15 +86,17 @@ class Magentic(Planner):
         return plan_rounds(request, self._rounds(request))
 
     def _rounds(self, request: PlanRequest) -> Rounds:
-        last = min(self.rounds, all_rounds(request)) - 1  # The round that gives the answer.
+        last = min(self.rounds - 1, all_rounds(request)) - 1  # The round that gives the answer.
         number = stalls = resets = unread = 0
         notes: list[StepOf] = []  # Facts and plan.
         results: list[StepOf] = []
+        latest: StepOf | None = None
         round_plan, starts = self._start(request, _FACTS, _PLAN), True
         while number < last:
             outcome = yield round_plan
             work = [(number, step) for step, text in enumerate(outcome.responses[:-1]) if text is not None]
             notes, results = (work, []) if starts else (notes, results + work)
+            latest = results[-1] if results else latest
             number += 1
             ledger = _read(outcome.responses[-1], self.members)
             if ledger is None:
@@ -115,8 +118,8 @@ class Magentic(Planner):
         answer = worker_step(
             request, self.leader, _FINAL if number else ANSWER_WHOLE_QUESTION, sees=number > 0
         )
-        yield RoundPlan(Workflow((answer,)), (*notes, *results))
-        return None
+        outcome = yield RoundPlan(Workflow((answer,)), (*notes, *results))
+        return latest if outcome.responses[0] is None else None
 
     def _start(self, request: PlanRequest, facts: str, plan: str, shown: Sequence[StepOf] = ()) -> RoundPlan:
         """Facts, plan and the first ledger."""

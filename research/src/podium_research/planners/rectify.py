@@ -21,6 +21,7 @@ from podium.planners.rounds import (
     RoundPlan,
     Rounds,
     StepOf,
+    all_rounds,
     first_json_object,
     most_common,
     plan_rounds,
@@ -62,8 +63,8 @@ class RectifyOrReject(Planner):
 
     @property
     def rounds(self) -> int:
-        """One for all first answers, one for each retry, one to answer without audits or to accept."""
-        return 2 + RETRIES * len(self.members)
+        """One for all first answers, one for each retry, one to answer without audits, and one to accept."""
+        return 3 + RETRIES * len(self.members)
 
     async def plan(self, request: PlanRequest) -> Plan:
         """The next audited answers, or the surviving majority; `ConfigError` if the pool lacks a worker or the vote."""
@@ -76,13 +77,13 @@ class RectifyOrReject(Planner):
             steps += self._audits(request, answer)
         earlier_round = yield RoundPlan(Workflow((*steps, _vote(request, count))))
         survivors: list[tuple[StepOf, str]] = []
-        first, number = earlier_round, 0
+        first, number, last = earlier_round, 0, all_rounds(request) - 1
         for answer, member in enumerate(self.members):
             earlier_round, at, place = first, 0, answer
             start = count + len(AUDITS) * answer
             findings = _findings(earlier_round, start)
             for _ in range(RETRIES):
-                if not findings or earlier_round.responses[place] is None:
+                if not findings or earlier_round.responses[place] is None or number + 1 >= last:
                     break
                 shows = ((at, place), *((at, step) for step in findings))
                 retry = worker_step(request, member, RETRY, sees=True)
@@ -95,9 +96,16 @@ class RectifyOrReject(Planner):
             if response is not None and not findings:
                 survivors.append(((at, place), response))
         if len(survivors) < min(2, count):
-            yield voted_round_plan(
+            anew = yield voted_round_plan(
                 request, [worker_step(request, member, ANSWER_WHOLE_QUESTION) for member in self.members]
             )
+            if anew.response:
+                return None
+            # If nobody could answer anew, an answer with a finding is better than the text of an audit.
+            survivors = survivors or [
+                ((0, step), text) for step, text in enumerate(first.responses[:count]) if text is not None
+            ]
+        if not survivors:
             return None
         answers = [vote_key(response) for _, response in survivors]
         winner, _ = most_common(answers)
