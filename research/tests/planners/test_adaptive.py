@@ -1,12 +1,15 @@
 """Adaptive-consistency: it asks as many samples as the paper's criterion asks for."""
 
 from itertools import product
+from pathlib import Path
 from random import Random
 
 import pytest
 from scipy.special import betainc
 
+from evals.suite.suites import data, run
 from planners.planner_teams import answered, called, team
+from podium.team.team_file import open_pool
 from podium_research.planners.adaptive import AdaptiveConsistency, is_stable
 
 
@@ -32,3 +35,17 @@ async def test_adaptive_rounds_draw_as_many_samples_as_sequential_draws(seed):
     assert sum(map(len, called(trace))) == alone
     assert trace.answer == f"Answer: {max(counts, key=lambda one: counts[one])}"
     assert seed != 0 or len(called(trace)) < alone
+
+
+def test_the_most_frequent_plan_is_of_a_question_with_all_rounds_left(tmp_path: Path) -> None:
+    _, pool = data()
+    worker = open_pool(pool).answering[0]
+    planner = {"planner": f"adaptive-consistency:{worker}:9", "controls": ["most-frequent-plan"]}
+    found = run(tmp_path, questions=3, processes=1, planner=[planner])
+    first_plans = {
+        len(answer["trace"]["rounds"][0]["plan"]["decision"]["steps"])
+        for key, answers in found.items()
+        for answer in answers
+        if key.startswith("adaptive-consistency")
+    }
+    assert first_plans == {4 + 1}  # Four answers, which may agree, and the vote; also of the control.

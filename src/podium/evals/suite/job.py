@@ -193,7 +193,9 @@ class _JobRun:
     async def _plans(self) -> list[Workflow]:
         """The planner's first plans for training questions."""
         plans, failed = [], ""
-        runner = replace(self.team.runner, planner=self.planner, budget=Budget())
+        # With fewer rounds a planner may plan otherwise.
+        budget = Budget(rounds=self._rounds_of(self.planner))
+        runner = replace(self.team.runner, planner=self.planner, budget=budget)
         for task in self.inputs.training(_PLANS).tasks(0):
             try:
                 plan = await runner.write_plan(task.question, seed=f"most-frequent/{task.id}")
@@ -269,6 +271,12 @@ class _JobRun:
         label = f"{self.job.entry.row}: {control}" if control else self.job.entry.row
         self.results.add(key, label, rollout)
 
+    def _rounds_of(self, planner: Planner) -> int:
+        """The most plans of a planner for a question."""
+        return self.job.entry.rounds or max(
+            self.job.settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
+        )
+
     def evaluation(
         self, planner: Planner, tasks: Sequence[Task], *, key: str | None = None, repeats: int | None = None
     ) -> EvaluationJob:
@@ -281,10 +289,7 @@ class _JobRun:
         settings = self.job.settings
         kept = {} if key is None else self._kept(key)
         ungraded = {place: answer for place, answer in kept.items() if self.inputs.grades_again(answer)}
-        rounds = self.job.entry.rounds or max(
-            settings.budget.rounds, planner.rounds, self.team.opened_planner.plan_limits.rounds
-        )
-        budget = settings.budget.model_copy(update={"rounds": rounds})
+        budget = settings.budget.model_copy(update={"rounds": self._rounds_of(planner)})
         return EvaluationJob(
             replace(self.team.runner, planner=planner, budget=budget),
             tasks,
