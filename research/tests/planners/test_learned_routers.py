@@ -10,7 +10,7 @@ import pytest
 from known_answers import known_answers
 from podium.errors import ConfigError
 from podium.planner import BatchPlanner, PlanRequest
-from podium.planners import open_baseline
+from podium.planners import find_baseline, open_baseline
 from podium.planners.answers import AnswerMatrix, MeasuredAnswer
 from podium.types import Profile, Question
 from podium.workflow import Workflow
@@ -76,6 +76,23 @@ async def test_routing_questions_in_advance_gives_the_same_plans_as_one_by_one(n
     if isinstance(alone, PricedRouter):
         cheaper = learned(name.format(9), scored)
         assert cheaper.estimates is alone.estimates
+
+
+async def test_threshold_routes_between_workers_whose_names_have_colons() -> None:
+    names = ("qwen3:4b", "qwen3:8b")
+    texts, sums = texts_of(Random("learned-routers/colons"), 20)
+    scored = known_answers(
+        names, tuple(texts), np.stack([sums, ~sums], axis=1).astype(float), np.ones((20, 2))
+    )
+    name = "threshold:qwen3:4b>qwen3:8b:ridge:1"
+    found = find_baseline(name)
+    assert found is not None
+    assert found[0].needs(found[1]) == names
+    pool = tuple(Profile(name=worker) for worker in names)
+    planner = open_baseline(name, pool, scored=scored)
+    plan = await planner.plan(PlanRequest(Question(text=texts[0]), pool))
+    assert isinstance(plan.decision, Workflow)
+    assert plan.decision.steps[0].worker == 1
 
 
 @pytest.mark.parametrize("method", ["neighbours", "ridge"])

@@ -23,6 +23,7 @@ from podium.trace import Plan
 from podium.types import SEED_PREFIX_CHARS
 from podium_research.planners.learned_routers import read_method
 from podium_research.planners.predictors import (
+    METHODS,
     CachedPredictor,
     Fold,
     Method,
@@ -99,7 +100,7 @@ def _read(argument: str) -> _Read:
     Raises:
         ConfigError: there is no such method, the share is none.
     """
-    workers, _, rest = argument.partition(":")
+    workers, rest = _split(argument)
     weak, _, strong = workers.partition(">")
     method, _, rest = rest.partition(":")
     written, _, model = rest.partition(":")
@@ -115,6 +116,13 @@ def _read(argument: str) -> _Read:
             f"threshold:{workers}:{known}:0.3."
         )
     return _Read(name, weak, strong, known, share, model)
+
+
+def _split(argument: str) -> tuple[str, str]:
+    """The workers, and what follows them. Names may have colons, so the workers end before the first known method."""
+    parts = argument.split(":")
+    place = next((place for place, part in enumerate(parts) if place and part in METHODS), 1)
+    return ":".join(parts[:place]), ":".join(parts[place:])
 
 
 def _open(argument: str, context: BaselineContext) -> Threshold:
@@ -137,7 +145,7 @@ def _open(argument: str, context: BaselineContext) -> Threshold:
 BASELINE = BaselineSpec(
     "threshold:WEAK>STRONG:METHOD:SHARE",
     _open,
-    needs=lambda argument: tuple(argument.partition(":")[0].split(">")),
+    needs=lambda argument: tuple(_split(argument)[0].split(">")),
     learns=True,
     check=_read,
     examples=lambda workers: [f"threshold:{workers[0]}>{workers[-1]}:ridge:0.5"],
