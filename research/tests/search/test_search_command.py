@@ -172,4 +172,7 @@ def test_invalid_search_settings_are_refused_in_one_sentence(podium: Podium, end
     assert "did you mean 'small'" in one_sentence(podium(*HEAD, "--run", "r", "workers=['smal']"))
     for seed in (-1, 2**32):
         assert "seed" in one_sentence(podium(*HEAD, "--run", "r", f"seed={seed}"))
+    with Path("paid.toml").open("a") as pool:
+        pool.write('[[worker]]\nname = "vote"\nkind = "vote"\n')
+    assert "'vote', which is a tool" in one_sentence(podium(*WORKFLOWS, "--run", "r", "writer=vote"))
     assert not endpoint.requests

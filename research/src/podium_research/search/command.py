@@ -107,8 +107,10 @@ def _check(settings: AnySearch, pool: Pool) -> None:
         raise ConfigError(
             "The search has no worker that proposes workflows; name a language model of the pool with writer=NAME."
         )
-    else:
-        pool.named(settings.writer)
+    elif pool.named(settings.writer).is_tool:
+        raise ConfigError(
+            f"writer names {settings.writer!r}, which is a tool; name a language model of the pool."
+        )
 
 
 async def _run(
