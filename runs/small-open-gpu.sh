@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 config=configs/train/small-open.toml
 
 pack() {
-  local folder=$1 bin=$PWD/.venv/bin python=${PYTHON:-3.12}
+  local folder=$1 bin=$PWD/.venv/bin
   mkdir -p "$folder/wheels"
   "$bin/python" runs/published_models.py fetch "$folder/models"
   "$bin/python" -m pip --quiet wheel --no-deps --wheel-dir "$folder/wheels" . ./research
