@@ -63,12 +63,30 @@ class LoopThread:
         return self._loop.is_closed()
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work`; the calling thread waits for its result. An interrupt (Ctrl-C) cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        """Run `work`; the calling thread waits for its result. An interrupt (Ctrl-C) cancels it and waits for its end,
+        after which the caller may close what it used."""
+        tasks: list[asyncio.Task[T]] = []
+        ended = threading.Event()
+
+        def start() -> None:
+            tasks.append(self._loop.create_task(work))
+            tasks[0].add_done_callback(lambda _: ended.set())
+
+        def stop() -> None:
+            if tasks:
+                tasks[0].cancel()
+            else:  # The interrupt came before the start.
+                work.close()
+                ended.set()
+
         try:
-            return future.result()
-        finally:
-            future.cancel()
+            self._loop.call_soon_threadsafe(start)
+            ended.wait()
+        except BaseException:
+            self._loop.call_soon_threadsafe(stop)
+            ended.wait()
+            raise
+        return tasks[0].result()
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work` and wait for its result. Cancelling the caller cancels it."""

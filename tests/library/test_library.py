@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -155,6 +157,27 @@ def test_programs_that_are_not_async_have_the_same_team():
         first = next(team.stream("What is twice the number?"))
         assert isinstance(first, podium.PlanReady)
     team.close()
+
+
+@podium.worker("interrupted", "Its user presses Ctrl-C while it answers.")
+async def interrupted(messages):
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        await asyncio.sleep(0.1)  # What it holds takes a while to be released.
+
+
+@pytest.mark.parametrize("ask", [podium.SyncTeam.ask, lambda team, question: list(team.stream(question))])
+def test_an_interrupted_question_is_kept_before_its_team_closes(ask):
+    workers = podium.Pool([interrupted])
+    with (
+        pytest.raises(KeyboardInterrupt),
+        podium.SyncTeam.open(workers, planner="single:interrupted", store="own.sqlite") as team,
+    ):
+        ask(team, "What is 2 + 3?")
+    with TraceStore("own.sqlite", create=False) as store:
+        assert [kept.status for kept in store.list()] == ["cancelled"]
 
 
 @pytest.mark.parametrize("seed", [0, 3])
