@@ -81,7 +81,9 @@ def accuracy_interval(scores: Sequence[float], *, rollouts: int) -> Interval:
     scale = 1 + z * z / count
     centre = (share + z * z / (2 * count)) / scale
     half = z / scale * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    return Interval(mean=share, low=max(0.0, centre - half), high=min(1.0, centre + half))
+    # At shares of 0 and 1 the share is a bound, which rounding may miss.
+    low, high = max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+    return Interval(mean=share, low=low, high=high)
 
 
 def paired_difference(first: Sequence[float], second: Sequence[float]) -> Interval | None:
