@@ -31,6 +31,13 @@ def test_preferred_models_work_however_weak_they_are() -> None:
     assert [model.id for model in proposal.left_out] == ["m3"]
 
 
+def test_profiles_tell_a_models_name_and_not_its_folder() -> None:
+    found = [local("/home/me/code/models/qwen3-4b.gguf", 4), local("qwen2.5-coder:1.5b", 1.5)]
+    plain, coder = propose(found, isolates=False).tables["worker"][:2]
+    assert "code" not in plain["profile"]
+    assert "code" in coder["profile"]
+
+
 def test_proposed_port_avoids_ports_of_local_model_servers() -> None:
     def at(url: str, *, answers: bool = True) -> FoundServer:
         return FoundServer("llama.cpp", url, answers=answers)

@@ -116,7 +116,7 @@ class Proposal:
         if model.about:
             return model.about
         facts = [] if model.parameters is None else [f"{size(model.parameters)} parameters"]
-        facts += [what for name, what in _GOOD_AT if name.search(model.id.casefold())]
+        facts += [what for name, what in _GOOD_AT if name.search(model.name.casefold())]
         if model.thinks:
             facts.append("thinks first")
         last = len(self.models) - 1

@@ -95,6 +95,15 @@ async def test_llama_cpp_says_the_context_of_one_slot() -> None:
     assert (model.parameters, model.largest_context, model.assumed) == (630167424, 32768, False)
 
 
+async def test_folders_of_a_models_file_say_nothing_of_the_model() -> None:
+    path = "/mnt/4t/audio/reasoning/qwen2-0.5b.gguf"
+    props = {"default_generation_settings": {"n_ctx": 4096}}
+    with ModelServer({"/v1/models": {"data": [{"id": path}]}, "/props": props}) as server:
+        found = await found_at(server)
+    (model,) = found.models
+    assert (model.id, model.parameters, model.thinks) == (path, 500_000_000, False)
+
+
 async def test_vllm_says_the_context_and_the_root_of_a_name() -> None:
     with ModelServer(VLLM) as server:
         found = await found_at(server)
@@ -106,6 +115,22 @@ async def test_vllm_says_the_context_and_the_root_of_a_name() -> None:
         40960,
     )
     assert model.concurrency > 1
+
+
+async def test_sglang_is_no_ollama_though_it_has_ollamas_list_too() -> None:
+    row = {"id": "Qwen/Qwen3-4B", "owned_by": "sglang", "root": "Qwen/Qwen3-4B", "max_model_len": 40960}
+    tag = {"name": "Qwen/Qwen3-4B", "digest": "sha256:sglang0", "details": {"parameter_size": "unknown"}}
+    with ModelServer({"/v1/models": {"data": [row]}, "/api/tags": {"models": [tag]}}) as server:
+        found = await found_at(server)
+    (model,) = found.models
+    assert (found.kind, model.context_tokens, model.assumed) == ("SGLang", 40960, False)
+    assert model.concurrency > 1
+
+
+async def test_llama_swap_is_asked_no_more_at_once_than_it_admits() -> None:
+    with ModelServer(LLAMA_SWAP) as server:
+        found = await found_at(server)
+    assert {model.concurrency for model in found.models} == {10}
 
 
 async def test_server_that_lists_only_model_names_is_found() -> None:
@@ -120,6 +145,9 @@ async def test_server_that_lists_only_model_names_is_found() -> None:
     [
         ({}, "lists no models"),
         ({"/v1/models": 401}, "wants a key"),
+        ({**LLAMA_CPP, "/props": 401, "/api/tags": {"models": [{"name": "qwen"}]}}, "wants a key"),
+        ({"/v1/models": 503, "/props": 503}, "not ready"),
+        ({**LLAMA_CPP, "/props": 503}, "not ready"),
         ({"/v1/models": {"data": [{"id": "podium", "owned_by": "podium"}]}}, "Podium"),
         ({"/v1/models": {"data": [{"id": "bge-m3"}]}}, "no model that chats"),
         ({"/v1/models": {"data": []}}, "no model that chats"),

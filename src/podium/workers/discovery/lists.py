@@ -10,9 +10,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from podium.workers.discovery.models import FoundModel, FoundServer, is_chat_model, parameters_in
+from podium.workers.discovery.models import (
+    FoundModel,
+    FoundServer,
+    is_chat_model,
+    own_name,
+    parameters_in,
+)
 
-OLLAMA = "Ollama"
+OLLAMA, LLAMA_CPP = "Ollama", "llama.cpp"
 _TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
     "/api/tags",
     "/api/v1/models",
@@ -24,11 +30,12 @@ PATHS = (_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
 """The paths that every address is asked for."""
 _DEFAULT_CONTEXT = 4096
 """The context of a model that Ollama (with less than 24 GiB of graphics memory) or LM Studio loads by itself."""
-_BATCHED = 32
-"""The concurrency for a server that batches without a fixed number of slots."""
+_AT_ONCE = {"vLLM": 32, "SGLang": 32, "llama-swap": 10}
+"""The concurrency for servers that batch without a fixed number of slots, and the most that llama-swap admits: it
+refuses an eleventh call of a model, unless its configuration says otherwise."""
 _THINKERS = re.compile(r"(?<![a-z])(?:r1|qwq|qwen3|gpt-oss|magistral)(?![a-z])")
 _SWAPS = "llama-swap"
-_OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS}
+_OWNERS = {"vllm": "vLLM", "sglang": "SGLang", _SWAPS: _SWAPS, "llamacpp": LLAMA_CPP}
 
 
 def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServer | None:
@@ -45,18 +52,20 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
     base_url = f"{root}/v1"
     if any(row.get("owned_by") == "podium" for row in listed or ()):
         return FoundServer("Podium", root, problem="a server of Podium, which is no worker of itself")
+    owners = {str(row.get("owned_by")) for row in listed or ()}
+    owner = next((name for owner, name in _OWNERS.items() if owner in owners), None)
     models: Iterable[FoundModel | str]
-    if isinstance(props.get("default_generation_settings"), dict) and listed is not None:
-        kind, models = "llama.cpp", (_of_llama(row, props, base_url) for row in listed)
+    is_llama = isinstance(props.get("default_generation_settings"), dict) or owner == LLAMA_CPP
+    if is_llama and listed is not None:
+        kind, models = LLAMA_CPP, (_of_llama(row, props, base_url) for row in listed)
     elif studio is not None:
         kind, models = "LM Studio", (_of_studio(row, base_url) for row in studio)
     elif old_studio is not None:
         kind, models = "LM Studio", (_of_old_studio(row, base_url) for row in old_studio)
-    elif tags is not None:
+    elif tags is not None and owner is None:  # SGLang has a list in Ollama's form too.
         kind, models = OLLAMA, _of_tags(tags, base_url)
     elif listed is not None:
-        owners = {str(row.get("owned_by")) for row in listed}
-        kind = next((name for owner, name in _OWNERS.items() if owner in owners), "OpenAI-compatible")
+        kind = owner or "OpenAI-compatible"
         models = (_of_list(row, kind, base_url) for row in listed)
     else:
         return None
@@ -110,8 +119,8 @@ def _server(kind: str, root: str, models: Iterable[FoundModel | str]) -> FoundSe
     """A server with the models that chat. A text among `models` is the name of a model that does not chat."""
     found, left_out = [], []
     for model in models:
-        if isinstance(model, FoundModel) and is_chat_model(model.id):
-            found.append(replace(model, server=kind, thinks=model.thinks or _thinks(model.id)))
+        if isinstance(model, FoundModel) and is_chat_model(model.name):
+            found.append(replace(model, server=kind, thinks=model.thinks or _thinks(model.name)))
         else:
             left_out.append(model if isinstance(model, str) else model.id)
     problem = None if found else "it has no model that chats"
@@ -126,7 +135,7 @@ def _of_llama(row: Mapping[str, Any], props: Mapping[str, Any], base_url: str) -
         row["id"],
         base_url,
         "",
-        parameters=_count(meta.get("n_params")) or parameters_in(row["id"]),
+        parameters=_count(meta.get("n_params")) or parameters_in(own_name(row["id"])),
         # This is the context of one slot. The model's own figure would be the sum of all slots.
         context_tokens=_count(settings.get("n_ctx")) or _count(meta.get("n_ctx")),
         largest_context=_count(meta.get("n_ctx_train")),
@@ -189,14 +198,14 @@ def _of_tags(rows: Iterable[Mapping[str, Any]], base_url: str) -> Iterable[Found
 
 def _of_list(row: Mapping[str, Any], kind: str, base_url: str) -> FoundModel:
     name = row["id"]
-    written = parameters_in(name) or parameters_in(str(row.get("root") or "").rpartition("/")[2])
+    written = parameters_in(own_name(name)) or parameters_in(str(row.get("root") or "").rpartition("/")[2])
     return FoundModel(
         name,
         base_url,
         "",
         parameters=written,
         context_tokens=_count(row.get("max_model_len")),
-        concurrency=_BATCHED if kind in _OWNERS.values() else 1,
+        concurrency=_AT_ONCE.get(kind, 1),
     )
 
 

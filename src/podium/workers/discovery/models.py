@@ -48,6 +48,11 @@ class FoundModel:
     about: str = ""
     """What the model is good at. It is empty if the provider does not say."""
 
+    @property
+    def name(self) -> str:
+        """The model's name without the folders before it: some servers name a model by the path of its file."""
+        return own_name(self.id)
+
     def worker_table(self, name: str, profile: str) -> dict[str, Any]:
         """The model's `[[worker]]` table in a team file."""
         table: dict[str, Any] = {
@@ -90,6 +95,12 @@ class FoundServer:
     answers: bool = True
     is_named: bool = False
     """Whether the caller gave the address."""
+
+
+def own_name(id_: str) -> str:
+    """A model's name without folders, if it is a path; "Qwen/Qwen3-4B" is none."""
+    is_path = id_.startswith("/") or id_.casefold().endswith(".gguf")
+    return re.split(r"[/\\]", id_.rstrip("/"))[-1] if is_path else id_
 
 
 def parameters_in(text: str) -> int | None:

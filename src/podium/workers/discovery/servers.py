@@ -102,8 +102,8 @@ class _Server:
         self._root = root
         # The endpoint is made as a worker's is, so a server that is found here can be reached by a worker too.
         self._endpoint = Endpoint(f"{root}/v1", None, connections.secrets)
-        self.reached = False
-        self.wants_key = False
+        self.statuses: dict[str, int] = {}
+        """The status of each path's answer."""
 
     async def get(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The JSON object at a path. It is empty if there is no object."""
@@ -116,8 +116,7 @@ class _Server:
                 allow_redirects=False,
                 proxy=self._endpoint.proxy,
             ) as response:
-                self.reached = True
-                self.wants_key |= path == "/v1/models" and response.status in (401, 403)
+                self.statuses[path] = response.status
                 received = bytearray()
                 async for piece in response.content.iter_any():
                     received += piece
@@ -144,13 +143,22 @@ async def _look(
         for path in lists.PATHS:
             group.create_task(ask(path))
     reached = lists.read_lists(answers, root)
+    kind = usual if reached is None else reached.kind
+    # Without its key, and while it loads its model, llama.cpp may give its list and nothing else.
+    status = server.statuses.get(
+        "/props" if reached is not None and kind == lists.LLAMA_CPP else "/v1/models"
+    )
+    if status in (401, 403):
+        return FoundServer(kind, root, problem="it wants a key; write a pool file with api_key_env by hand")
+    if status == 503:
+        return FoundServer(
+            kind, root, problem="it is not ready, and may be loading its model; run podium init again later"
+        )
     if reached is not None and reached.kind == lists.OLLAMA:
         reached = await _with_details(server, reached, environ)
     if reached is not None:
         return reached
-    if server.wants_key:
-        return FoundServer(usual, root, problem="it wants a key; write a pool file with api_key_env by hand")
-    if server.reached:
+    if server.statuses:
         return FoundServer(usual, root, problem="what answers there lists no models")
     return FoundServer(usual, root, problem="nothing answers", answers=False)
 
