@@ -56,6 +56,14 @@ async def test_ollama_without_details_is_read_from_its_model_list() -> None:
     ]
 
 
+async def test_an_ollama_model_is_loaded_by_any_of_its_names() -> None:
+    running = {"name": "qwen3:latest", "digest": "a1", "context_length": 16384}
+    with ModelServer(OLLAMA | {"/api/ps": {"models": [running]}}) as server:
+        found = await found_at(server)
+    assert (found.models[0].id, found.models[0].context_tokens) == ("qwen3:8b", 16384)
+    assert not found.models[0].assumed
+
+
 async def test_lm_studio_reports_loaded_models_and_their_context() -> None:
     with ModelServer(LM_STUDIO) as server:
         found = await found_at(server)

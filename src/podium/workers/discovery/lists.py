@@ -19,14 +19,14 @@ from podium.workers.discovery.models import (
 )
 
 OLLAMA, LLAMA_CPP = "Ollama", "llama.cpp"
-_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
+TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS = (
     "/api/tags",
     "/api/v1/models",
     "/api/v0/models",
     "/props",
     "/v1/models",
 )
-PATHS = (_TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
+PATHS = (TAGS, _STUDIO, _OLD_STUDIO, _PROPS, _MODELS)
 """The paths that every address is asked for."""
 _DEFAULT_CONTEXT = 4096
 """The context of a model that Ollama (with less than 24 GiB of graphics memory) or LM Studio loads by itself."""
@@ -45,7 +45,7 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
         answers: the object at each of `PATHS`. It is empty if there is no object.
         root: the address before these paths.
     """
-    props, tags = answers.get(_PROPS, {}), _rows(answers.get(_TAGS, {}), "models", "name")
+    props, tags = answers.get(_PROPS, {}), _rows(answers.get(TAGS, {}), "models", "name")
     studio = _rows(answers.get(_STUDIO, {}), "models", "key")
     old_studio = _rows(answers.get(_OLD_STUDIO, {}), "data", "state")
     listed = _rows(answers.get(_MODELS, {}), "data", "id")
@@ -76,16 +76,25 @@ def read_lists(answers: Mapping[str, Mapping[str, Any]], root: str) -> FoundServ
     return replace(server, models=tuple(replace(model, loaded_at_once=held) for model in server.models))
 
 
+def ollama_contexts(ps: Mapping[str, Any], tags: Mapping[str, Any]) -> dict[str, int | None]:
+    """The context of each loaded model, by all of its names: /api/ps has only the one that it was loaded by."""
+    running = _rows(ps, "models", "name") or ()
+    contexts = {str(row["digest"]): _count(row.get("context_length")) for row in running if row.get("digest")}
+    alike = {row["name"]: contexts.get(str(row.get("digest"))) for row in _rows(tags, "models", "name") or ()}
+    return alike | {row["name"]: _count(row.get("context_length")) for row in running}
+
+
 def with_ollama_details(
     model: FoundModel,
     show: Mapping[str, Any],
-    loaded: Mapping[str, Any],
+    loaded: Mapping[str, int | None],
     default: int | None,
     most_loaded: int | None,
 ) -> FoundModel | None:
     """A model of Ollama with what /api/show and /api/ps say about it. None if the model does not chat.
 
     Args:
+        loaded: as `ollama_contexts` gives it.
         default: the server's context for models that set none. None means Ollama's own default.
         most_loaded: how many models the server may hold. None means as many as fit, a number that the server does not
             tell.
@@ -95,8 +104,7 @@ def with_ollama_details(
         return None
     info = show.get("model_info") or {}
     largest = next((_count(value) for key, value in info.items() if key.endswith(".context_length")), None)
-    running = _rows(loaded, "models", "name") or ()
-    context = next((_count(row.get("context_length")) for row in running if row["name"] == model.id), None)
+    context = loaded.get(model.id)
     written = re.search(r"^num_ctx\s+(\d{1,9})\s*$", str(show.get("parameters", "")), re.MULTILINE)
     assumed = context is None and written is None
     if context is None:

@@ -155,7 +155,7 @@ async def _look(
             kind, root, problem="it is not ready, and may be loading its model; run podium init again later"
         )
     if reached is not None and reached.kind == lists.OLLAMA:
-        reached = await _with_details(server, reached, environ)
+        reached = await _with_details(server, reached, answers[lists.TAGS], environ)
     if reached is not None:
         return reached
     if server.statuses:
@@ -163,9 +163,11 @@ async def _look(
     return FoundServer(usual, root, problem="nothing answers", answers=False)
 
 
-async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[str, str]) -> FoundServer:
+async def _with_details(
+    server: _Server, reached: FoundServer, tags: Mapping[str, Any], environ: Mapping[str, str]
+) -> FoundServer:
     """The server with Ollama's details of each model. If they do not come in time, with what the names say."""
-    loaded: Mapping[str, Any] = {}
+    loaded: Mapping[str, int | None] = {}
     shown: list[Any] = [{} for _ in reached.models]
 
     async def show(position: int, name: str) -> None:
@@ -173,7 +175,7 @@ async def _with_details(server: _Server, reached: FoundServer, environ: Mapping[
 
     with suppress(TimeoutError):
         async with asyncio.timeout(_DETAILS_S):
-            loaded = await server.get("/api/ps")
+            loaded = lists.ollama_contexts(await server.get("/api/ps"), tags)
             async with asyncio.TaskGroup() as group:
                 for position, model in enumerate(reached.models):
                     group.create_task(show(position, model.id))
