@@ -11,6 +11,8 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
+from podium.errors import UsageError
+
 T = TypeVar("T")
 
 
@@ -64,7 +66,14 @@ class LoopThread:
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run `work`; the calling thread waits for its result. An interrupt (Ctrl-C) cancels it and waits for its end,
-        after which the caller may close what it used."""
+        after which the caller may close what it used.
+
+        Raises:
+            UsageError: the loop has ended.
+        """
+        if self.closed:
+            work.close()
+            raise UsageError("It was closed before this call; open it again.")
         tasks: list[asyncio.Task[T]] = []
         ended = threading.Event()
 

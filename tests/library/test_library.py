@@ -191,6 +191,15 @@ async def test_a_number_seeds_as_its_text_does(seed):
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ask", [podium.SyncTeam.ask, lambda team, question: list(team.stream(question))])
+def test_a_closed_team_says_that_it_was_closed(ask):
+    with podium.SyncTeam.open(functions(), planner=Relay()) as team:
+        pass
+    with pytest.raises(UsageError, match="closed"):
+        ask(team, "What is twice the number?")
+
+
+@pytest.mark.filterwarnings("error")
 def test_events_that_are_dropped_after_the_end_of_their_team_raise_nothing():
     with podium.SyncTeam.open(functions(), planner=Relay()) as team:
         events = team.stream("What is twice the number?")
