@@ -1,3 +1,5 @@
+import pytest
+
 from podium.cli.proposal import USUAL_PORT, free_port, propose
 from podium.types import Price
 from podium.workers.discovery import FoundModel, FoundServer
@@ -36,6 +38,12 @@ def test_profiles_tell_a_models_name_and_not_its_folder() -> None:
     plain, coder = propose(found, isolates=False).tables["worker"][:2]
     assert "code" not in plain["profile"]
     assert "code" in coder["profile"]
+
+
+@pytest.mark.parametrize("found", [[local("small"), local("large")], [local("a", 7), local("b", 7)]])
+def test_no_model_is_called_the_strongest_where_no_size_tells(found: list[FoundModel]) -> None:
+    profiles = [worker.get("profile", "") for worker in propose(found, isolates=False).tables["worker"]]
+    assert not [profile for profile in profiles if "strongest" in profile or "weakest" in profile]
 
 
 def test_proposed_port_avoids_ports_of_local_model_servers() -> None:

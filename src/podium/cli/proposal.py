@@ -120,7 +120,9 @@ class Proposal:
         if model.thinks:
             facts.append("thinks first")
         last = len(self.models) - 1
-        if last and position in (0, last):
+        compared = all(other.parameters is not None or other.price is not None for other in self.models)
+        differ = _strength(self.models[0]) != _strength(self.models[last])
+        if compared and differ and position in (0, last):
             facts.append("the strongest here" if position == 0 else "the weakest here, and quick")
         return f"{', '.join(facts) or 'A general model'}."
 
