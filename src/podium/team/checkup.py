@@ -1,4 +1,4 @@
-"""Checks a pool: sends one small question to all workers at once, and returns how each worker answered.
+"""Checks a pool: sends one small question to all workers, and returns how each worker answered.
 
 Each call is a single attempt without retries, fallbacks and the response cache. It is paid like any other call.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
@@ -59,7 +60,7 @@ class CheckResult:
 async def check_workers(
     workers: Iterable[Worker], limit_s: float | None = None, spend_limits: Sequence[SpendLimit] = ()
 ) -> tuple[CheckResult, ...]:
-    """Call all of `workers` at once; returns the results in order.
+    """Call all of `workers` at once, but those that share a machine's memory in turns; returns the results in order.
 
     Args:
         limit_s: time limit of each call. Default: the worker's own timeout.
@@ -69,8 +70,16 @@ async def check_workers(
         StoreError: a spend limit cannot be written.
     """
     ledger = Ledger(Budget(), spend_limits=spend_limits)
+    hosts: dict[str, asyncio.Semaphore] = {}
+
+    async def ask(worker: Worker) -> CheckResult:
+        host, loaded_at_once = worker.limits.host, worker.limits.loaded_at_once
+        turn = None if host is None else hosts.setdefault(host, asyncio.Semaphore(loaded_at_once))
+        async with turn or nullcontext():
+            return await _ask(worker, limit_s, ledger)
+
     async with asyncio.TaskGroup() as group:
-        checks = [group.create_task(_ask(worker, limit_s, ledger)) for worker in workers]
+        checks = [group.create_task(ask(worker)) for worker in workers]
     return tuple(task.result() for task in checks)
 
 
