@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from peft import PeftModel
+from safetensors.torch import save_file
 from tiny_run import SHAPE, write_start
 from transformers import AutoModelForCausalLM
 
@@ -19,7 +20,7 @@ from podium.errors import CheckpointError, ConfigError
 from podium.store import TraceStore
 from podium.tasks import open_tasks
 from podium.train.publish import publish
-from podium.train.trl.engine import latest_checkpoint
+from podium.train.trl.checkpoints import latest_checkpoint
 from podium.workers.failing import ENVIRONMENT
 
 Settings = dict[str, Any]
@@ -191,13 +192,32 @@ def _changed(one: Path, other: Path) -> bool:
     return any(not torch.equal(first[name], second[name]) for name in first)
 
 
-def test_a_checkpoint_whose_optimiser_is_cut_is_refused(tmp_path: Path) -> None:
-    newest = tmp_path / "checkpoint-4"
-    newest.mkdir()
-    (newest / "trainer_state.json").write_text("{}")
-    torch.save({"state": {0: torch.zeros(100)}}, newest / "optimizer.pt")
+def _checkpoint(folder: Path) -> Path:
+    folder.mkdir()
+    torch.save({"state": {0: torch.zeros(100)}}, folder / "optimizer.pt")
+    torch.save({"last_epoch": [0.0] * 100}, folder / "scheduler.pt")
+    save_file({"weight": torch.zeros(100)}, folder / "model.safetensors")
+    torch.save({"cpu": torch.zeros(100)}, folder / "rng_state_1.pth")
+    (folder / "trainer_state.json").write_text('{"global_step": 4}')
+    return folder
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+@pytest.mark.parametrize("name", ["optimizer.pt", "scheduler.pt", "model.safetensors"])
+def test_a_checkpoint_with_a_cut_file_is_refused_in_a_sentence(tmp_path: Path, name: str) -> None:
+    newest = _checkpoint(tmp_path / "checkpoint-4")
     assert latest_checkpoint(tmp_path) == newest
-    whole = (newest / "optimizer.pt").read_bytes()
-    (newest / "optimizer.pt").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(CheckpointError, match=r"optimizer\.pt is cut or damaged"):
+    _cut(newest / name)
+    with pytest.raises(CheckpointError, match=f"{name} is cut or damaged"):
         latest_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["trainer_state.json", "rng_state_1.pth"])
+def test_a_checkpoint_that_a_kill_cut_gives_way_to_the_one_before(tmp_path: Path, name: str) -> None:
+    before, newest = (_checkpoint(tmp_path / f"checkpoint-{step}") for step in (4, 12))
+    assert latest_checkpoint(tmp_path) == newest
+    _cut(newest / name)
+    assert latest_checkpoint(tmp_path) == before

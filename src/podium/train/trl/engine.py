@@ -15,7 +15,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from zipfile import is_zipfile
 
 import torch
 from datasets import Dataset
@@ -27,13 +26,14 @@ from trl.trainer.sft_config import SFTConfig
 
 from podium.conductor.checkpoint import Checkpoint
 from podium.config import closest_name
-from podium.errors import CheckpointError, ConfigError, PodiumError
+from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
+from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.train.trl.sampler import TRLSampler
 
@@ -349,28 +349,6 @@ def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | 
     if all(row is None for row in logprobs):
         return None
     return [row or [0.0] for row in logprobs]
-
-
-def latest_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint. A killed process may leave a checkpoint that lacks its last file. None if there
-    is none.
-
-    Raises:
-        CheckpointError: the state of the checkpoint's optimiser is cut or damaged.
-    """
-    whole = [path.parent for path in folder.glob("checkpoint-*/trainer_state.json")]
-    newest = max(whole, key=step_of, default=None)
-    state = None if newest is None else newest / "optimizer.pt"
-    if state is not None and state.is_file() and not is_zipfile(state):  # torch's files are archives.
-        raise CheckpointError(
-            f"{state} is cut or damaged; restore it, or remove its folder to go on from the checkpoint before."
-        )
-    return newest
-
-
-def step_of(checkpoint: Path) -> int:
-    """The number of steps of the optimiser before the checkpoint."""
-    return int(checkpoint.name.rpartition("-")[2])
 
 
 def lora_config(settings: TrainSettings) -> Any:

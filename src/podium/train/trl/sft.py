@@ -16,12 +16,11 @@ from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm, refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.settings import TrainSettings
+from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.engine import (
-    latest_checkpoint,
     lora_config,
     quantization,
     setting_up,
-    step_of,
     trl_arguments,
     trl_defaults,
 )
