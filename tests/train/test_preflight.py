@@ -67,6 +67,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
     ("change", "sentence"),
     [
         ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; set that."),
+        ({"trl": {"logging_strategy": "no"}}, "trl.logging_strategy is decided by grpo.iterations"),
         ({"trl": {"learn": 1}}, "trl.learn: GRPOConfig has no such argument"),
         ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
         ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),

@@ -65,6 +65,7 @@ GRPO_SETTINGS = {
     "shuffle_dataset": "seed",
     "chat_template_kwargs": "chat_template_kwargs",
     "logging_steps": "grpo.iterations",
+    "logging_strategy": "grpo.iterations",
     "remove_unused_columns": "tasks",
 }
 """The arguments of GRPOConfig that Podium sets, each with the setting that decides it."""

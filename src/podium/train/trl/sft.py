@@ -38,6 +38,7 @@ _OURS = {
     "save_steps": "sft.save_every",
     "save_strategy": "sft.save_every",
     "logging_steps": "sft.epochs",
+    "logging_strategy": "sft.epochs",
     "seed": "seed",
     "max_length": "the model's context",
     "completion_only_loss": "the plans, which alone are learned",
