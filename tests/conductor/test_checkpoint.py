@@ -1,5 +1,6 @@
 """What a folder says of itself, and every way in which it may be none."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -53,6 +54,17 @@ def test_every_ending_token_counts(make_checkpoint: Make) -> None:
     assert Checkpoint.read(folder).eos_token_ids == frozenset({2, 7})
     (folder / "generation_config.json").unlink()
     assert Checkpoint.read(folder).eos_token_ids == frozenset({2})
+
+
+def test_a_model_that_sees_images_too_has_the_context_of_its_language_model(make_checkpoint: Make) -> None:
+    folder = make_checkpoint()
+    config = json.loads((folder / "config.json").read_text())
+    moved = ("max_position_embeddings", "eos_token_id", "bos_token_id", "hidden_size")
+    text_config = {key: config.pop(key) for key in moved}
+    (folder / "config.json").write_text(json.dumps(config | {"text_config": text_config}))
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    checkpoint = Checkpoint.read(folder)
+    assert (checkpoint.bos_token_id, checkpoint.eos_token_ids, checkpoint.context) == (1, frozenset({2}), 256)
 
 
 def _refusal(source: str | Path) -> str:

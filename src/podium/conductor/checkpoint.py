@@ -161,9 +161,14 @@ class Checkpoint:
         )
 
     @property
+    def _text_config(self) -> Mapping[str, Any]:
+        """The configuration, with what a model that also sees images says of its language model in a table."""
+        return {**(self.config.get("text_config") or {}), **self.config}
+
+    @property
     def bos_token_id(self) -> int | None:
         """The token that begins a text."""
-        begin = self.config.get("bos_token_id")
+        begin = self._text_config.get("bos_token_id")
         return begin if isinstance(begin, int) else None
 
     @property
@@ -171,13 +176,14 @@ class Checkpoint:
         """The tokens that end a completion, from generation_config.json or else from config.json."""
         extra = self.path / "generation_config.json"
         generation = _json_object(extra) if extra.is_file() else {}
-        ends = generation.get("eos_token_id", self.config.get("eos_token_id"))
+        ends = generation.get("eos_token_id", self._text_config.get("eos_token_id"))
         return frozenset([ends] if isinstance(ends, int) else ends or ())
 
     @property
     def context(self) -> int:
         """The most tokens that prompt and completion have together."""
-        return int(self.config.get("max_position_embeddings") or self.config.get("n_positions") or 2048)
+        config = self._text_config
+        return int(config.get("max_position_embeddings") or config.get("n_positions") or 2048)
 
     @property
     def scope(self) -> TrainingScope:
