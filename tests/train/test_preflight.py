@@ -74,6 +74,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
         ({"start": "nowhere"}, "nowhere is not a folder"),
         ({"prompt": {"style": "full"}}, "has no chat template: it is a base model"),
+        ({"prompt": {"style": "short"}}, "has no chat template: it is a base model"),
         ({"pool": ""}, "No pool is named"),
         ({"tasks": ""}, "No questions are named"),
         ({"pool": "none.toml"}, "none.toml: there is no such file"),

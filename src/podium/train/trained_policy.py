@@ -61,7 +61,7 @@ def find_start(settings: TrainSettings, *, weights: bool = True) -> Checkpoint:
         checkpoint = Checkpoint(
             path, AutoConfig.from_pretrained(path, trust_remote_code=False).to_dict(), settings.prompt
         )
-    if settings.prompt.style == "full" and not (checkpoint.uses_chat_template or settings.chat_template):
+    if settings.prompt.style != "brief" and not (checkpoint.uses_chat_template or settings.chat_template):
         raise CheckpointError(
             f"{name} has no chat template: it is a base model. Start from its instruct variant, or give a template "
             "with chat_template = FILE and teach it the form first with --stage sft."
