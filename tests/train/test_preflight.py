@@ -72,6 +72,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
         ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
         ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
+        ({"lora": {"r": 4}, "quantization": {"load_in_4bit": True}}, "[quantization] needs bitsandbytes"),
         ({"start": "nowhere"}, "nowhere is not a folder"),
         ({"prompt": {"style": "full"}}, "has no chat template: it is a base model"),
         ({"prompt": {"style": "short"}}, "has no chat template: it is a base model"),

@@ -375,3 +375,9 @@ def test_a_file_for_both_stages_gives_each_its_trainers_arguments() -> None:
     assert trl_arguments(table, GRPOConfig, {}) == {"use_vllm": True, "weight_decay": 0.1}
     with pytest.raises(ConfigError, match="SFTConfig has no such argument; did you mean 'use_vllm'"):
         trl_arguments({"use_vlm": True}, SFTConfig, {})
+
+
+def test_the_supervised_stage_refuses_an_unusable_adapter_before_it_collects(settings: Settings) -> None:
+    experiment = TrainSettings.model_validate(settings | TRL | {"lora": {"ranks": 3}})
+    (refusal,) = sft_problems(experiment, None, 1)
+    assert "[lora] cannot be used" in str(refusal)

@@ -184,20 +184,29 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
         attempt(lambda key=key, value=value: trl_arguments({key: value}, GRPOConfig, GRPO_SETTINGS))
     if not reasons:
         attempt(lambda: grpo_config(settings, Path("checkpoints"), ranks))
-    attempt(lambda: lora_config(settings))
-    attempt(lambda: quantization(settings))
     if settings.prompt.guide:
         reasons.append(
             ConfigError('TRL samples without a guide; set prompt.guide = "".', ("prompt", "guide"))
         )
-    reasons.extend(_missing_packages(settings))
+    if settings.trl.get("use_vllm") and find_spec("vllm") is None:
+        reasons.append(
+            ConfigError("trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out.")
+        )
+    reasons.extend(problems_of_either_stage(settings))
     return reasons
 
 
-def _missing_packages(settings: TrainSettings) -> Iterator[ConfigError]:
-    if settings.trl.get("use_vllm") and find_spec("vllm") is None:
+def problems_of_either_stage(settings: TrainSettings) -> Iterator[ConfigError]:
+    """The reasons why no trainer of TRL can train: an adapter, a quantisation or a tracker that cannot be used."""
+    for make in (lora_config, quantization):
+        try:
+            make(settings)
+        except ConfigError as error:
+            yield error
+    if settings.quantization is not None and find_spec("bitsandbytes") is None:
         yield ConfigError(
-            "trl.use_vllm needs vLLM; install it with: pip install 'trl[vllm]', or leave it out."
+            "[quantization] needs bitsandbytes; install it with: pip install bitsandbytes, or leave the table out.",
+            ("quantization",),
         )
     reports = settings.trl.get("report_to", "none")
     if reports in ("none", ["none"], []):

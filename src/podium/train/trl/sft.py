@@ -19,6 +19,7 @@ from podium.train.settings import TrainSettings
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.engine import (
     lora_config,
+    problems_of_either_stage,
     quantization,
     setting_up,
     trl_arguments,
@@ -49,11 +50,13 @@ _OURS = {
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:
     """The reasons why TRL cannot train the run on examples: an argument, or a package that is missing."""
+    reasons: list[PodiumError] = []
     try:
         sft_config(settings, Path(), ranks, context=1)
     except ConfigError as error:
-        return [error]
-    return []
+        reasons.append(error)
+    reasons.extend(problems_of_either_stage(settings))
+    return reasons
 
 
 def train(job: SupervisedJob) -> None:
