@@ -29,7 +29,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
-    ranks = open_engine(settings.engine).open_ranks()
+    ranks = open_engine(settings.engine).open_ranks(settings)
     if not ranks.first:
         return 0
     console = open_console()

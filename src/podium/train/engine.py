@@ -91,8 +91,12 @@ Job_contra = TypeVar("Job_contra", contravariant=True)
 class TrainingEngine(Protocol[Job_contra]):
     """The module of an engine, for one stage."""
 
-    def open_ranks(self) -> Ranks:
-        """The processes that train together."""
+    def open_ranks(self, settings: TrainSettings) -> Ranks:
+        """The processes that train together.
+
+        Raises:
+            ConfigError: a setting of the ranks cannot be used.
+        """
         ...
 
     def find_problems(

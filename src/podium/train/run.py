@@ -59,7 +59,7 @@ async def run_grpo(
         BudgetError: the dollars of the run or the day are spent. The same call continues from the newest checkpoint.
     """
     engine = open_engine(settings.engine)
-    ranks = engine.open_ranks()
+    ranks = engine.open_ranks(settings)
     tell = say if ranks.first else lambda line: None
     async with (
         preflight(

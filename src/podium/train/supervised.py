@@ -51,7 +51,7 @@ def run_sft(
         RunMismatchError: the folder belongs to another configuration.
     """
     engine = open_supervised_engine(settings.engine)
-    ranks = engine.open_ranks()
+    ranks = engine.open_ranks(settings)
     for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):
         raise refusal  # Refuse the run before anything is fetched.
     with ExitStack() as opened:

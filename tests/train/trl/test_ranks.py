@@ -18,7 +18,10 @@ from accelerate.state import AcceleratorState
 
 from podium.calls.shared_spend_limit import UNLIMITED_USD, SharedSpendLimit
 from podium.cli import run
+from podium.errors import ConfigError
 from podium.store import TraceStore
+from podium.train.settings import TrainSettings
+from podium.train.trl.ranks import open_accelerated_ranks
 from podium_testing import FaultServer
 from scripted_team import write_sums
 from tiny_policy import write_policy
@@ -71,10 +74,7 @@ def _train_here(*words: str) -> str:
 
 def _train_by_two_ranks(*words: str) -> str:
     """In forks of this process, which has loaded what they need, told what `accelerate launch` tells a rank."""
-    forks, said = get_context("fork"), [Path(f"said-{rank}") for rank in range(2)]
-    with socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    forks, said, port = get_context("fork"), [Path(f"said-{rank}") for rank in range(2)], _free_port()
     ranks = [forks.Process(target=_train_as, args=(rank, port, said[rank], words)) for rank in range(2)]
     for process in ranks:
         process.start()
@@ -85,14 +85,34 @@ def _train_by_two_ranks(*words: str) -> str:
     return text
 
 
-def _train_as(rank: int, port: int, said: Path, words: tuple[str, ...]) -> None:
+def _free_port() -> int:
+    with socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def _become(rank: int, port: int) -> None:
     os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     os.environ |= {"ACCELERATE_USE_CPU": "true", "ACCELERATE_MIXED_PRECISION": "no"}
     AcceleratorState._reset_state(reset_partial_state=True)  # It knows the one rank that trained here before.
+
+
+def _train_as(rank: int, port: int, said: Path, words: tuple[str, ...]) -> None:
+    _become(rank, port)
     with said.open("w") as out, redirect_stdout(out), redirect_stderr(out):
         status = run(words)
     sys.exit(status)
+
+
+def _wait_as(rank: int, port: int, opened: Any, other_ended: Any) -> None:
+    _become(rank, port)
+    ranks = open_accelerated_ranks(TrainSettings(start="-", engine="trl", trl={"ddp_timeout": 4}))
+    if ranks.first:
+        other_ended.wait()
+    else:
+        opened.set()
+        ranks.gather([rank])
 
 
 def _figures(run: Path) -> list[dict[str, Any]]:
@@ -152,3 +172,21 @@ def test_two_ranks_learn_the_same_from_examples_as_one_rank(
     one, two = _figures(tmp_path / "one"), _figures(tmp_path / "two")
     assert len(one) == 2
     assert two == [pytest.approx(row, rel=1e-3) for row in one]
+
+
+def test_a_rank_waits_for_another_as_long_as_ddp_timeout_says() -> None:
+    forks, port = get_context("fork"), _free_port()
+    opened, other_ended = forks.Event(), forks.Event()
+    late, waiting = (
+        forks.Process(target=_wait_as, args=(rank, port, opened, other_ended)) for rank in range(2)
+    )
+    late.start()
+    waiting.start()
+    waiting.join(60)
+    other_ended.set()
+    late.join()
+    assert opened.is_set()
+    assert waiting.exitcode == 1
+
+    with pytest.raises(ConfigError, match=r"trl\.ddp_timeout = 'soon' is no number"):
+        open_accelerated_ranks(TrainSettings(start="-", engine="trl", trl={"ddp_timeout": "soon"}))

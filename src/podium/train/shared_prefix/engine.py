@@ -19,7 +19,7 @@ from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
 from podium.train.engine import MAX_PARAMETERS, TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
-from podium.train.ranks import Ranks
+from podium.train.ranks import open_single_rank
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
@@ -30,7 +30,7 @@ from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 
-open_ranks = Ranks
+open_ranks = open_single_rank
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:

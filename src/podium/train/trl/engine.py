@@ -34,10 +34,10 @@ from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
-from podium.train.trl.ranks import AcceleratedRanks
+from podium.train.trl.ranks import open_accelerated_ranks
 from podium.train.trl.sampler import TRLSampler
 
-open_ranks = AcceleratedRanks
+open_ranks = open_accelerated_ranks
 
 GRPO_SETTINGS = {
     "output_dir": "--run",

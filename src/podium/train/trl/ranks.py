@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from datetime import timedelta
 from typing import TypeVar
 
 from accelerate import PartialState
@@ -11,25 +12,50 @@ from accelerate.utils import broadcast_object_list, gather_object, parse_flag_fr
 from datasets import disable_progress_bars
 from transformers.utils import logging
 
+from podium.errors import ConfigError
 from podium.train.ranks import Ranks
+from podium.train.settings import TrainSettings
 
 T = TypeVar("T")
+
+_WAIT_S = 1800
+"""Seconds for which a rank waits for another one: the default of the trainer's ddp_timeout."""
+
+
+def open_accelerated_ranks(settings: TrainSettings) -> AcceleratedRanks:
+    """The ranks of `accelerate launch`, which wait for each other as long as trl.ddp_timeout says.
+
+    Raises:
+        ConfigError: that is no number of seconds.
+    """
+    seconds = settings.trl.get("ddp_timeout", _WAIT_S)
+    try:
+        timeout = timedelta(seconds=seconds)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(
+            f"trl.ddp_timeout = {seconds!r} is no number of seconds; give one, such as {_WAIT_S}.",
+            ("trl", "ddp_timeout"),
+        ) from None
+    return AcceleratedRanks(timeout)
 
 
 class AcceleratedRanks(Ranks):
     """The ranks of `accelerate launch`. Without it there is one rank.
 
     Opening them turns off the libraries' progress bars, and their warnings about renamed arguments.
+
+    Args:
+        timeout: how long a rank waits for another one. The first ranks that a process opens decide it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: timedelta = timedelta(seconds=_WAIT_S)) -> None:
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         disable_progress_bars()
         warnings.filterwarnings("ignore", category=FutureWarning, module=r"(transformers|trl|peft)\.")
         warnings.filterwarnings("ignore", message=".*rollout_func.*experimental.*")
         warnings.filterwarnings("ignore", message=".*pin_memory.*")
         # Otherwise a PartialState without GPUs knows only its own process.
-        self._state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
+        self._state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"), timeout=timeout)
         self.size, self.index = self._state.num_processes, self._state.process_index
 
     def gather(self, items: list[T]) -> list[T]:

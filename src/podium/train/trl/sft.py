@@ -25,9 +25,9 @@ from podium.train.trl.engine import (
     trl_arguments,
     trl_defaults,
 )
-from podium.train.trl.ranks import AcceleratedRanks
+from podium.train.trl.ranks import open_accelerated_ranks
 
-open_ranks = AcceleratedRanks
+open_ranks = open_accelerated_ranks
 
 _OURS = {
     "output_dir": "--run",
@@ -61,7 +61,7 @@ def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int)
 
 def train(job: SupervisedJob) -> None:
     """Train on examples, or continue from the newest checkpoint, and write the trained model or adapter."""
-    ranks = AcceleratedRanks()
+    ranks = open_ranks(job.settings)
     with setting_up(job.settings):
         trainer = SFTTrainer(
             model=str(job.initial_checkpoint.path),
