@@ -56,7 +56,7 @@ def test_every_ending_token_counts(make_checkpoint: Make) -> None:
     assert Checkpoint.read(folder).eos_token_ids == frozenset({2})
 
 
-def test_a_model_that_sees_images_too_has_the_context_of_its_language_model(make_checkpoint: Make) -> None:
+def test_a_model_that_sees_images_has_its_language_models_context(make_checkpoint: Make) -> None:
     folder = make_checkpoint()
     config = json.loads((folder / "config.json").read_text())
     moved = ("max_position_embeddings", "eos_token_id", "bos_token_id", "hidden_size")

@@ -86,7 +86,7 @@ def estimate_training(settings: TrainSettings, checks: Preflight, *, ranks: int 
     return TrainingEstimate(
         iterations=settings.grpo.iterations,
         problems=tuple(map(str, checks.problems)),
-        tasks=len(checks.tasks),
+        tasks=checks.task_count,
         longest_prompt=checks.longest_prompt,
         workers=checks.workers,
         gpu=_estimate_gpu(settings, checks, ranks),

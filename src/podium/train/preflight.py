@@ -67,6 +67,8 @@ class Preflight:
     codec: PromptCodec | None = None
     tasks: Mapping[str, Task] = field(default_factory=dict)
     evaluated: Mapping[str, Task] = field(default_factory=dict)
+    task_count: int = 0
+    """The number of training questions, also if a scoring service has them."""
     longest_prompt: int = 0
     """Tokens of the longest prompt of a first round. Without a tokenizer, an estimate of four characters per token."""
     workers: WorkerEstimate | None = None
@@ -178,7 +180,9 @@ async def _check_service(checks: Preflight, settings: TrainSettings) -> None:
         )
     try:
         async with open_client(settings) as client:
-            await _check_prompts(checks, settings, client, await client.task_ids())
+            task_ids = await client.task_ids()
+            checks.task_count = len(task_ids)
+            await _check_prompts(checks, settings, client, task_ids)
     except PodiumError as error:
         checks.problems.append(error)
 
@@ -193,6 +197,7 @@ async def _check_questions(
         if isinstance(worker, UnreadyWorker)
     ]
     checks.tasks = checks.attempt(lambda: _open_tasks(settings, pool, on_warning)) or {}
+    checks.task_count = len(checks.tasks)
     if settings.grpo.eval_every:
         size = settings.grpo.eval_questions
         checks.evaluated = checks.attempt(lambda: open_validation_tasks(settings, pool, size)) or {}

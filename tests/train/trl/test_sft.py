@@ -377,7 +377,7 @@ def test_a_file_for_both_stages_gives_each_its_trainers_arguments() -> None:
         trl_arguments({"use_vlm": True}, SFTConfig, {})
 
 
-def test_the_supervised_stage_refuses_an_unusable_adapter_before_it_collects(settings: Settings) -> None:
+def test_the_supervised_stage_refuses_an_adapter_it_cannot_train(settings: Settings) -> None:
     experiment = TrainSettings.model_validate(settings | TRL | {"lora": {"ranks": 3}})
     (refusal,) = sft_problems(experiment, None, 1)
     assert "[lora] cannot be used" in str(refusal)
