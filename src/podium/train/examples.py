@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from podium.conductor.prompt import renumber_workers
 from podium.config import read_file
@@ -32,7 +32,7 @@ from podium.train.settings import TrainSettings
 from podium.types import Message, Question
 from podium.workflow import Acceptance, PlanError, Workflow, parse, render
 
-_MESSAGES = TypeAdapter(tuple[Message, ...])
+_MESSAGES = TypeAdapter(Annotated[tuple[Message, ...], Field(min_length=1)])
 _MAX_POOL_DRAWS = 64
 """The most pools that are drawn for an example, to find a pool with all workers of its plan."""
 
@@ -113,7 +113,7 @@ async def _from_file(
     for number, row in _lines(path):
         place = f"{path}, line {number}"
         if "question" in row and "plan" in row:
-            written = str(row["plan"])
+            written = _text(row, "plan", place)
             plan = _parse(written, settings, len(session.pool))
             if not isinstance(plan, Workflow):
                 raise ConfigError(
@@ -123,17 +123,24 @@ async def _from_file(
             request = _offering(session, f"sft/{settings.seed}/{number}", _workers([plan], names))
             if request is None:
                 raise ConfigError(f"{place}: pool_sampling does not offer the plan's workers together.")
-            messages = session.messages(Question(text=str(row["question"])), request)
+            messages = session.messages(Question(text=_text(row, "question", place)), request)
             completion = _as_shown(written, plan, names, session.pool_of(request).names)
         elif "messages" in row and "completion" in row:
             try:
                 messages = _MESSAGES.validate_python(row["messages"])
             except ValidationError as error:
                 raise ConfigError(f"{place}: messages: {error.errors()[0]['msg']}.") from None
-            completion = str(row["completion"])
+            completion = _text(row, "completion", place)
         else:
             raise ConfigError(f'{place}: give "messages" and "completion", or "question" and "plan".')
         yield Demonstration(messages, completion)
+
+
+def _text(row: Mapping[str, Any], key: str, place: str) -> str:
+    value = row[key]
+    if not isinstance(value, str) or not value.strip():
+        raise ConfigError(f"{place}: {key} is no text; write it as one, or remove the line.")
+    return value
 
 
 def _lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

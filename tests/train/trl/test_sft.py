@@ -381,3 +381,18 @@ def test_the_supervised_stage_refuses_an_adapter_it_cannot_train(settings: Setti
     experiment = TrainSettings.model_validate(settings | TRL | {"lora": {"ranks": 3}})
     (refusal,) = sft_problems(experiment, None, 1)
     assert "[lora] cannot be used" in str(refusal)
+
+
+async def test_an_example_without_a_prompt_or_a_completion_is_refused(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path, asked = tmp_path / "rows.jsonl", [{"role": "user", "content": "1 + 1?"}]
+    for row, says in (
+        ({"messages": asked, "completion": None}, "completion is no text"),
+        ({"messages": asked, "completion": " "}, "completion is no text"),
+        ({"messages": [], "completion": PLAN}, "messages: "),
+        ({"question": None, "plan": PLAN}, "question is no text"),
+    ):
+        path.write_text(json.dumps(row) + "\n")
+        with pytest.raises(ConfigError, match=f"line 1: {says}"):
+            await _collected(settings | {"sft": {"examples": str(path)}})
