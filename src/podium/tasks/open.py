@@ -63,8 +63,6 @@ def open_tasks(
     """
     if size < 1:
         raise ConfigError(f"A task set of {size} tasks is empty; open at least 1.")
-    if not name:
-        raise ConfigError("No questions are named: give a task set, a table or a recording as tasks.")
     if name.endswith(".parquet"):
         recording = Recording.open(Path(name))
         _check(split, recording.header.splits)
@@ -117,6 +115,8 @@ def user_files(name: str) -> tuple[Path, ...]:
 
 def _mixture(name: str) -> TaskFile:
     """The task file of a name; a named set or a table is one with a single part."""
+    if not name:
+        raise ConfigError("No questions are named: give a task set, a table or a recording as tasks.")
     if name.endswith(".toml"):
         return read_task_file(Path(name))
     if is_table(Path(name)):
