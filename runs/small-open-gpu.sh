@@ -58,7 +58,11 @@ serve() {
     port=$((port + 1))
   done
   for port in 8101 8102 8103; do
-    until healthy $port; do sleep 0.5; done
+    for _ in $(seq 240); do
+      if healthy $port; then break; fi
+      sleep 0.5
+    done
+    healthy $port || { echo "The server at port $port did not become ready; its log is in $out." >&2; exit 1; }
   done
 }
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from podium.errors import ConfigError, NoTasksError
 from podium.scoring.settings import ScoringSettings
 from podium.tasks import ALL_TASKS, Task, TaskSet, open_tasks, warnings_of
-from podium.tasks.open import generated_names, open_splits, splits_of
+from podium.tasks.open import generated_names, is_mixture, open_splits, splits_of
 from podium.tasks.overlap import Overlap, overlaps
 from podium.tasks.sets.base import SPLIT_ORDER, task_key
 from podium.workers.base import Worker
@@ -86,8 +86,7 @@ def open_validation_tasks(settings: ScoringSettings, pool: Iterable[Worker], siz
 
 def _open_whole(name: str) -> dict[str, TaskSet]:
     """All splits of a task set that is read from files. Of others each split is opened when it is needed."""
-    alone = name in generated_names() or name.endswith(".parquet")
-    return {} if alone else open_splits(name, splits_of(name))
+    return open_splits(name, splits_of(name)) if is_mixture(name) else {}
 
 
 def _held_out(settings: ScoringSettings, own: Mapping[str, TaskSet]) -> Iterator[tuple[str, str]]:

@@ -82,7 +82,7 @@ def open_splits(name: str, splits: Sequence[str], *, seed: int = 0) -> dict[str,
     Raises:
         ConfigError: as for `open_tasks`.
     """
-    if name in generated_names() or name.endswith(".parquet"):
+    if not is_mixture(name):
         opened: dict[str, TaskSet] = {}
         for split in splits:
             with suppress(NoTasksError):
@@ -92,6 +92,11 @@ def open_splits(name: str, splits: Sequence[str], *, seed: int = 0) -> dict[str,
     for split in splits:
         _check(split, file.splits)
     return dict(mix_splits(file.name, file.part, splits, seed=seed))
+
+
+def is_mixture(name: str) -> bool:
+    """Whether a task set is read from files in which all splits lie: it is neither generated nor a recording."""
+    return not name.endswith(".parquet") and name not in generated_names()
 
 
 def splits_of(name: str) -> tuple[str, ...]:

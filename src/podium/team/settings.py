@@ -190,7 +190,7 @@ class TeamWorkerSpec(WorkerSpec, SharedTeamSettings):
     """Whether a response cache may keep the team's answers, so that the same messages get the same answer."""
 
     @property
-    def paths_in_texts(self) -> frozenset[str]:
+    def path_keys(self) -> frozenset[str]:
         return frozenset({"pool"}) if shipped_pool(self.pool) is None else frozenset()
 
     @field_validator("price")

@@ -277,7 +277,7 @@ def _with_override_paths(spec: S, source: SettingsSource, where: Where) -> S:
     """The settings at `where`, in which paths that overrides give are absolute."""
     places = {override.where for override in source.overrides}
     is_given = any(where[:length] in places for length in range(1, len(where) + 1))
-    texts = spec.paths_in_texts if isinstance(spec, WorkerSpec) else frozenset[str]()
+    texts = spec.path_keys if isinstance(spec, WorkerSpec) else frozenset[str]()
     paths: dict[str, Path | str] = {}
     for key, value in spec:
         if is_given or (*where, key) in places:

@@ -46,7 +46,7 @@ class WorkerSpec(Settings):
     context_tokens: int | None = Field(default=None, ge=1)
 
     @property
-    def paths_in_texts(self) -> frozenset[str]:
+    def path_keys(self) -> frozenset[str]:
         """Keys of this worker whose text is a path, and no name."""
         return frozenset()
 
@@ -194,7 +194,7 @@ class GgufSpec(ChatSpec):
     send_seed: bool = True
 
     @property
-    def paths_in_texts(self) -> frozenset[str]:
+    def path_keys(self) -> frozenset[str]:
         return frozenset() if self.file.startswith("hub:") else frozenset({"file"})
 
 

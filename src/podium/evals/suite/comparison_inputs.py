@@ -48,17 +48,13 @@ class ComparisonInputs:
     """The task sets that are open."""
 
     @classmethod
-    def of_pool(
-        cls, table: TableSettings, pool: Pool, team: TeamSettings, tasks: OpenTasks | None = None
-    ) -> ComparisonInputs:
+    def of_pool(cls, table: TableSettings, pool: Pool, team: TeamSettings) -> ComparisonInputs:
         """The table over open workers. Raises `ConfigError` if a named worker is missing."""
-        tasks = {} if tasks is None else tasks
         if table.pool.draw is not None:
-            return cls(table, pool, team, PoolSampler(pool, table.pool.draw), tasks)
+            return cls(table, pool, team, PoolSampler(pool, table.pool.draw))
         if table.pool.degradation is not None:
             _degraded(pool, table.pool.degradation)
-        whole = pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)])
-        return cls(table, whole, team, task_sets=tasks)
+        return cls(table, pool if VOTE in pool.names else pool.joined([VoteWorker(VOTE)]), team)
 
     @classmethod
     @asynccontextmanager
@@ -77,7 +73,9 @@ class ComparisonInputs:
             yield replace(open_inputs, table=table)
             return
         team = TeamFile(table.pool.name, table.pool.keys or ()).read()
-        opened = cls.of_pool(table, open_pool(team), team, tasks)
+        opened = cls.of_pool(table, open_pool(team), team)
+        if tasks is not None:
+            opened = replace(opened, task_sets=tasks)
         try:
             yield opened
         finally:
