@@ -17,7 +17,6 @@ from podium.server.anthropic import messages
 from podium.server.api import ask, outcomes, pool, runs, spend, traces
 from podium.server.background import BackgroundQuestions
 from podium.server.body_limits import BodyLimits
-from podium.server.direct_routes import DirectRoutes, PathNormalizer, direct_routes
 from podium.server.host_check import HostCheck, SecurityHeaders
 from podium.server.in_flight import InFlightRequests, RequestTimeLimit
 from podium.server.openai import (
@@ -26,6 +25,7 @@ from podium.server.openai import (
     responses,
     stored_responses,
 )
+from podium.server.path_normalizer import PathNormalizer
 from podium.server.service import Service
 
 _EXPOSED_HEADERS = (
@@ -80,7 +80,6 @@ def create_app(service: Service) -> FastAPI:
         app.include_router(viewer.routes(service))
     app.include_router(ask.routes(service, background))
     app.include_router(operations.routes(service, in_flight, metrics))
-    app.add_middleware(DirectRoutes, routes=direct_routes(routers))
     _add_middleware(app, service, in_flight)
     # This is the outermost middleware, so that requests that other middleware refuses are counted too.
     app.add_middleware(operations.RequestCounter, metrics=metrics)
