@@ -1,4 +1,4 @@
-"""How fast a Conductor with --leave-failing leaves a worker that turns bad, and how often one that does not.
+"""How fast a Conductor with plan.quarantine_failing leaves a worker that turns bad, and how often one that does not.
 
 Simulated outcomes: each question has three of eight workers, and its answer is right with a given probability. From
 some question on one worker's answers are all wrong, or its calls fail.

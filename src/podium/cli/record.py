@@ -71,7 +71,7 @@ def record(
     check_size(questions, tasks)
     if not unfinished_path(out).exists():
         refuse_existing((out, header_path(out)), "remove {them} to record again")
-    limits = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="--budget")
+    limits = build({"calls": budget_calls, "seconds": budget_seconds}, Budget, source="budget")
     to_record = QuestionsToRecord.open(tasks, split, size=questions, seed=seed)
     for warning in to_record.warnings:
         print_sentence(open_console(stderr=True), warning)

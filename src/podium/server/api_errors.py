@@ -136,7 +136,7 @@ def took_too_long(seconds: float, recorded: str) -> APIError:
         504,
         "timeout_error",
         f"{TOO_LONG}{seconds:g} s, and the question is recorded as {recorded}: ask for less, or have the server "
-        "started with a longer --timeout.",
+        "started with a longer serve.timeout.",
         code="request_timeout",
     )
 

@@ -104,7 +104,7 @@ class BodyLimits:
             413,
             "invalid_request_error",
             f"The body is larger than {self._max_bytes} bytes: send less, or have the server started with a larger "
-            "--max-body-mib.",
+            "serve.max_body_mib.",
             code="body_too_large",
         )
 

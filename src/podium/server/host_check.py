@@ -82,14 +82,14 @@ class HostCheck:
             return APIError(
                 421,
                 "permission_error",
-                f"This server is not called {host[:200].decode('latin-1')!r}: use http://localhost, or have it "
-                "started with --cors and the address of the page.",
+                f"This server is not called {host[:200].decode('latin-1')!r}: use http://localhost, or name "
+                "the address of the page in serve.cors.",
                 code="unknown_host",
             )
         if origin is not None and scope.get("method") not in SAFE_METHODS and not self._ours(origin, host):
             return forbidden(
-                f"Pages of {origin[:200].decode('latin-1')} may not call this server unless it is started with "
-                "--cors and that origin."
+                f"Pages of {origin[:200].decode('latin-1')} may not call this server unless serve.cors names "
+                "that origin."
             )
         return None
 

@@ -97,7 +97,7 @@ def routes(service: Service, in_flight: InFlightRequests, metrics: Metrics) -> A
         """The server's metrics, for Prometheus."""
         if not caller.admin:
             raise forbidden(
-                "The server's figures are for admin keys: make one with `podium keys add --admin`."
+                "The server's figures are for admin keys: make one with `podium keys add NAME --admin`."
             )
         encode, media_type = choose_encoder(request.headers.get("accept", ""))
         registry = metrics.registry

@@ -90,7 +90,7 @@ export function TwoComparisons({ runs }) {
     other &&
     html`<p class="note">
       ${one === other
-        ? "Task set, split, number of questions and seed are the same. The intervals are of each run alone; a paired test of two Conductors is podium eval --versus."
+        ? "Task set, split, number of questions and seed are the same. The intervals are of each run alone; a suite of podium eval with both Conductors tests them in pairs."
         : "The two runs were compared on different questions, so a difference may come from the questions."}
     </p>`}
     <div class="scrolls"><table aria-label="Methods of both runs">
