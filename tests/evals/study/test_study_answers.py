@@ -165,6 +165,28 @@ def judge(name: str, model: str) -> PoolJudge:
     return PoolJudge(Pool([worker]), name, Dispatcher())
 
 
+async def test_verdicts_on_each_question_wait_in_a_queue_of_their_own() -> None:
+    asked: list[str] = []
+
+    def decide(messages: list[dict[str, str]]) -> str:
+        asked.append("first" if "2 + 2?" in messages[-1]["content"] else "second")
+        return "RIGHT"
+
+    worker = FunctionWorker(Profile(name="a"), decide, limits=Limits(concurrency=1))
+    dispatcher = Dispatcher()
+    judges = PoolJudge(Pool([worker]), "a", dispatcher)
+    limiter = dispatcher.channel(worker).rate_limiter
+    in_flight = await limiter.acquire("another", 1)
+    async with asyncio.TaskGroup() as group:
+        for answer in ("3", "4", "5"):
+            group.create_task(judges.score("2 + 2?", answer))
+        group.create_task(judges.score("3 + 3?", "6"))
+        await asyncio.sleep(0.05)
+        assert limiter.waiting == 4
+        limiter.release(in_flight, 1)
+    assert asked[:2] == ["first", "second"]
+
+
 async def test_study_uses_verdicts_of_the_current_judge_and_user_feedback(tmp_path: Path) -> None:
     unknown = StudyQuestions("mine", TASKS, "agreement")
 

@@ -12,6 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,17 +77,17 @@ class PoolJudge:
         judged = JudgedResponse(answer, question, rubric=RUBRIC_WITHOUT_REFERENCE)
         async with self._asking[judged]:
             if judged not in self._verdicts:
-                self._verdicts[judged] = await judged.verdict(self._ask, self.worker)
+                self._verdicts[judged] = await judged.verdict(partial(self._ask, question), self.worker)
         verdict = self._verdicts[judged]
         if verdict == "UNSURE":
             raise GraderError(f"The judge {self.worker!r} is unsure.")
         return float(verdict == "RIGHT")
 
-    async def _ask(self, messages: Sequence[Message]) -> str:
+    async def _ask(self, question: str, messages: Sequence[Message]) -> str:
         context = CallContext(
             ledger=Ledger(Budget(), spend_limits=self.dispatcher.spend_limits),
             dispatcher=self.dispatcher,
-            queue_key="judge",
+            queue_key=question,
             started=asyncio.get_running_loop().time(),
         )
         return await ask_judge(self.pool.named(self.worker), messages, context, dispatcher=self.dispatcher)

@@ -102,7 +102,7 @@ class Judge(GraderSettings):
         context = self._context or CallContext(
             ledger=Ledger(Budget()),
             dispatcher=self._state.dispatcher,
-            queue_key="judge",
+            queue_key=self.question,
             started=asyncio.get_running_loop().time(),
         )
         judged = JudgedResponse(answer, self.question, gold, self.rubric)
