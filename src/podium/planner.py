@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from podium.calls import Ledger
+from podium.calls import AttemptLog, Ledger
 from podium.trace import Plan, Trace, VoteCount
 from podium.types import Budget, Profile, Question
 from podium.workers.view import EarlierStep
@@ -39,6 +39,20 @@ def earlier_rounds_of(trace: Trace) -> tuple[EarlierRound, ...]:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanCalls:
+    """What the calls of a planner's model share with the question for which they are made."""
+
+    ledger: Ledger = field(default_factory=lambda: Ledger(Budget()))
+    """The budget of the question. The default has no limits."""
+    queue_key: str = "plan"
+    """The key by which the question's calls take turns (`CallContext.queue_key`)."""
+    started: float = 0.0
+    """When the question's trace began, on the event loop's clock."""
+    log: AttemptLog = field(default_factory=AttemptLog)
+    """Each try is added to it, also if planning fails."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlanRequest:
     """Everything that a planner knows when it writes a plan."""
 
@@ -56,14 +70,19 @@ class PlanRequest:
     """Names of workers whose machine would first have to load their models, in place of models that it holds now. It is
     empty in evaluations and trainings, and where replies are cached, so that the same question always has the same
     request."""
-    ledger: Ledger = field(default_factory=lambda: Ledger(Budget()), compare=False, repr=False)
-    """The budget of the question. A planner that costs money reserves dollars here before each call, and counts here
-    what each call took, also if the call failed. A planner that counts nothing here reports its spending in
-    `Plan.spent`. The default has no limits."""
+    calls: PlanCalls = field(default_factory=PlanCalls, compare=False, repr=False)
+    """What calls of the planner's model need."""
     on_steps: Callable[[tuple[Step, ...]], None] | None = field(default=None, compare=False, repr=False)
     """The planner may call it with the first steps of the plan while the rest is being written, and again when there
     are more steps. The steps are run at once. So they must not include a step that may still change or that may be the
     last. If it is None, the caller waits for the whole plan."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The budget of the question. A planner that costs money reserves dollars here before each call, and counts
+        here what each call took, also if the call failed. A planner that counts nothing here reports its spending in
+        `Plan.spent`."""
+        return self.calls.ledger
 
 
 def responses_shown(plan: Plan, earlier_rounds: Sequence[EarlierRound]) -> tuple[EarlierStep, ...]:

@@ -100,6 +100,16 @@ def test_a_plan_that_was_changed_before_it_ran_is_drawn_with_the_reason():
     assert "Kept with large: its prompt cache holds 12,400 tokens." in drawn(trace(rounds=(kept, *rest)))
 
 
+def test_a_plan_that_was_tried_again_is_drawn_with_how_its_tries_failed():
+    (round_, *rest) = trace().rounds
+    failed = Attempt(worker="chief", started_s=0.0, ended_s=1.0, error_kind="timeout", error="Too late.")
+    tries = (failed, Attempt(worker="chief", started_s=2.0, ended_s=3.0))
+    planned = round_.model_copy(update={"plan": replace(round_.plan, attempts=tries)})
+    assert ", 2 attempts (timeout)\n" in drawn(trace(rounds=(planned, *rest)))
+    again = round_.model_copy(update={"plan": replace(round_.plan, attempts=tries[1:] * 2)})
+    assert drawn(trace(rounds=(again, *rest))) == drawn(trace())
+
+
 def test_full_drawing_shows_whole_texts_and_sent_messages():
     whole = drawn(trace(), full=True)
     assert "long " * 15 in whole

@@ -18,7 +18,7 @@ from podium.conductor.format_probe import DAY_S, FormatNegotiator, ProbeCache, P
 from podium.conductor.opening import build_endpoint, make_worker_conductor
 from podium.conductor.plan_format import PlanChoice, PlanFormat
 from podium.conductor.settings import ConductorSettings
-from podium.planner import PlanRequest
+from podium.planner import PlanCalls, PlanRequest
 from podium.trace import Plan
 from podium.types import Budget, Limits, Price, Profile, Question, ToolCall
 from podium.workers import Pool, ScriptedWorker
@@ -163,7 +163,7 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
     price = Price(input=1.0, output=10.0)
     async with FaultServer(obedient) as server:
         ledger = Ledger(Budget(usd=1.0))
-        (plan,) = await plans(server, request=replace(REQUEST, ledger=ledger), price=price)
+        (plan,) = await plans(server, request=replace(REQUEST, calls=PlanCalls(ledger)), price=price)
         sent = [(one.input_tokens, one.output_tokens) for one in server.requests]
     usd = sum(taken + 10 * given for taken, given in sent) / 1e6
     assert len(sent) == 2
@@ -174,7 +174,9 @@ async def test_the_probe_is_paid_from_the_budget_of_the_question() -> None:
 async def test_a_budget_that_forbids_the_probe_gets_a_plan_as_text() -> None:
     table = {"price": Price(output=10.0), "limits": Limits(max_tokens=100)}
     async with FaultServer(obedient) as server:
-        (plan,) = await plans(server, request=replace(REQUEST, ledger=Ledger(Budget(usd=0.005))), **table)
+        (plan,) = await plans(
+            server, request=replace(REQUEST, calls=PlanCalls(Ledger(Budget(usd=0.005)))), **table
+        )
     assert asked(server) == ["text"]
     assert isinstance(plan.decision, Workflow)
 

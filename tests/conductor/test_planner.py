@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from podium.calls import Ledger
 from podium.conductor import Completion, Conductor, PromptSettings, Sampling, build_prompt
 from podium.errors import UsageError, WorkerError
-from podium.planner import EarlierRound, Planner, PlanRequest
+from podium.planner import EarlierRound, PlanCalls, Planner, PlanRequest
 from podium.types import Message, Profile, Question, Rating, Spent, Usage
 from podium.workflow import Acceptance, PlanError, Step, Workflow, render
 
@@ -30,12 +29,12 @@ class Script:
         self.asked: list[tuple[tuple[Message, ...], Sampling]] = []
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
         self.asked.append((messages, sampling))
         spent = Spent(Usage(input_tokens=100 * len(self.asked), output_tokens=10), 0.25)
-        if ledger is not None:
-            ledger.charge(spent)
+        if calls is not None:
+            calls.ledger.charge(spent)
         return Completion(self._texts[len(self.asked) - 1], spent)
 
 
@@ -190,7 +189,7 @@ async def test_failed_policy_call_raises_a_worker_error() -> None:
         name = "down"
 
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
         ) -> Completion:
             raise WorkerError("gone", kind="connection")
 
@@ -206,11 +205,11 @@ async def test_an_unanswered_second_try_leaves_the_first_with_its_cost(
 ) -> None:
     class DownThen(Script):
         async def complete(
-            self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+            self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
         ) -> Completion:
             if self.asked:
                 raise error
-            return await super().complete(messages, sampling, ledger)
+            return await super().complete(messages, sampling, calls)
 
     alone = await Conductor(Script(BAD)).plan(SITUATION)
     plan = await Conductor(DownThen(BAD), second_try=True).plan(SITUATION)

@@ -1,5 +1,6 @@
 """A model behind an endpoint conducts, against a real server on this machine."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -8,12 +9,15 @@ import pytest
 import stamina
 from aiohttp import web
 
+from podium.calls import Dispatcher
 from podium.conductor import Conductor, Policy, Sampling
 from podium.conductor.opening import build_endpoint
 from podium.conductor.policy import WorkerPolicy
 from podium.conductor.settings import ConductorSettings
 from podium.errors import WorkerError
 from podium.planner import PlanRequest
+from podium.team import Runner
+from podium.trace.serialization import read_document, to_json
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers import Pool, ScriptedWorker, Worker
 from podium.workflow import PlanError, Workflow
@@ -141,6 +145,57 @@ async def test_a_failure_for_good_is_a_worker_error(serve: Serve, endpoint: Endp
     with pytest.raises(WorkerError, match="not now"):
         await (await serve(endpoint)).complete(PROMPT, Sampling())
     assert len(endpoint.bodies) == calls
+
+
+@pytest.mark.parametrize(
+    ("statuses", "kinds", "status"),
+    [
+        pytest.param((503, 429), ["status", "limited", None], "ok", id="it answers at last"),
+        pytest.param((500,) * 9, ["status"] * 4, "failed", id="it never answers"),
+    ],
+)
+async def test_the_trace_has_the_tries_of_the_plans_calls(
+    serve: Serve, statuses: tuple[int, ...], kinds: list[str | None], status: str
+) -> None:
+    conductor = Conductor(await serve(Endpoint(*statuses)))
+    trace = await Runner(conductor, Pool([ScriptedWorker("a", ["7"])])).answer(Question(text="3 + 4?"))
+    (round_,) = trace.rounds
+    attempts = round_.plan.attempts
+    assert trace.status == status
+    assert [(one.worker, one.error_kind) for one in attempts] == [(conductor.policy.name, k) for k in kinds]
+    assert all(0 <= one.started_s <= one.ended_s <= trace.seconds for one in attempts)
+    assert read_document(to_json(trace)) == trace
+
+
+async def test_a_trace_without_the_plans_tries_is_read(serve: Serve) -> None:
+    runner = Runner(Conductor(await serve(Endpoint())), Pool([ScriptedWorker("a", ["7"])]))
+    document = json.loads(to_json(await runner.answer(Question(text="3 + 4?"))))
+    assert document["rounds"][0]["plan"].pop("attempts")
+    assert read_document(json.dumps(document)).rounds[0].plan.attempts == ()
+
+
+async def test_plans_of_questions_wait_in_queues_of_their_own() -> None:
+    chief, dispatcher = ScriptedWorker("chief", [PLAN] * 9, limits=Limits(concurrency=1)), Dispatcher()
+    limiter = dispatcher.channel(chief).rate_limiter
+    runner = Runner(Conductor(WorkerPolicy(chief, dispatcher)), Pool([chief]), dispatcher=dispatcher)
+    plans_before: list[int] = []
+
+    async def step(question: str) -> None:
+        permit = await limiter.acquire(question, 1)
+        plans_before.append(len(chief.requests))
+        limiter.release(permit, 1)
+
+    in_flight = await limiter.acquire("another", 1)
+    async with asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(runner.answer(Question(text=f"{number} + 4?")))
+        await asyncio.sleep(0.05)
+        for number in range(3):
+            group.create_task(step(f"a question with a plan, {number}"))
+        await asyncio.sleep(0.05)
+        assert limiter.waiting == 6
+        limiter.release(in_flight, 1)
+    assert plans_before == [3, 3, 3]
 
 
 async def test_no_retries_means_one_call(serve: Serve) -> None:

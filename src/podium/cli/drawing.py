@@ -14,7 +14,7 @@ from rich.tree import Tree
 
 from podium.cli.printable import counted, dollars, priced, printable, seconds, shorten
 from podium.recordings import names_conditioned
-from podium.trace import Outcome, Plan, RoundTrace, Span, Trace
+from podium.trace import Attempt, Outcome, Plan, RoundTrace, Span, Trace
 from podium.types import Profile
 from podium.workflow import Workflow, needed_steps, topology
 
@@ -125,7 +125,7 @@ def _draw_round(number: int, round_: RoundTrace, trace: Trace, full: bool) -> Re
     if round_.plan.spent.usage.tokens:
         planned += f", {counted(round_.plan.spent.usage.tokens, 'token')}"
         planned += f", {priced(round_.plan.spent.cost_usd, round_.plan.spent.unpriced)}"
-    title.append(planned, "dim not bold")
+    title.append(planned + _attempts(round_.plan.attempts), "dim not bold")
     if round_.plan.edited:
         title.append(", then edited by the user", "yellow not bold")
     tree = Tree(title, guide_style="dim")
@@ -227,10 +227,13 @@ def _spent(span: Span) -> str:
         dollars(span.spent.cost_usd),
         _time(span),
     ]
-    if len(span.attempts) > 1:
-        kinds = ", ".join(a.error_kind for a in span.attempts if a.error_kind)
-        spent.append(f"{len(span.attempts)} attempts ({kinds})")
-    return ", ".join(spent)
+    return ", ".join(spent) + _attempts(span.attempts)
+
+
+def _attempts(attempts: Sequence[Attempt]) -> str:
+    """How many tries there were, if there was more than one, and how those ended that failed."""
+    kinds = ", ".join(a.error_kind for a in attempts if a.error_kind)
+    return f", {len(attempts)} attempts ({kinds})" if kinds and len(attempts) > 1 else ""
 
 
 def _time(span: Span) -> str:

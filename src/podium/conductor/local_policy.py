@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from podium.calls import Ledger
 from podium.conductor.guide import Guide
 from podium.conductor.loaded_model import LoadedModel, Logits, TokenChunk
 from podium.conductor.policy import Completion, Sampling
 from podium.errors import UsageError
+from podium.planner import PlanCalls
 from podium.types import Message, Spent, Usage
 
 _MAX_TOKENS = 384
@@ -105,7 +105,7 @@ class LocalPolicy:
         return self._name
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
         """Write one completion in a thread, together with all other completions that are wanted now.
 
@@ -117,8 +117,8 @@ class LocalPolicy:
             completion = await asyncio.wrap_future(done)
         finally:
             done.cancel()
-        if ledger is not None:
-            ledger.charge(completion.spent)
+        if calls is not None:
+            calls.ledger.charge(completion.spent)
         return completion
 
     def submit(

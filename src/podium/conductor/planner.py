@@ -78,19 +78,20 @@ class Conductor(Planner):
         prompt = self._prompt_for(request)
         numbering = PolicyNumbering.of(request.pool, prompt)
         ledger = request.ledger.sub_ledger()
-        request = numbering.request(replace(request, ledger=ledger))
+        calls = replace(request.calls, ledger=ledger)
+        request = numbering.request(replace(request, calls=calls))
         messages = build_prompt(request, prompt)
         if prompt.think:
             thinking = replace(self._seeded_sampling(request, 0), max_tokens=_THOUGHT_TOKENS)
-            thought = await self.policy.complete(thinking_prompt(messages), thinking, ledger)
+            thought = await self.policy.complete(thinking_prompt(messages), thinking, calls)
             messages = thinking_prompt(messages, thought.text)
-        completion = await self.policy.complete(messages, self._for_plan(request, 0), ledger)
+        completion = await self.policy.complete(messages, self._for_plan(request, 0), calls)
         first = replace(self._read(completion, request), messages=messages, spent=ledger.spent)
         if not self.second_try or not isinstance(first.decision, PlanError) or ledger.exhausted:
             return numbering.plan(first)
         again = second_prompt(messages, first.text, first.decision, prompt)
         try:
-            completion = await self.policy.complete(again, self._for_plan(request, 1), ledger)
+            completion = await self.policy.complete(again, self._for_plan(request, 1), calls)
         except (WorkerError, UsageError) as error:
             # A UsageError says that the prompt with the first completion in it is too long.
             unanswered = replace(

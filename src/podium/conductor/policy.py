@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from podium.calls import AttemptLog, CallContext, Dispatcher, Ledger, Reservation, WorkerCall
+from podium.calls import CallContext, Dispatcher, Ledger, Reservation, WorkerCall
 from podium.calls.worker_call import reservation_for
 from podium.conductor.format_probe import MAX_PROBE_OUTPUT_TOKENS, FormatNegotiator
 from podium.conductor.plan_format import (
@@ -22,11 +22,11 @@ from podium.conductor.plan_format import (
     plan_text,
 )
 from podium.errors import RefusalError, WorkerError
+from podium.planner import PlanCalls
 from podium.trace import Reply
 from podium.types import (
     DEFAULT_OPTIONS,
     AnswerOptions,
-    Budget,
     Message,
     Spent,
     sent_tokens,
@@ -89,13 +89,13 @@ class Policy(Protocol):
         ...
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
         """Write one completion.
 
         Args:
-            ledger: the budget of the question, which counts what each try took. A try that costs money is reserved
-                there first. If it is None, there is no budget.
+            calls: the question's budget, turn and log. The budget counts what each try took, and a try that costs money
+                is reserved there first. If it is None, there is no budget and no record.
 
         Raises:
             WorkerError: the worker did not answer, after all retries, or the budget refuses the first try (kind
@@ -141,35 +141,41 @@ class WorkerPolicy:
         return None if self._negotiator is None else self._negotiator.known_format
 
     async def complete(
-        self, messages: tuple[Message, ...], sampling: Sampling, ledger: Ledger | None = None
+        self, messages: tuple[Message, ...], sampling: Sampling, calls: PlanCalls | None = None
     ) -> Completion:
         """Write one completion, at the worker's own temperature and within its own `max_tokens`.
 
         The first completion with constraints also probes which plan format the endpoint obeys. The question's budget
         pays for the probe.
         """
-        ledger, constraints = (ledger or Ledger(Budget())).sub_ledger(), sampling.constraints
+        calls, constraints = calls or PlanCalls(), sampling.constraints
+        ledger = calls.ledger.sub_ledger()
+        calls = replace(calls, ledger=ledger)
         if constraints is None or self._negotiator is None:
-            _, completion = await self._call(ledger, messages, sampling)
+            _, completion = await self._call(calls, messages, sampling)
         else:
-            format, is_proven = await self._choose_format(self._negotiator, ledger, messages, sampling)
+            format, is_proven = await self._choose_format(self._negotiator, calls, messages, sampling)
             completion = await self._complete_in_format(
-                ledger, messages, sampling, constraints, format, is_proven=is_proven
+                calls, messages, sampling, constraints, format, is_proven=is_proven
             )
         return replace(completion, spent=ledger.spent)
 
     async def _choose_format(
-        self, negotiator: FormatNegotiator, ledger: Ledger, messages: tuple[Message, ...], sampling: Sampling
+        self,
+        negotiator: FormatNegotiator,
+        calls: PlanCalls,
+        messages: tuple[Message, ...],
+        sampling: Sampling,
     ) -> tuple[PlanFormat, bool]:
         """The format in which the endpoint is asked for this plan, and whether the endpoint is known to obey it."""
 
         async def ask(question: tuple[Message, ...], options: AnswerOptions) -> Reply:
             seeded = replace(sampling, seed="probe")
-            return (await self._call(ledger, question, seeded, options, cached=False))[0]
+            return (await self._call(calls, question, seeded, options, cached=False))[0]
 
         format: PlanFormat = "text"
         is_proven = False
-        if negotiator.known_format is not None or self._affords_probe(ledger, messages):
+        if negotiator.known_format is not None or self._affords_probe(calls.ledger, messages):
             format, is_proven = await negotiator.choose(ask)
         if not sampling.attempt:
             return format, is_proven
@@ -186,7 +192,7 @@ class WorkerPolicy:
 
     async def _complete_in_format(
         self,
-        ledger: Ledger,
+        calls: PlanCalls,
         messages: tuple[Message, ...],
         sampling: Sampling,
         constraints: PlanConstraints,
@@ -202,14 +208,14 @@ class WorkerPolicy:
         options = format_options(format, exact, constraints.schema("portable"), url=self._negotiator.url)
         try:
             listener = sampling.listener if is_proven and format in CHOICES["schema"] else None
-            reply, completion = await self._call(ledger, messages, sampling, options, listener=listener)
+            reply, completion = await self._call(calls, messages, sampling, options, listener=listener)
         except WorkerError as error:
             takes_text = is_proven or self._negotiator.allows("text")
             if format == "text" or not takes_text or error.retryable or error.kind != "status":
                 raise
             if is_proven:
                 self._negotiator.forget()
-            return (await self._call(ledger, messages, sampling))[1]
+            return (await self._call(calls, messages, sampling))[1]
         disobeyed = format != "text" and "{" not in completion.text and not completion.truncated
         if is_proven and (
             disobeyed or (not reply.cached and self._negotiator.is_outdated(reply.fingerprint))
@@ -219,7 +225,7 @@ class WorkerPolicy:
 
     async def _call(
         self,
-        ledger: Ledger,
+        calls: PlanCalls,
         messages: tuple[Message, ...],
         sampling: Sampling,
         options: AnswerOptions = DEFAULT_OPTIONS,
@@ -227,15 +233,14 @@ class WorkerPolicy:
         cached: bool = True,
         listener: Callable[[], Callable[[str], None]] | None = None,
     ) -> tuple[Reply, Completion]:
-        """Call the worker once, with retries. `cached` allows the response cache. `ledger` counts what the call
-        took."""
+        """Call the worker once, with retries. `cached` allows the response cache."""
         if sampling.max_tokens is not None and options.max_tokens is None:
             options = options.model_copy(update={"max_tokens": sampling.max_tokens})
         context = CallContext(
-            ledger=ledger,
+            ledger=calls.ledger,
             dispatcher=self._dispatcher if cached else self._dispatcher.with_cache(None),
-            queue_key="plan",
-            started=asyncio.get_running_loop().time(),
+            queue_key=calls.queue_key,
+            started=calls.started,
         )
         # `earlier_duplicates` makes the response cache keep a plan for each seed, even if the worker gets no seed.
         request = Request(
@@ -249,7 +254,7 @@ class WorkerPolicy:
             context,
             self._worker,
             request,
-            AttemptLog(),
+            calls.log,
             counts_as_call=False,
             waits_for_cooldown=True,
             make_listeners=None if listener is None else lambda: (listener(), lambda thought: None),
@@ -260,7 +265,7 @@ class WorkerPolicy:
             raise WorkerError(f"The plan was not paid for. {refusal}", kind="budget") from None
         cut, text = reply.finish == "length", plan_text(reply)
         if reply.cached:
-            ledger.observe(reply.spent(self._worker.profile))
+            calls.ledger.observe(reply.spent(self._worker.profile))
         return reply, Completion(
             # Some models write the whole plan inside a thought. A thought that was cut off has no plan.
             text if text.strip() or cut else reply.reasoning,

@@ -119,14 +119,18 @@ class SpanExporter:
             open_span.set(attributes, error, trace.error)
             at = started
             for number, round_ in enumerate(trace.rounds):
-                self._plan(trace.planner, number, round_, at, open_span.context)
+                self._plan(trace.planner, number, round_, (started, at), open_span.context)
                 for span in round_.all_spans:
                     if span.status != "skipped":
                         self._step(number, span, started, open_span.context)
                 ends = [_after(started, span.ended_s) for span in round_.spans]
                 at = max(ends, default=_after(at, round_.plan.seconds))
 
-    def _plan(self, planner: str, number: int, round_: RoundTrace, start: int, parent: Context) -> None:
+    def _plan(
+        self, planner: str, number: int, round_: RoundTrace, times: tuple[int, int], parent: Context
+    ) -> None:
+        """`times` are when the trace and when the plan began."""
+        started, start = times
         attributes: Attributes = {
             "gen_ai.operation.name": "plan",
             **_usage(round_.plan.spent.usage),
@@ -140,6 +144,7 @@ class SpanExporter:
             attributes["gen_ai.output.messages"] = _answer(round_.plan.text, None)
         with _OpenSpan(self, f"plan {planner}", start, round_.plan.seconds, parent) as open_span:
             open_span.set(attributes, round_.error_kind, str(round_.error or "") or None)
+            self._attempts(round_.plan.attempts, started, open_span.context)
 
     def _step(self, number: int, span: Span, started: int, parent: Context) -> None:
         worker = span.answered_by or span.worker
@@ -177,18 +182,20 @@ class SpanExporter:
             self, f"chat {model.name}", start, span.ended_s - span.started_s, parent, kind=SpanKind.CLIENT
         ) as open_span:
             open_span.set(attributes, error, span.error)
-            if len(span.attempts) > 1 or any(attempt.error_kind for attempt in span.attempts):
-                for attempt in span.attempts:
-                    self._attempt(attempt, started, open_span.context)
+            self._attempts(span.attempts, started, open_span.context)
             if span.nested is not None:
                 self._question(span.nested, open_span.context)
 
-    def _attempt(self, attempt: Attempt, started: int, parent: Context) -> None:
-        start = _after(started, attempt.started_s)
-        seconds = attempt.ended_s - attempt.started_s
-        with _OpenSpan(self, f"attempt {attempt.worker}", start, seconds, parent) as open_span:
-            attributes = {"podium.worker": attempt.worker, "podium.hedge": attempt.hedge}
-            open_span.set(attributes, attempt.error_kind, attempt.error)
+    def _attempts(self, attempts: Sequence[Attempt], started: int, parent: Context) -> None:
+        """A span for each try, unless the first was answered."""
+        if len(attempts) < 2 and not any(attempt.error_kind for attempt in attempts):
+            return
+        for attempt in attempts:
+            start = _after(started, attempt.started_s)
+            seconds = attempt.ended_s - attempt.started_s
+            with _OpenSpan(self, f"attempt {attempt.worker}", start, seconds, parent) as open_span:
+                attributes = {"podium.worker": attempt.worker, "podium.hedge": attempt.hedge}
+                open_span.set(attributes, attempt.error_kind, attempt.error)
 
 
 class _OpenSpan:

@@ -16,17 +16,18 @@ from secrets import token_hex
 from typing import Self
 
 from podium import __version__
-from podium.calls import Dispatcher, Ledger, SubLedger
+from podium.calls import Dispatcher, Ledger
 from podium.errors import StoreError, UsageError, WorkerError, flatten_group
 from podium.executor import Execution, ExecutionSettings, QuestionContext, StreamedExecution, make_fence_mark
 from podium.executor.streamed_execution import may_overlap
-from podium.planner import EarlierRound, Planner, PlanRequest, responses_shown
+from podium.planner import PlanCalls, Planner, PlanRequest, responses_shown
 from podium.planners.voting import Single
 from podium.team.events import Event, PlanReady, QuestionEnded, RoundEnded, TraceStoreError
 from podium.team.faults import fallback_workflow, options_fault, plan_fault
+from podium.team.open_round import OpenRound
 from podium.team.round_history import RoundHistory
-from podium.trace import Plan, RoundTrace, Span, Trace
-from podium.types import Budget, Question, Receipt, Spent, unchecked_copy
+from podium.trace import Plan, RoundTrace, Trace
+from podium.types import Budget, Question, Receipt, Spent
 from podium.workers.pool import Pool
 from podium.workflow import PlanError, Step
 
@@ -161,24 +162,6 @@ class Runner:
                 receipt.add(round_.planning.spent)
 
 
-@dataclass(slots=True)
-class _Round:
-    """The round that is under way."""
-
-    number: int
-    earlier_rounds: tuple[EarlierRound, ...]
-    """Earlier rounds, as the planner sees them."""
-    started_s: float
-    planning: SubLedger
-    """Counts what planning takes."""
-    trace: RoundTrace | None = None
-    """The plan. None while it is being written."""
-    execution: Execution | None = None
-    """Runs the workflow. None until there is a workflow."""
-    abandoned: tuple[Span, ...] = ()
-    """Steps that were started while the plan was being written, and that the plan does not need."""
-
-
 class _QuestionRun:
     """One question while `Runner.answer` answers it: its arguments, the rounds so far, and in the end the trace."""
 
@@ -220,13 +203,13 @@ class _QuestionRun:
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._history = RoundHistory(runner.pool)
-        self._round: _Round | None = None
+        self._round: OpenRound | None = None
         self._is_dry = is_dry
         self.trace: Trace
 
     async def plan(
         self,
-        round_: _Round,
+        round_: OpenRound,
         on_steps: Callable[[tuple[Step, ...]], None] | None = None,
         *,
         strict: bool = False,
@@ -246,7 +229,7 @@ class _QuestionRun:
             rounds=self._runner.budget.rounds - round_.number,
             seed=f"{context.seed}/{round_.number}/plan",
             unloaded_models=context.dispatcher.unloaded_models(context.pool) if tells_unloaded else (),
-            ledger=ledger,
+            calls=PlanCalls(ledger, context.queue_key, context.started, round_.attempts),
             on_steps=on_steps,
         )
         limit = asyncio.timeout_at(ledger.deadline)
@@ -268,8 +251,7 @@ class _QuestionRun:
             fault = plan_fault(plan.decision, workers=len(context.pool), later_round=round_.number > 0)
             fault = fault or options_fault(plan.decision, context.pool, context.question.options)
             plan = plan if fault is None else replace(plan, decision=fault)
-        seconds = plan.seconds or context.elapsed() - round_.started_s
-        return unchecked_copy(plan, spent=ledger.spent, seconds=seconds)
+        return round_.measured(plan, context.elapsed())
 
     @contextmanager
     def traced(self) -> Iterator[None]:
@@ -299,20 +281,20 @@ class _QuestionRun:
         # Planners of several rounds may still choose an answer, which costs nothing.
         return not history.rounds or not self._context.ledger.exhausted or self._runner.planner.rounds > 1
 
-    def begin_round(self, number: int) -> _Round:
+    def begin_round(self, number: int) -> OpenRound:
         """The next round, whose plan is not written yet."""
         began, planning = self._context.elapsed(), self._context.ledger.sub_ledger()
-        self._round = _Round(number, self._history.earlier_rounds, began, planning)
+        self._round = OpenRound(number, self._history.earlier_rounds, began, planning)
         return self._round
 
-    def _decide(self, round_: _Round, plan: Plan) -> RoundTrace:
+    def _decide(self, round_: OpenRound, plan: Plan) -> RoundTrace:
         """Take the plan, or the workflow that runs in its place if planning failed."""
         runner = self._runner
         fallback = fallback_workflow(plan.decision, runner.pool, runner.plan_fallback)
         round_.trace = RoundTrace(plan=plan, fallback=None if round_.number else fallback)
         return round_.trace
 
-    def begin_execution(self, round_: _Round, plan: Plan) -> Execution | None:
+    def begin_execution(self, round_: OpenRound, plan: Plan) -> Execution | None:
         """Send the event of the plan, and make its execution. None if there is no workflow to run."""
         trace = self._decide(round_, plan)
         self._emit(PlanReady(round_.number, trace))
@@ -326,7 +308,7 @@ class _QuestionRun:
             )
         return round_.execution
 
-    async def run_while_planning(self, round_: _Round) -> None:
+    async def run_while_planning(self, round_: OpenRound) -> None:
         """Run the first steps of a plan while the rest is being written, and then the others."""
         execution = round_.execution = StreamedExecution(self._context, self._history.round_context)
         try:
@@ -347,15 +329,12 @@ class _QuestionRun:
     def record_round(self) -> None:
         """Record the round under way as far as it came."""
         round_, self._round = self._round, None
-        if round_ is None:
+        if round_ is None or round_.is_untouched:
             return
         history, execution, trace = self._history, round_.execution, round_.trace
         if trace is None:  # The round was cancelled, or storage failed, while its plan was being written.
-            if not round_.abandoned and round_.planning.spent == Spent():
-                return
-            error = PlanError("cancelled", "The question was cancelled.")
-            seconds = self._context.elapsed() - round_.started_s
-            trace = RoundTrace(plan=Plan("", error, round_.planning.spent, seconds=seconds))
+            plan = Plan("", PlanError("cancelled", "The question was cancelled."))
+            trace = RoundTrace(plan=round_.measured(plan, self._context.elapsed()))
         if round_.abandoned:
             trace = trace.model_copy(update={"abandoned": round_.abandoned})
         if trace.workflow is None or execution is None:

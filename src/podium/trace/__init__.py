@@ -1,7 +1,7 @@
 """The trace, which is the record of one question. `store` keeps traces."""
 
+from podium.trace.attempt import Attempt
 from podium.trace.model import (
-    Attempt,
     Outcome,
     OutcomeVerdict,
     Reply,

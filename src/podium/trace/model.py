@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from podium.trace.attempt import Attempt
 from podium.trace.plan import Plan
 from podium.types import (
     NO_USAGE,
@@ -108,21 +109,6 @@ class Reply:
         if self.recorded is not None or self.cost_usd is not None:
             return Spent(self.usage, self.price(profile))
         return profile.price.spent(self.usage)
-
-
-class Attempt(FrozenModel):
-    """One try of a call of a worker."""
-
-    worker: str
-    started_s: float
-    ended_s: float
-    error_kind: str | None = None
-    """The kind of the error. None if the try succeeded."""
-    error: str | None = None
-    spent: Spent = Spent()
-    """Tokens and dollars that the try took although it gave no answer."""
-    hedge: bool = False
-    """Whether the try is a second request that was made because the first was slow."""
 
 
 class Span(FrozenModel):

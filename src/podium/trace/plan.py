@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from podium.trace.attempt import Attempt
 from podium.types import Message, Spent
 from podium.workflow import Acceptance, PlanError, Workflow
 
@@ -31,6 +32,9 @@ class Plan:
     worker. The decision of each is an error that says why."""
     seconds: float = 0.0
     """Seconds that planning took. If it is 0, the runner measures them."""
+    attempts: tuple[Attempt, ...] = ()
+    """The tries of the calls of the planner's model, those for `rejected` plans too. The runner takes them from the log
+    of the request."""
     edited: bool = False
     """Whether a user changed the decision afterwards, so that it differs from `text`."""
     reason: str | None = None

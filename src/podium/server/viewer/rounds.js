@@ -94,13 +94,14 @@ function Round({ round, running, alone, names, plain, onPlain, chosen, onChoose 
   </section>`;
 }
 
-function planFigures({ spent, seconds: took, edited }) {
+function planFigures({ spent, seconds: took, edited, attempts }) {
   const used = tokensOf(spent.usage);
   return [
     `planned in ${seconds(took)}`,
     used ? `${used} tokens` : null,
     spent.cost_usd ? money(spent.cost_usd) : null,
     spent.unpriced ? "unpriced" : null,
+    attempts?.some((attempt) => attempt.error_kind) ? `${attempts.length} attempt${attempts.length > 1 ? "s" : ""}` : null,
     edited ? "edited by the user" : null,
   ]
     .filter(Boolean)
