@@ -6,11 +6,13 @@
     │   │   └── NoTasksError      a split without a question
     │   ├── CheckpointError       a folder that is not a checkpoint
     │   ├── UnknownTraceError     no trace has this id, or not for this caller
+    │   ├── UnreadableTraceError  the document of a stored trace is damaged
     │   └── RunMismatchError      a run folder that belongs to another configuration
     ├── WorkerError               one call to a worker failed (data: who made the call catches it)
     ├── GraderError               a grader could not judge the answer (data: the rollout catches it)
     ├── StoreError                a trace, charge, reply or recording could not be written: disk full, file locked
     ├── BudgetError               the budget of a run or a day is spent
+    ├── DivergedError             a figure of a training is not finite
     ├── ServiceError              the scoring service cannot be reached, or failed
     ├── QuestionFailedError       no step of a question succeeded
     └── APIError                  the server refuses a request, in the terms of OpenAI's errors
