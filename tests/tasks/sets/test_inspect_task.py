@@ -1,5 +1,6 @@
 import asyncio
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,13 @@ def test_a_question_has_the_prompt_of_the_tasks_solver():
     assert first.question.history == (Message(role="system", content="Be exact."),)
     assert (first.gold, second.gold) == ("2", "4")
     assert task_key(first) == question_key("What is 1 + 1?")
+
+
+def test_an_inspect_without_its_loader_names_a_release_that_has_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "inspect_ai._eval.loader", None)
+    with pytest.raises(ConfigError, match="pip install inspect-ai==") as refused:
+        read("sums")
+    assert version("inspect-ai") in str(refused.value)
 
 
 def test_without_its_solver_the_question_is_the_input_alone():

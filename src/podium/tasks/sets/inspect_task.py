@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -84,9 +85,14 @@ class InspectTask(TaskSetSpec):
 
     def _load(self) -> inspect_ai.Task:
         """Make the task with its arguments."""
-        from inspect_ai._eval.loader import load_tasks  # noqa: PLC0415
-        from inspect_ai.util import registry_info  # noqa: PLC0415
-
+        try:  # Inspect has no public function that makes a task of its name.
+            from inspect_ai._eval.loader import load_tasks  # noqa: PLC0415
+            from inspect_ai.util import registry_info  # noqa: PLC0415
+        except ImportError as error:
+            raise ConfigError(
+                f"Inspect's tasks cannot be read with inspect-ai {version('inspect-ai')} ({error}); install a release "
+                "that Podium was tried with: pip install inspect-ai==0.3.285."
+            ) from error
         try:
             loaded = load_tasks([self.task], dict(self.args))
         except Exception as error:  # a task is its author's code, and may raise anything
