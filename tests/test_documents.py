@@ -14,7 +14,15 @@ from pydantic import BaseModel
 
 from podium.config import build
 from podium.errors import ConfigError
-from podium.team.settings import TeamSettings, TeamWorkerSpec
+from podium.rollout.random_pools import PoolSampling
+from podium.team.settings import (
+    EvalSettings,
+    PlanSettings,
+    ServeSettings,
+    TeamBudget,
+    TeamSettings,
+    TeamWorkerSpec,
+)
 from podium.types import Limits, Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS, UnreadyWorker
 from podium.workers.pool import Pool
@@ -65,6 +73,21 @@ def test_every_limit_and_every_price_is_documented_with_its_default(part: type[B
             assert field.default == (None if default == "none" else float(default)), name
         else:
             assert f"{name} = " in told
+
+
+@pytest.mark.parametrize(
+    ("table", "page"),
+    [
+        (ServeSettings, "team.md"),
+        (PlanSettings, "team.md"),
+        (TeamBudget, "team.md"),
+        (EvalSettings, "team.md"),
+        (PoolSampling, "training.md"),
+    ],
+)
+def test_every_key_of_a_table_is_on_the_page_of_the_table(table: type[BaseModel], page: str) -> None:
+    told = set(re.findall(r"`([\w.]+)`", (ROOT / "docs" / page).read_text(encoding="utf-8")))
+    assert set(table.model_fields) - told == set()
 
 
 @pytest.mark.parametrize(
