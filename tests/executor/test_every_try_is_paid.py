@@ -256,8 +256,10 @@ async def test_a_plan_that_the_caller_gave_up_is_in_the_trace() -> None:
     await asyncio.sleep(0.02)
     task.cancel()
     await asyncio.wait([task])
-    assert ended[-1].trace.status == "cancelled"
-    assert ended[-1].trace.cost_usd == pytest.approx(COST_USD)
+    trace = ended[-1].trace
+    assert trace.status == "cancelled"
+    assert trace.cost_usd == pytest.approx(COST_USD)
+    assert [attempt.error_kind for attempt in trace.rounds[0].plan.attempts] == ["cancelled"]
 
 
 def sized(text: str, **more: Any) -> Any:
