@@ -16,7 +16,8 @@ from podium.tasks.task_file import read_task_file
 from podium.team.settings import TeamSettings, TeamWorkerSpec
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
-from podium.train.trl.engine import GRPO_SETTINGS, lora_config, trl_arguments
+from podium.train.trl.arguments import trl_arguments
+from podium.train.trl.engine import GRPO_SETTINGS, lora_config
 from podium.types import Price
 from podium.workers.build import BUILT_IN, INSTALLED_KINDS
 from podium.workers.pool import pool_file

@@ -67,9 +67,17 @@ def test_preflight_finds_no_problem_in_a_valid_run(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; set that."),
+        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; leave it out of [trl]."),
         ({"trl": {"logging_strategy": "no"}}, "trl.logging_strategy is decided by grpo.iterations"),
         ({"trl": {"learn": 1}}, "trl.learn: GRPOConfig has no such argument"),
+        ({"trl": {"eval_on_start": True}}, "trl.eval_on_start is decided by grpo.eval_every"),
+        ({"trl": {"load_best_model_at_end": True}}, "is decided by grpo.eval_every"),
+        ({"trl": {"push_to_hub": True}}, "trl.push_to_hub is decided by podium train push"),
+        ({"trl": {"hub_token": "hf_secret"}}, "trl.hub_token is decided by podium train push"),
+        ({"trl": {"save_only_model": True}}, "trl.save_only_model is decided by Podium"),
+        ({"trl": {"resume_from_checkpoint": "old"}}, "trl.resume_from_checkpoint is decided by --run"),
+        ({"trl": {"gradient_checkpointing": "False"}}, "trl.gradient_checkpointing cannot be 'False'"),
+        ({"trl": {"log_level": "informed"}}, "trl.log_level cannot be 'informed'; did you mean 'info'"),
         ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
         ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),

@@ -162,7 +162,7 @@ def test_merged_policy_computes_the_same_logits_as_its_trained_adapter(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; set that."),
+        ({"trl": {"learning_rate": 1e-4}}, "trl.learning_rate is decided by grpo.lr; leave it out of [trl]."),
         ({"trl": {"gradient_checkpoints": True}}, "GRPOConfig has no such argument"),
         ({"task_limit": 1, "tasks": "nothing"}, "There is no task set 'nothing'"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,10 +22,8 @@ from transformers import PrinterCallback, TrainerCallback
 from transformers.integrations.integration_utils import get_reporting_integration_callbacks
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
-from trl.trainer.sft_config import SFTConfig
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.config import closest_name
 from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
@@ -33,6 +31,7 @@ from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
+from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.ranks import open_accelerated_ranks
 from podium.train.trl.sampler import TRLSampler
@@ -79,7 +78,7 @@ def trl_defaults(settings: TrainSettings) -> dict[str, Any]:
     """
     for key in ("bf16", "fp16") if settings.dtype != "auto" else ():
         if key in settings.trl:
-            raise ConfigError(f"trl.{key} is decided by dtype; set that.", ("trl", key))
+            raise ConfigError(f"trl.{key} is decided by dtype; leave it out of [trl].", ("trl", key))
     return {
         "bf16": settings.dtype == "bf16",
         "lr_scheduler_type": "cosine",
@@ -144,30 +143,6 @@ def grpo_config(settings: TrainSettings, folder: Path, ranks: int) -> GRPOConfig
         )
     except (ValueError, TypeError, ImportError) as error:
         raise ConfigError(f"TRL refuses the configuration: {error}") from None
-
-
-def trl_arguments(table: Mapping[str, Any], config: type, ours: Mapping[str, str]) -> dict[str, Any]:
-    """The arguments in `[trl]` that one stage's trainer takes.
-
-    One file serves both stages, so arguments that only the other stage's trainer knows are left out.
-
-    Args:
-        config: GRPOConfig or SFTConfig.
-        ours: the arguments that settings of Podium decide, each with its setting.
-
-    Raises:
-        ConfigError: `[trl]` has an argument that no trainer knows, or that is in `ours`.
-    """
-    known = {field.name for trainer_config in (GRPOConfig, SFTConfig) for field in fields(trainer_config)}
-    for key in table:
-        if key in ours:
-            raise ConfigError(f"trl.{key} is decided by {ours[key]}; set that.", ("trl", key))
-        if key not in known:
-            near = closest_name(key, known)
-            way_out = f"; did you mean {near!r}?" if near else "."
-            raise ConfigError(f"trl.{key}: {config.__name__} has no such argument{way_out}", ("trl", key))
-    accepted = {field.name for field in fields(config)}
-    return {key: value for key, value in table.items() if key in accepted}
 
 
 def find_problems(settings: TrainSettings, start: Checkpoint | None, ranks: int) -> list[PodiumError]:

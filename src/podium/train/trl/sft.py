@@ -16,13 +16,13 @@ from podium.errors import ConfigError, PodiumError
 from podium.train.divergence import applied_norm, refuse_divergence
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.settings import TrainSettings
+from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.engine import (
     lora_config,
     problems_of_either_stage,
     quantization,
     setting_up,
-    trl_arguments,
     trl_defaults,
 )
 from podium.train.trl.ranks import open_accelerated_ranks
@@ -44,6 +44,7 @@ _OURS = {
     "max_length": "the model's context",
     "completion_only_loss": "the plans, which alone are learned",
     "dataset_text_field": "sft.examples",
+    "chat_template_path": "chat_template",
 }
 """The arguments of SFTConfig that Podium sets, each with the setting that decides it."""
 
