@@ -3,11 +3,16 @@
 import asyncio
 
 import pytest
-from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, UNREADABLE, WRONG, make_session
+from scripted_session import ACCEPT, BROKEN, CHECKED, RIGHT, TASKS, UNREADABLE, WRONG, make_session
 
+from podium.calls import Dispatcher
+from podium.config import build
 from podium.errors import ConfigError
-from podium.scoring import RolloutRequest
+from podium.scoring import RolloutRequest, ScoringSession, ScoringSettings
 from podium.scoring.session import trace_id
+from podium.types import Profile
+from podium.workers.function import FunctionWorker
+from podium.workers.pool import Pool
 
 
 def rollout(*plans, task="sums/6", seed="0", number=0):
@@ -62,6 +67,31 @@ async def test_a_prompt_of_a_later_round_shows_the_plan_before_and_its_response(
     assert "What is 6 times 7?" in first[-1].content
     assert "Guess." in shown
     assert "41" in shown
+
+
+async def test_a_later_round_goes_on_from_the_answers_that_its_prompt_showed():
+    calls, kept = [], []
+
+    def answer(messages):
+        calls.append(messages)
+        return {"text": f"Answer: {41 + len(calls)}", "cost_usd": 1.0}
+
+    worker = FunctionWorker(Profile(name="ada"), answer)
+    settings = build({"rounds": 3}, ScoringSettings)
+    session = ScoringSession(settings, TASKS, Pool([worker]), Dispatcher(), keep=kept.append)
+    assert (await session.score(rollout(RIGHT))).correct
+    (*_, shown) = await session.prompt(rollout(RIGHT))
+    assert "Answer: 42" in shown.content
+
+    accepted = await session.score(rollout(RIGHT, ACCEPT))
+    again = await session.score(rollout(RIGHT, RIGHT))
+
+    assert accepted.correct
+    assert not again.correct
+    assert len(calls) == 2
+    assert (accepted.calls, accepted.cost_usd, again.calls, again.cost_usd) == (1, 1.0, 2, 2.0)
+    assert sum(trace.cost_usd for trace in kept) == 2.0
+    assert kept[2].seconds >= kept[2].spans[1].started_s >= kept[0].seconds
 
 
 @pytest.mark.parametrize("plans", [(UNREADABLE,), (RIGHT, WRONG), (RIGHT, ACCEPT)])

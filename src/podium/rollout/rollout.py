@@ -163,18 +163,19 @@ async def run_rollout(
     seed: str,
     sample: int = 0,
     trace_id: str | None = None,
+    after: Trace | None = None,
 ) -> Rollout:
     """Answer `task` and grade the answer. A question without an answer has score 0.
 
     Args:
         seed: seeds the randomness of planner and workers. The same arguments give the same rollout.
         sample: the number of this answer among independent answers. Equal numbers share cached responses.
-        trace_id: as for `Runner.answer`.
+        trace_id, after: as for `Runner.answer`.
 
     Raises:
         BudgetError: a spend limit refused a call. Then the rollout is no evidence about its plan.
     """
-    trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id)
+    trace = await runner.answer(task.question, seed=seed, sample=sample, trace_id=trace_id, after=after)
     _check_spend_limits(runner, trace)
     return Rollout.of(task, sample, trace, await grade_answer(task, trace.answer, runner.dispatcher))
 

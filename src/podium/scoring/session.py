@@ -11,6 +11,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from types import MappingProxyType
@@ -33,8 +34,8 @@ from podium.store import TraceStore
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
-from podium.trace import Trace
-from podium.types import Budget, Message, Question
+from podium.trace import Span, Trace
+from podium.types import Budget, Message, Question, Spent
 from podium.workers.pool import Pool
 from podium.workflow import render
 
@@ -185,10 +186,14 @@ class ScoringSession:
         return settings.reward.model_copy(update={"cost": settings.cost_weights[self._level(request)]})
 
     async def _run_rollout(self, request: RolloutRequest, task: Task) -> Rollout:
-        """Run the rollout. If it was just scored, reuse it for the prompt of its next round."""
+        """Run the rollout. If it was just scored, reuse it for the prompt of its next round.
+
+        If the round before is known, go on from it: the plan was written for the answers that its prompt showed.
+        """
         rolled = trace_id(request)
         if rolled in self._rolled:
             return self._rolled[rolled]
+        before = self._rolled.get(trace_id(request.model_copy(update={"plans": request.plans[:-1]})))
         runner = Runner(
             PrewrittenPlans(request.plans, "policy", access=self.settings.prompt.access, cut=request.cut),
             self.pool_of(request),
@@ -198,7 +203,13 @@ class ScoringSession:
             dispatcher=self.dispatcher,
         )
         try:
-            rollout = await run_rollout(runner, task, seed=self._seeds.calls(request), trace_id=rolled)
+            rollout = await run_rollout(
+                runner,
+                task,
+                seed=self._seeds.calls(request),
+                trace_id=rolled,
+                after=None if before is None else _paid_before(before.trace),
+            )
         except BudgetError:
             # The caller gives up the whole batch. Let the calls in flight of its other rollouts end first, so that
             # their responses, which are paid for, are kept.
@@ -269,6 +280,29 @@ def trace_id(request: RolloutRequest) -> str:
     """The id of a rollout's trace: 32 hexadecimal digits that depend on the task, the group, the number and the
     plans."""
     return hashlib.sha256(request.model_dump_json(exclude={"cut"}).encode()).hexdigest()[:32]
+
+
+def _paid_before(trace: Trace) -> Trace:
+    """The trace with its answers as a response cache gives them: what they cost is in the trace of their own round."""
+    rounds = tuple(
+        round_.model_copy(update={"spans": tuple(map(_span_paid_before, round_.spans))})
+        for round_ in trace.rounds
+    )
+    return trace.model_copy(update={"rounds": rounds})
+
+
+def _span_paid_before(span: Span) -> Span:
+    changes: dict[str, Any] = {"spent": _saved(span.spent)}
+    if span.reply is not None and span.called:
+        changes |= {"reply": replace(span.reply, cached=True, latency_s=span.working_s), "attempts": ()}
+    else:
+        attempts = (attempt.model_copy(update={"spent": _saved(attempt.spent)}) for attempt in span.attempts)
+        changes["attempts"] = tuple(attempts)
+    return span.model_copy(update=changes)
+
+
+def _saved(spent: Spent) -> Spent:
+    return replace(spent, cost_usd=0.0, saved_usd=spent.saved_usd + spent.cost_usd)
 
 
 def _metadata(request: RolloutRequest) -> dict[str, str]:

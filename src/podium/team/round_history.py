@@ -14,9 +14,13 @@ from podium.workflow import Workflow
 
 
 class RoundHistory:
-    """The rounds of one question that have ended. The planner, the next round and the trace read it."""
+    """The rounds of one question that have ended. The planner, the next round and the trace read it.
 
-    def __init__(self, pool: Pool) -> None:
+    Args:
+        earlier: the rounds of a trace that the question goes on from.
+    """
+
+    def __init__(self, pool: Pool, earlier: Sequence[RoundTrace] = ()) -> None:
         self._pool = pool
         self.rounds: list[RoundTrace] = []
         self.earlier_rounds: tuple[EarlierRound, ...] = ()
@@ -24,6 +28,11 @@ class RoundHistory:
         self.answer: str | None = None
         self.concern: str | None = None
         """Why the answer does not come from the latest plan's last step. None if it comes from that step."""
+        for round_ in earlier:
+            if round_.workflow is None:
+                self.add(round_)
+            else:
+                self.add_run(round_, round_.workflow, round_.spans)
 
     @property
     def round_context(self) -> RoundContext:

@@ -81,6 +81,7 @@ class Runner:
         trace_id: str | None = None,
         on_event: Callable[[Event], None] | None = None,
         streams: bool = False,
+        after: Trace | None = None,
     ) -> Trace:
         """Answer `question`. Failed plans and workers are in the trace and are not raised.
 
@@ -94,6 +95,7 @@ class Runner:
             on_event: called with each event. It must be quick.
             streams: whether `StepText` events carry the answer while it is written, by workers that stream. Only the
                 last round that the budget allows is streamed, since after any other the planner may plan again.
+            after: an answer by this pool to go on from. Of the budget its rounds take up rounds alone.
 
         Raises:
             UsageError: the question is empty.
@@ -102,10 +104,10 @@ class Runner:
                 `trace`, which `on_event` was sent too, has what was answered and paid until then.
         """
         run = _QuestionRun(
-            self, question, seed, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
+            self, question, seed, after, sample=sample, trace_id=trace_id, on_event=on_event, streams=streams
         )
         with run.traced():
-            for number in range(self.budget.rounds):
+            for number in range(0 if after is None else len(after.rounds), self.budget.rounds):
                 if not run.may_plan:
                     break
                 round_ = run.begin_round(number)
@@ -170,6 +172,7 @@ class _QuestionRun:
         runner: Runner,
         question: Question,
         seed: str,
+        after: Trace | None = None,
         *,
         sample: int = 0,
         trace_id: str | None = None,
@@ -195,14 +198,14 @@ class _QuestionRun:
             ledger=Ledger(runner.budget, deadline, runner.dispatcher.spend_limits),
             dispatcher=runner.dispatcher,
             settings=runner.settings,
-            started=now,
+            started=now if after is None else now - after.seconds,
             streams=streams,
             observe=on_event,
         )
         self._emit = on_event or (lambda event: None)
         self._trace_id = trace_id or token_hex(16)
         self._began = datetime.now(UTC).isoformat(timespec="milliseconds")
-        self._history = RoundHistory(runner.pool)
+        self._history = RoundHistory(runner.pool, () if after is None else after.rounds)
         self._round: OpenRound | None = None
         self._is_dry = is_dry
         self.trace: Trace
