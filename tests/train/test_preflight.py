@@ -80,6 +80,7 @@ def test_preflight_finds_no_problem_in_a_valid_run(
         ({"trl": {"log_level": "informed"}}, "trl.log_level cannot be 'informed'; did you mean 'info'"),
         ({"trl": {"use_vllm": True}}, "trl.use_vllm needs vLLM"),
         ({"trl": {"report_to": "nobody"}}, "trl.report_to = 'nobody' cannot be used"),
+        ({"trl": {"report_to": ["wandb"]}}, "trl.report_to = ['wandb'] cannot be used"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
         ({"lora": {"r": 4}, "quantization": {"load_in_4bit": True}}, "[quantization] needs bitsandbytes"),
         ({"start": "nowhere"}, "nowhere is not a folder"),

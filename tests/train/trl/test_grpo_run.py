@@ -166,6 +166,7 @@ def test_merged_policy_computes_the_same_logits_as_its_trained_adapter(
         ({"trl": {"gradient_checkpoints": True}}, "GRPOConfig has no such argument"),
         ({"task_limit": 1, "tasks": "nothing"}, "There is no task set 'nothing'"),
         ({"lora": {"ranks": 3}}, "[lora] cannot be used"),
+        ({"trl": {"optim": "adamw_bnb_8bit"}}, "bitsandbytes"),
     ],
 )
 def test_unusable_settings_are_refused_before_any_call(

@@ -187,7 +187,8 @@ def problems_of_either_stage(settings: TrainSettings) -> Iterator[ConfigError]:
     if reports in ("none", ["none"], []):
         return
     try:
-        get_reporting_integration_callbacks(reports)  # type: ignore[no-untyped-call]
+        for tracker in get_reporting_integration_callbacks(reports):  # type: ignore[no-untyped-call]
+            tracker()  # Raises if the tracker's package is missing.
     except (RuntimeError, ValueError, ImportError) as error:
         yield ConfigError(f"trl.report_to = {reports!r} cannot be used: {error}")
 
@@ -201,7 +202,8 @@ def train(job: TrainingJob) -> None:
         job = _ended_after(job, done)
     run = TRLRun(job)
     run.trainer.remove_callback(PrinterCallback)
-    run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    with needing_packages():
+        run.trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     if job.rollouts.stop.is_set():
         raise TrainingInterruptedError
     run.trainer.save_model(str(job.trained))
@@ -225,6 +227,15 @@ def setting_up(settings: TrainSettings) -> Iterator[None]:
     except (ValueError, TypeError, ImportError, OSError, RuntimeError) as error:
         reason = str(error).strip().partition("\n")[0]
         raise ConfigError(f"The trainer cannot be set up with {settings.start}: {reason}") from error
+
+
+@contextmanager
+def needing_packages() -> Iterator[None]:
+    """The block trains. An optimiser or a kernel under `[trl]` whose package is missing is raised as a ConfigError."""
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(f"A setting under [trl] cannot be used: {str(error).strip()}", ("trl",)) from error
 
 
 class TRLRun(TrainerCallback):

@@ -20,6 +20,7 @@ from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
 from podium.train.trl.engine import (
     lora_config,
+    needing_packages,
     problems_of_either_stage,
     quantization,
     setting_up,
@@ -77,7 +78,8 @@ def train(job: SupervisedJob) -> None:
     checkpoint = latest_checkpoint(job.checkpoints)
     if job.run is not None:
         job.run.rows().truncate(0 if checkpoint is None else step_of(checkpoint))
-    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    with needing_packages():
+        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     job.progress.phase("saving the policy")
     trainer.save_model(str(job.trained))
 
