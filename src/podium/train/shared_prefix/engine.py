@@ -22,6 +22,7 @@ from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import open_single_rank
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
+from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, count_trainable_tokens
@@ -192,13 +193,13 @@ def advantages_of(
     The samples of a round are compared with each other. Without a discount, all rounds of a rollout have the advantage
     of its first round, in which all rollouts of the question take part.
     """
-    of_first: dict[tuple[str, int], float | None] = {}
+    advantage_of: dict[tuple[str, int], float | None] = {}
     for number in sorted({sample.group.round for sample in samples}):
-        groups: dict[Any, list[SampledCompletion]] = {}
-        for sample in samples:
-            if sample.group.round == number:
+        of_round = [sample for sample in samples if sample.group.round == number]
+        if number == 0 or settings.discount != "none":
+            groups: dict[ScheduledGroup, list[SampledCompletion]] = {}
+            for sample in of_round:
                 groups.setdefault(sample.group, []).append(sample)
-        if not number or settings.discount != "none":
             advantages = ADVANTAGES[settings.advantage](
                 [[sample.reward for sample in group] for group in groups.values()],
                 scale_rewards=settings.scale_rewards,
@@ -209,10 +210,7 @@ def advantages_of(
                 for group, values in zip(groups.values(), advantages, strict=True)
                 for sample, value in zip(group, values, strict=True)
             }
-            of_first = of_first or advantage_of
-        else:
-            advantage_of = of_first
-        for group in grouped_samples([sample for sample in samples if sample.group.round == number]):
+        for group in grouped_samples(of_round):
             yield group, [advantage_of[sample.key] for sample in group]
 
 
