@@ -44,6 +44,7 @@ from podium.train.runtime import compute_on_one_core
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
 from podium.train.shared_prefix import engine
+from podium.train.trained_policy import resolve
 
 WORK = "GRPO iteration, 256 rollouts, one core, fp32"
 CONFIG = Path(__file__).with_name("grpo.toml")
@@ -239,7 +240,7 @@ def main(iterations: int, file: Path | None, *, peer: bool) -> None:
     tables = tomllib.loads(CONFIG.read_text())
     tables |= {"dtype": "fp32"}
     tables["grpo"] |= {"iterations": iterations, "save_every": iterations}
-    settings = TrainSettings.model_validate(tables)
+    settings = resolve(TrainSettings.model_validate(tables))
     made = tempfile.TemporaryDirectory()
     pool = write_pool(Path(made.name) / "pool.toml", generate_tasks(settings).values())
     settings = settings.model_copy(update={"pool": str(pool)})

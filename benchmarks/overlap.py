@@ -36,6 +36,7 @@ from podium.train.preflight import PreparedTraining
 from podium.train.progress import Progress
 from podium.train.run import ScoredTasks, make_job, run_in_thread
 from podium.train.settings import TrainSettings
+from podium.train.trained_policy import resolve
 from podium.train.trl.ranks import AcceleratedRanks
 from podium.types import Message
 from podium.workers.pool import Pool
@@ -106,23 +107,25 @@ async def main(questions: int, group: int) -> None:
         folder = Path(place)
         async with FaultServer(answer) as server:
             write_pool(folder / "pool.toml", server.url)
-            experiment = TrainSettings.model_validate(
-                {
-                    "engine": "trl",
-                    "start": "world-warmstart",
-                    "tasks": "world",
-                    "task_limit": 40,
-                    "pool": str(folder / "pool.toml"),
-                    "prompt": {"guide": "", "levels": 0},  # TRL samples without a guide.
-                    "trl": {"gradient_checkpointing": False},
-                    "grpo": {
-                        "iterations": 1,
-                        "questions": questions,
-                        "group": group,
-                        "max_tokens": 160,
-                        "micro_batch": 8,
-                    },
-                }
+            experiment = resolve(
+                TrainSettings.model_validate(
+                    {
+                        "engine": "trl",
+                        "start": "world-warmstart",
+                        "tasks": "world",
+                        "task_limit": 40,
+                        "pool": str(folder / "pool.toml"),
+                        "prompt": {"guide": "", "levels": 0},  # TRL samples without a guide.
+                        "trl": {"gradient_checkpointing": False},
+                        "grpo": {
+                            "iterations": 1,
+                            "questions": questions,
+                            "group": group,
+                            "max_tokens": 160,
+                            "micro_batch": 8,
+                        },
+                    }
+                )
             )
             pool = open_pool(experiment.pool)
             for median_s in MEDIANS_S:

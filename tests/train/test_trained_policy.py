@@ -1,15 +1,17 @@
-"""The folder of a trained policy, written from what an engine saved."""
+"""What a run takes from its start, and the folder of a trained policy, written from what an engine saved."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from podium.conductor.checkpoint import Checkpoint
-from podium.errors import StoreError
+from podium.conductor.prompt import PromptSettings
+from podium.errors import CheckpointError, StoreError
 from podium.train.settings import TrainSettings
-from podium.train.trained_policy import podium_file, write_policy
+from podium.train.trained_policy import podium_file, resolve, write_policy
 from scripted_team import open_team
 from small_disk import small_disk
 from tiny_policy import write_policy as write_start
@@ -40,3 +42,33 @@ def test_full_disk_leaves_no_policy_and_says_so_in_a_sentence(tmp_path: Path) ->
     assert not (tmp_path / "run" / "policy").exists()
     write_policy(tmp_path / "run", settings, start, pool)
     assert Checkpoint.read(tmp_path / "run" / "policy").parameters()
+
+
+@pytest.mark.parametrize(
+    ("more", "engine"),
+    [
+        ({}, "shared_prefix"),
+        ({"engine": "trl"}, "trl"),
+        ({"lora": {"r": 4}}, "trl"),
+        ({"trl": {"bf16": True}}, "trl"),
+    ],
+)
+def test_a_run_takes_engine_and_prompt_of_its_start(
+    tmp_path: Path, more: dict[str, Any], engine: str
+) -> None:
+    start = write_start(tmp_path / "start")
+    stated = TrainSettings.model_validate({"start": str(start), "prompt": {"levels": 2}} | more)
+    assert (stated.engine, stated.prompt.style) == (more.get("engine", "auto"), PromptSettings().style)
+    resolved = resolve(stated)
+    assert resolved.engine == engine
+    assert resolved.prompt == Checkpoint.read(start).prompt.model_copy(update={"levels": 2})
+    assert resolve(resolved) == resolved
+
+
+def test_start_that_cannot_be_read_decides_nothing_if_it_is_not_required(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    stated = TrainSettings(start=str(tmp_path / "empty"))
+    with pytest.raises(CheckpointError, match=r"no config\.json"):
+        resolve(stated)
+    resolved = resolve(stated, required=False)
+    assert (resolved.engine, resolved.prompt) == ("trl", stated.prompt)

@@ -39,6 +39,7 @@ from podium.train.settings import CHANGEABLE_ON_RESUME, GRPOSettings, TrainSetti
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.checkpoints import write_model
 from podium.train.shared_prefix.policy_model import PolicyModel
+from podium.train.trained_policy import resolve
 from podium.types import Limits, Message, Price, Profile, Question, Usage
 from podium.workers.base import Request, Worker
 from podium.workers.pool import Pool
@@ -180,12 +181,14 @@ def make_settings(start: Checkpoint, grpo: GRPOSettings = SETTINGS, **settings: 
     """With several rounds, `grpo.group` is the number of rollouts."""
     rounds = settings.get("rounds", 1)
     shared = grpo.model_copy(update={"group": grpo.group * rounds})
-    return TrainSettings(
-        engine="shared_prefix",
-        dtype="fp32",
-        start=str(start.path),
-        grpo=shared,
-        **{"seed": 7, "reward": RewardSettings(cost=200.0), **settings},
+    return resolve(
+        TrainSettings(
+            engine="shared_prefix",
+            dtype="fp32",
+            start=str(start.path),
+            grpo=shared,
+            **{"seed": 7, "reward": RewardSettings(cost=200.0), **settings},
+        )
     )
 
 

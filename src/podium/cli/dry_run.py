@@ -21,6 +21,7 @@ from podium.train.gpu_estimate import GIB, Memory
 from podium.train.opening import open_engine
 from podium.train.preflight import preflight
 from podium.train.settings import TrainSettings
+from podium.train.trained_policy import resolve
 from podium.train.worker_estimate import WorkerEstimate
 
 
@@ -29,6 +30,7 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
 
     Only the first rank does so. Returns the exit status: 1 if the run would be refused or a worker did not answer.
     """
+    settings = resolve(settings, required=False)  # The preflight lists what is wrong with the start.
     ranks = open_engine(settings.engine).open_ranks(settings)
     if not ranks.first:
         return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from podium.cli.options import Flag
 from podium.cli.team_options import DEFAULT_CALLS, Calls, DispatchOptions, open_limited_dispatcher
-from podium.errors import CheckpointError, UsageError
+from podium.errors import UsageError
 from podium.plugins import PluginGroup
 
 if TYPE_CHECKING:
@@ -68,7 +68,6 @@ def train(
         return 0 if installed(config, overrides, run) else 1
     from podium.cli.run_settings import read_run_settings  # noqa: PLC0415 - loads pydantic
     from podium.train.settings import TrainSettings  # noqa: PLC0415
-    from podium.train.trained_policy import prompt_of_start  # noqa: PLC0415
 
     settings = read_run_settings(config, TrainSettings, overrides)
     if "stage" in settings.model_fields_set and settings.stage != stage:
@@ -77,12 +76,6 @@ def train(
             f"{settings.stage}, or remove stage from the settings."
         )
     settings = settings.model_copy(update={"stage": stage})
-    try:
-        prompt = prompt_of_start(settings.prompt, settings.start, settings.revision)
-        settings = settings.model_copy(update={"prompt": prompt})
-    except CheckpointError:
-        if not dry_run:  # A dry run lists it among all reasons to refuse the run.
-            raise
     if dry_run:
         from podium.cli.dry_run import dry_run as print_dry_run  # noqa: PLC0415 - loads torch
 

@@ -1,4 +1,7 @@
-"""The engines by name. Opening one loads torch, and TRL for the engine trl."""
+"""The engines by name. Opening one loads torch, and TRL for the engine trl.
+
+`trained_policy.resolve` chooses an engine for the name "auto", which none has here.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from podium.train.settings import EngineName
 
 def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
     """The engine of this name for GRPO."""
+    assert name != "auto"
     if name == "trl":
         from podium.train.trl import engine as trl  # noqa: PLC0415 - loads TRL
 
@@ -19,6 +23,7 @@ def open_engine(name: EngineName) -> TrainingEngine[TrainingJob]:
 
 def open_supervised_engine(name: EngineName) -> TrainingEngine[SupervisedJob]:
     """The engine of this name for the supervised stage."""
+    assert name != "auto"
     if name == "trl":
         from podium.train.trl import sft as trl  # noqa: PLC0415 - loads TRL
 

@@ -34,7 +34,7 @@ from podium.train.ranks import Ranks
 from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
-from podium.train.trained_policy import write_policy
+from podium.train.trained_policy import resolve, write_policy
 from podium.train.training_folder import hold_training_folder
 
 
@@ -58,6 +58,7 @@ async def run_grpo(
         UsageError: `preflight` refuses the run. The error names all reasons, and no worker was called.
         BudgetError: the dollars of the run or the day are spent. The same call continues from the newest checkpoint.
     """
+    settings = resolve(settings)
     engine = open_engine(settings.engine)
     ranks = engine.open_ranks(settings)
     tell = say if ranks.first else lambda line: None

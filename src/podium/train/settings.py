@@ -3,29 +3,23 @@
 One file serves both stages and both engines. The defaults are those of the paper's run (section A.1). `ENGINE_ONLY` has
 the settings that only one engine supports, and a run of the other engine that sets one is refused. The tables `[trl]`,
 `[lora]` and `[quantization]` pass further arguments to TRL's trainers, peft and bitsandbytes, under their own names.
-Nothing here loads torch.
+`trained_policy.resolve` reads the start for what a file leaves to it. Nothing here reads a file or loads torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from podium.conductor.checkpoint import Checkpoint, checkpoint_folder, is_llama, read_podium_json
-from podium.conductor.prompt import PromptSettings
 from podium.config import Settings, suggestion
 from podium.errors import ConfigError
 from podium.scoring.settings import ScoringSettings
-from podium.shipped import shipped_checkpoint
 from podium.train.objective import ADVANTAGES, PAPER_STD_EPS, ScaleRewards
 from podium.train.runtime import Precision
 
 EngineName = Literal["auto", "shared_prefix", "trl"]
-TINY_PARAMETERS = 50_000_000
-"""The most parameters of a policy that engine = "auto" trains with shared_prefix, on one core."""
 
 
 def _named_in(table: Mapping[str, object]) -> AfterValidator:
@@ -197,16 +191,6 @@ class TrainSettings(ScoringSettings):
     """The environment variable that holds that service's key."""
 
     @model_validator(mode="after")
-    def _complete_from_start(self) -> Self:
-        # The model is frozen once this has run.
-        self.__dict__["prompt"] = completed_prompt(self.prompt, self.start)
-        if self.engine == "auto":
-            only_trl = (self.trl, self.lora, self.quantization, self.chat_template)
-            tiny = not any(only_trl) and is_tiny_plain_text_policy(self.start)
-            self.__dict__["engine"] = "shared_prefix" if tiny else "trl"
-        return self
-
-    @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.grpo.group % self.rounds or self.grpo.group // self.rounds < 2:
             raise ValueError(
@@ -262,34 +246,6 @@ CHANGEABLE_ON_RESUME = (
     "trl.report_to",
 )
 """Settings that a resumed run may change, since they do not change what is learned."""
-
-
-def completed_prompt(prompt: PromptSettings, start: str) -> PromptSettings:
-    """The prompt settings, completed from the podium.json of a start in a local folder. `prompt_of_start` completes
-    them from the hub too."""
-    stated = checkpoint_folder(start) / "podium.json"
-    if not stated.is_file():
-        return prompt
-    own = {key: getattr(prompt, key) for key in prompt.model_fields_set}
-    return read_podium_json(stated).prompt.model_copy(update=own)
-
-
-def is_tiny_plain_text_policy(start: str) -> bool:
-    """Whether a start is a small local checkpoint in the shape of Llama or Qwen2 that reads plain text.
-
-    Raises:
-        CheckpointError: the folder holds no checkpoint that can be read.
-    """
-    if not shipped_checkpoint(start) and not Path(start).is_dir():
-        return False
-    checkpoint = Checkpoint.read(start)
-    parameters = checkpoint.parameters()
-    return (
-        not checkpoint.uses_chat_template
-        and is_llama(checkpoint.config)
-        and parameters is not None
-        and parameters <= TINY_PARAMETERS
-    )
 
 
 def unequal_levels(settings: TrainSettings) -> Iterator[ConfigError]:

@@ -25,7 +25,7 @@ from podium.train.examples import Demonstration, collect_demonstrations
 from podium.train.opening import open_supervised_engine
 from podium.train.progress import Progress
 from podium.train.settings import TrainSettings, unequal_levels
-from podium.train.trained_policy import find_start, open_codec, open_tokenizer, write_policy
+from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve, write_policy
 from podium.train.training_folder import has_results, hold_training_folder
 from podium.types import Message
 from podium.workers.pool import Pool
@@ -50,6 +50,7 @@ def run_sft(
         ConfigError: pool, tasks, examples, levels or a trainer's setting cannot be used.
         RunMismatchError: the folder belongs to another configuration.
     """
+    settings = resolve(settings)
     engine = open_supervised_engine(settings.engine)
     ranks = engine.open_ranks(settings)
     for refusal in (*unequal_levels(settings), *engine.find_problems(settings, None, ranks.size)):

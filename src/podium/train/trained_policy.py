@@ -1,4 +1,4 @@
-"""Finds and checks the model that a run starts from, and writes the folder of the trained policy with its podium.json.
+"""Finds the model that a run starts from, completes the settings from it, and writes the folder of the trained policy.
 
 transformers and peft load and save the weights; this file writes podium.json.
 """
@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from podium.conductor.checkpoint import Checkpoint, PlanLimits, PodiumFile, TrainingScope
+from podium.conductor.checkpoint import (
+    Checkpoint,
+    PlanLimits,
+    PodiumFile,
+    TrainingScope,
+    checkpoint_folder,
+    is_llama,
+    read_podium_json,
+)
 from podium.conductor.codec import ChatCodec, PlainTextCodec, PromptCodec
 from podium.conductor.prompt import PromptSettings
 from podium.config import read_file
@@ -19,9 +27,11 @@ from podium.errors import CheckpointError, ConfigError, StoreError
 from podium.files import atomic_folder, replace_file
 from podium.rollout.run_folder import RunFolder
 from podium.shipped import shipped_checkpoint
-from podium.train.settings import TrainSettings, completed_prompt
+from podium.train.settings import TrainSettings
 from podium.workers.pool import Pool
 
+TINY_PARAMETERS = 50_000_000
+"""The most parameters of a policy that engine = "auto" trains with shared_prefix, on one core."""
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgpack", "*.onnx*")
 """Files of weights, which a dry run does not fetch."""
 
@@ -36,6 +46,46 @@ def name_without_folder(place: str) -> str:
     path = Path(place)
     return (
         path.resolve().name if path.is_absolute() or place.startswith((".", "~")) or path.exists() else place
+    )
+
+
+def resolve(settings: TrainSettings, *, required: bool = True) -> TrainSettings:
+    """The settings of a run, with what their file leaves to the start: keys of the prompt, and the engine "auto".
+
+    The podium.json of a start on the hub is fetched.
+
+    Args:
+        required: whether a start that cannot be used is an error. If not, nothing is taken from such a start, and the
+            engine "auto" is trl.
+
+    Raises:
+        CheckpointError: the start cannot be fetched or read.
+    """
+    prompt, engine = settings.prompt, settings.engine
+    try:
+        prompt = prompt_of_start(prompt, settings.start, settings.revision)
+        if engine == "auto" and _suits_shared_prefix(settings):
+            engine = "shared_prefix"
+    except CheckpointError:
+        if required:
+            raise
+    engine = "trl" if engine == "auto" else engine
+    return settings.model_copy(update={"prompt": prompt, "engine": engine})
+
+
+def _suits_shared_prefix(settings: TrainSettings) -> bool:
+    """Whether the start is a small local checkpoint in the shape of Llama or Qwen2 that reads plain text, and no
+    setting needs TRL."""
+    only_trl = (settings.trl, settings.lora, settings.quantization, settings.chat_template)
+    if any(only_trl) or not (shipped_checkpoint(settings.start) or Path(settings.start).is_dir()):
+        return False
+    checkpoint = Checkpoint.read(settings.start)
+    parameters = checkpoint.parameters()
+    return (
+        not checkpoint.uses_chat_template
+        and is_llama(checkpoint.config)
+        and parameters is not None
+        and parameters <= TINY_PARAMETERS
     )
 
 
@@ -75,10 +125,14 @@ def prompt_of_start(prompt: PromptSettings, start: str, revision: str | None = N
     Raises:
         CheckpointError: it cannot be fetched.
     """
-    if not _is_on_hub(start):
-        return completed_prompt(prompt, start)
-    folder = _fetch(start, revision, allow_patterns=["podium.json"])
-    return completed_prompt(prompt, str(folder))
+    if _is_on_hub(start):
+        stated = _fetch(start, revision, allow_patterns=["podium.json"]) / "podium.json"
+    else:
+        stated = checkpoint_folder(start) / "podium.json"
+    if not stated.is_file():
+        return prompt
+    own = {key: getattr(prompt, key) for key in prompt.model_fields_set}
+    return read_podium_json(stated).prompt.model_copy(update=own)
 
 
 def _is_on_hub(name: str) -> bool:

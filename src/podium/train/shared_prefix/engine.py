@@ -23,13 +23,14 @@ from podium.train.ranks import open_single_rank
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
 from podium.train.runtime import Precision, compute_on_one_core, resolve_device, resolve_dtype
 from podium.train.schedule import ScheduledGroup
-from podium.train.settings import TINY_PARAMETERS, GRPOSettings, TrainSettings
+from podium.train.settings import GRPOSettings, TrainSettings
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.batch import Group, count_trainable_tokens
 from podium.train.shared_prefix.checkpoints import Checkpoints, read_model, write_trained
 from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix, grouped_samples
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
+from podium.train.trained_policy import TINY_PARAMETERS
 
 open_ranks = open_single_rank
 
