@@ -22,10 +22,11 @@ from podium.cli.team_options import DEFAULT_CALLS, Calls, open_limited_dispatche
 from podium.cli.terminal import open_console, print_sentence
 from podium.config import SettingsSource
 from podium.errors import CheckpointError, UsageError
-from podium.scoring import ScoringSettings
+from podium.rollout.run_folder import TRACES
+from podium.scoring import ScoringSession, ScoringSettings
 from podium.scoring.service import DRAIN_S, serve_session
-from podium.scoring.session import open_run_session
 from podium.scoring.training_tasks import open_training_tasks
+from podium.store import TraceStore
 from podium.team.team_file import open_pool
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import prompt_of_start
@@ -73,15 +74,9 @@ def score_server(
             opened.push_async_callback(pool.close)
             console = open_console(stderr=True)
             tasks = open_training_tasks(settings, pool, partial(print_sentence, console))
-            session, traces = await opened.enter_async_context(
-                open_run_session(
-                    settings,
-                    tasks,
-                    pool,
-                    make_dispatcher=partial(open_limited_dispatcher, calls, run=run),
-                    folder=run,
-                )
-            )
+            dispatcher = opened.enter_context(open_limited_dispatcher(calls, pool, run=run))
+            traces = opened.enter_context(TraceStore(run / TRACES))
+            session = ScoringSession(settings, tasks, pool, dispatcher, keep=traces.add)
             async with serve_session(
                 session, host=host, port=port, key=key, flush=traces.flush, drain_s=drain, on_cut=cut
             ) as url:

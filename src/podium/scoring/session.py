@@ -10,9 +10,8 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -26,11 +25,9 @@ from podium.planner import EarlierRound, PlanRequest, PrewrittenPlans, earlier_r
 from podium.rollout import RewardSettings, Rollout, reward, round_reward, run_rollout
 from podium.rollout.collapse import PlanStructure
 from podium.rollout.random_pools import PoolSampler
-from podium.rollout.run_folder import TRACES
 from podium.scoring.protocol import RolloutRequest, Score, SessionInfo
 from podium.scoring.settings import ScoringSettings
 from podium.scoring.training_tasks import open_training_tasks
-from podium.store import TraceStore
 from podium.tasks import Task
 from podium.team import Runner
 from podium.team.team_file import open_pool
@@ -41,9 +38,6 @@ from podium.workflow import render
 
 _REMEMBERED = 1024
 """How many rollouts are kept for a possible next round."""
-
-DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
-"""A function that opens the dispatcher of a pool's workers. It is called after the run's folder was made."""
 
 
 class RolloutSeeds:
@@ -245,29 +239,6 @@ async def open_session(
     finally:
         if pool is None:
             await workers.close()
-
-
-@asynccontextmanager
-async def open_run_session(
-    settings: ScoringSettings,
-    tasks: Mapping[str, Task],
-    pool: Pool,
-    *,
-    make_dispatcher: DispatcherFactory,
-    folder: Path,
-    evaluated: Mapping[str, Task] = MappingProxyType({}),
-    seeds: RolloutSeeds | None = None,
-) -> AsyncIterator[tuple[ScoringSession, TraceStore]]:
-    """The session of a run, and the store in the run's folder that keeps its traces.
-
-    Args:
-        tasks, pool, evaluated, seeds: as for `ScoringSession`.
-    """
-    with make_dispatcher(pool) as dispatcher, TraceStore(folder / TRACES) as store:
-        session = ScoringSession(
-            settings, tasks, pool, dispatcher, evaluated=evaluated, seeds=seeds, keep=store.add
-        )
-        yield session, store
 
 
 def is_finished(trace: Trace, rounds: int) -> bool:

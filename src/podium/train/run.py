@@ -10,7 +10,7 @@ import asyncio
 import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Any
 from podium.calls import Dispatcher
 from podium.errors import PodiumError
 from podium.rollout.data_fingerprint import DataFingerprint
-from podium.scoring import Client, ScoringBackend
+from podium.rollout.run_folder import TRACES
+from podium.scoring import Client, ScoringBackend, ScoringSession
 from podium.scoring.service import serve_session
-from podium.scoring.session import DispatcherFactory, ScoringSession, open_run_session
 from podium.store import TraceStore
 from podium.train.engine import TrainingEngine, TrainingJob
 from podium.train.metrics import check_gate
@@ -35,7 +35,7 @@ from podium.train.rollouts import RolloutCollector, TrainingInterruptedError
 from podium.train.schedule import IterationSeeds, schedule
 from podium.train.settings import GateSettings, TrainSettings
 from podium.train.trained_policy import resolve, write_policy
-from podium.train.training_folder import hold_training_folder
+from podium.train.training_folder import DispatcherFactory, hold_training_folder
 
 
 async def run_grpo(
@@ -85,8 +85,11 @@ async def run_grpo(
                 )
             )
         )
+        dispatcher = None
+        if settings.scoring_url is None:
+            dispatcher = ranks.run_on_first(lambda: opened.enter_context(make_dispatcher(prepared.pool)))
         async with open_scoring(
-            settings, prepared, make_dispatcher=make_dispatcher, folder=folder, ranks=ranks
+            settings, prepared, dispatcher=dispatcher, folder=folder, ranks=ranks
         ) as scored:
             with Progress(tell, noun="plans", total=settings.plans_with(len(prepared.evaluated))) as progress:
                 progress.phase("loading the model")
@@ -156,7 +159,7 @@ async def open_scoring(
     settings: TrainSettings,
     prepared: PreparedTraining,
     *,
-    make_dispatcher: DispatcherFactory,
+    dispatcher: Dispatcher | None,
     folder: Path,
     ranks: Ranks,
 ) -> AsyncIterator[ScoredTasks]:
@@ -164,37 +167,35 @@ async def open_scoring(
 
     If the configuration names a scoring service, all ranks use it. Otherwise the first rank opens a session in its own
     process, and serves it to other ranks if there are any.
+
+    Args:
+        dispatcher: calls the workers of the first rank's session. None on a rank that opens no session.
     """
-    tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
-
-    # Other ranks have no questions before the first rank tells them.
-    def open_session() -> AbstractAsyncContextManager[tuple[ScoringSession, TraceStore]]:
-        return open_run_session(
-            settings,
-            prepared.tasks,
-            prepared.pool,
-            make_dispatcher=make_dispatcher,
-            folder=folder,
-            evaluated=prepared.evaluated,
-            seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
-        )
-
     if settings.scoring_url is not None:
         async with open_client(settings) as client:
             yield ScoredTasks(client, await client.task_ids())
-    elif ranks.size == 1:
-        async with open_session() as (session, _):
-            yield ScoredTasks(session, tasks, evaluated)
     elif ranks.first:
+        assert dispatcher is not None
+        tasks, evaluated = list(prepared.tasks), list(prepared.evaluated)
         async with AsyncExitStack() as opened:
             invitation: object = None
             try:
-                session, store = await opened.enter_async_context(open_session())
-                key = secrets.token_urlsafe()
-                url = await opened.enter_async_context(
-                    serve_session(session, host=ranks.listening, key=key, flush=store.flush)
+                store = opened.enter_context(TraceStore(folder / TRACES))
+                session = ScoringSession(
+                    settings,
+                    prepared.tasks,
+                    prepared.pool,
+                    dispatcher,
+                    evaluated=prepared.evaluated,
+                    seeds=IterationSeeds(schedule(settings, tasks), settings.seed),
+                    keep=store.add,
                 )
-                invitation = ranks.reachable(url), key, tasks, evaluated
+                if ranks.size > 1:
+                    key = secrets.token_urlsafe()
+                    url = await opened.enter_async_context(
+                        serve_session(session, host=ranks.listening, key=key, flush=store.flush)
+                    )
+                    invitation = ranks.reachable(url), key, tasks, evaluated
             except PodiumError as error:
                 invitation = error
                 raise

@@ -18,7 +18,6 @@ from podium.errors import ConfigError
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.scoring import open_session
-from podium.scoring.session import DispatcherFactory
 from podium.team.team_file import open_pool
 from podium.train.engine import EncodedExample, SupervisedJob
 from podium.train.examples import Demonstration, collect_demonstrations
@@ -26,7 +25,7 @@ from podium.train.opening import open_supervised_engine
 from podium.train.progress import Progress
 from podium.train.settings import TrainSettings, unequal_levels
 from podium.train.trained_policy import find_start, open_codec, open_tokenizer, resolve, write_policy
-from podium.train.training_folder import has_results, hold_training_folder
+from podium.train.training_folder import DispatcherFactory, has_results, hold_training_folder
 from podium.types import Message
 from podium.workers.pool import Pool
 

@@ -6,16 +6,21 @@ checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
+from podium.calls import Dispatcher
 from podium.errors import RunMismatchError, StoreError
 from podium.files import lock_folder, replace_file
 from podium.rollout.data_fingerprint import DataFingerprint
 from podium.rollout.run_folder import RunFolder
 from podium.train.settings import CHANGEABLE_ON_RESUME, TrainSettings
 from podium.train.trained_policy import CHAT_TEMPLATE, read_chat_template
+from podium.workers.pool import Pool
+
+DispatcherFactory = Callable[[Pool], AbstractContextManager[Dispatcher]]
+"""A function that opens the dispatcher of a pool's workers. It is called once, after the run's folder was made."""
 
 
 def check_training_folder(folder: Path, settings: TrainSettings) -> None:
