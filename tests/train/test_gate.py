@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def samples(
         *[Score(reward=0.0)] * unreadable,
     ]
     return [
-        SampledCompletion(ScheduledGroup(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=[1], score=score)
+        SampledCompletion(ScheduledGroup(0, 0, 0, "t", "train/0/0/0"), rollout, tokens=(1,), score=score)
         for rollout, score in enumerate(scores)
     ]
 
@@ -79,11 +80,11 @@ def test_gate_names_failed_workers_and_no_fault_of_the_plans() -> None:
 
 
 def test_the_penalty_of_a_batch_is_capped_as_that_of_each_reward() -> None:
-    batch = samples([("ada",)])
-    assert batch[0].score is not None
+    (sample,) = samples([("ada",)])
+    assert sample.score is not None
     dear = Reward(format=0.5, correct=0.5, cost=50.0)
-    batch[0].score = batch[0].score.model_copy(update={"parts": dear, "reward": dear.total})
-    assert batch_figures(batch)["penalty"] == PENALTY_CAP
+    score = sample.score.model_copy(update={"parts": dear, "reward": dear.total})
+    assert batch_figures([replace(sample, score=score)])["penalty"] == PENALTY_CAP
 
 
 def test_by_default_every_start_passes() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from math import log
 
@@ -20,7 +22,7 @@ from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy
 
 GROUP = 3
-PROMPTS = ([1, 4, 8, 9, 7], [1, 4, 10, 11, 12, 7])
+PROMPTS = ((1, 4, 8, 9, 7), (1, 4, 10, 11, 12, 7))
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def second_round() -> list[SampledCompletion]:
         SampledCompletion(
             ScheduledGroup(0, question, 1, "t", f"{question}"),
             rollout,
-            prompt=[*PROMPTS[question], *ends[question, rollout]] if (question, rollout) in ends else [],
+            prompt=(*PROMPTS[question], *ends[question, rollout]) if (question, rollout) in ends else (),
         )
         for question in range(2)
         for rollout in range(GROUP)
@@ -63,57 +65,64 @@ def second_round() -> list[SampledCompletion]:
 
 def write(
     sampler: GroupSampler, samples: list[SampledCompletion], *, number: int = 0, greedy: bool = False
-) -> list[list[int]]:
-    def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
-        assert not sample.tokens, "called twice"
-        sample.tokens = list(tokens)
+) -> list[SampledCompletion]:
+    """The samples with the completions that the sampler gave them."""
+    ended: dict[SampledCompletion, SampledCompletion] = {}
+
+    def on_end(sample: SampledCompletion, tokens: Sequence[int], logprobs: Sequence[float] | None) -> None:
+        assert sample not in ended, "called twice"
+        ended[sample] = replace(sample, tokens=tuple(tokens), logprobs=tuple(logprobs or ()))
 
     sampler.draw(samples, on_end, round_number=number, max_samples=len(samples), greedy=greedy)
+    return [ended.get(sample, sample) for sample in samples]
+
+
+def tokens_of(samples: Sequence[SampledCompletion]) -> list[tuple[int, ...]]:
     return [sample.tokens for sample in samples]
 
 
 def test_every_sample_with_a_prompt_is_written_once(model: PolicyModel) -> None:
     for number, samples in enumerate((first_round(), second_round())):
         written = write(make_sampler(model), samples, number=number)
-        assert [bool(tokens) for tokens in written] == [bool(sample.prompt) for sample in samples]
-        assert all(len(one.logprobs or ()) == len(one.tokens) for one in samples)
-        assert len({tuple(tokens) for tokens in written}) > 1
+        assert [bool(one.tokens) for one in written] == [bool(sample.prompt) for sample in samples]
+        assert all(len(one.logprobs or ()) == len(one.tokens) for one in written)
+        assert len(set(tokens_of(written))) > 1
 
 
 def test_sampled_logprobs_equal_those_under_the_whole_prompt(model: PolicyModel) -> None:
     reference = ReferencePolicy(model, temperature=0.7)
     for number, samples in enumerate((first_round(), second_round())):
-        write(make_sampler(model, temperature=0.7), samples, number=number)
-        for one in samples:
+        for one in write(make_sampler(model, temperature=0.7), samples, number=number):
             if one.prompt:
-                ((*whole,),) = reference.logprobs(one.prompt, [()], [tuple(one.tokens)])
+                ((*whole,),) = reference.logprobs(one.prompt, [()], [one.tokens])
                 assert one.logprobs == pytest.approx(whole, abs=1e-4)
 
 
 def test_each_round_draws_anew_and_the_same_seed_draws_the_same(model: PolicyModel) -> None:
     one, same, other = (make_sampler(model, seed) for seed in ("a", "a", "b"))
-    first, second = write(one, first_round()), write(one, first_round(), number=1)
+    first, second, again, second_again, others = (
+        tokens_of(write(sampler, first_round(), number=number))
+        for sampler, number in ((one, 0), (one, 1), (same, 0), (same, 1), (other, 0))
+    )
     assert first != second
-    assert [write(same, first_round()), write(same, first_round(), number=1)] == [first, second]
-    assert write(other, first_round()) != first
+    assert (again, second_again) == (first, second)
+    assert others != first
 
 
 def test_greedily_the_most_likely_tokens_are_written(model: PolicyModel) -> None:
     import torch  # noqa: PLC0415
 
-    samples = first_round()
-    write(make_sampler(model), samples, greedy=True)
-    for one in samples:
+    for one in write(make_sampler(model), first_round(), greedy=True):
         with torch.no_grad():
             logits = model(torch.tensor([[*one.prompt, *one.tokens]]))[0]
-        assert one.tokens == logits.argmax(-1)[len(one.prompt) - 1 : -1].tolist()
+        assert [*one.tokens] == logits.argmax(-1)[len(one.prompt) - 1 : -1].tolist()
 
 
-def written(row: int, rollout: int, reward: float | None, tokens: list[int]) -> SampledCompletion:
+def written(row: int, rollout: int, reward: float | None, tokens: tuple[int, ...]) -> SampledCompletion:
     return SampledCompletion(
         ScheduledGroup(0, 0, row, "t", "0"),
         rollout,
-        prompt=[1, 4, 8] if tokens else [],
+        prompt=(1, 4, 8) if tokens else (),
         tokens=tokens,
         reward=reward,
     )
@@ -123,19 +132,20 @@ def written(row: int, rollout: int, reward: float | None, tokens: list[int]) -> 
 def test_a_later_round_is_compared_by_its_own_rewards_under_a_discount(
     discount: float, later: list[float]
 ) -> None:
-    samples = [written(0, 0, 0.0, [5]), written(0, 1, 1.0, [6]), written(0, 2, None, [7])]
-    samples += [written(1, 0, 1.0, [5]), written(1, 1, 0.5, [6]), written(1, 2, None, [])]
+    samples = [written(0, 0, 0.0, (5,)), written(0, 1, 1.0, (6,)), written(0, 2, None, (7,))]
+    samples += [written(1, 0, 1.0, (5,)), written(1, 1, 0.5, (6,)), written(1, 2, None, ())]
     first, second = advantages_of(samples, GRPOSettings(discount=discount))
     scale = 2**0.5
     assert first[1] == [pytest.approx(-1 / scale, abs=1e-3), pytest.approx(1 / scale, abs=1e-3), None]
-    assert [one.tokens for one in second[0]] == [[5], [6]]
+    assert tokens_of(second[0]) == [(5,), (6,)]
     assert second[1] == pytest.approx([value / scale for value in later], abs=1e-3)
 
 
 def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
-    samples = [written(0, 3, 0.0, [5, 6, 2]), written(0, 1, 0.0, [7, 2])]
-    samples[0].prompt, samples[1].prompt = [1, 4, 8], [1, 4, 9, 9]
-    samples[0].logprobs, samples[1].logprobs = [log(0.5), -1e-6, 0.0], [-1e-6, log(0.9)]
+    samples = [
+        replace(written(0, 3, 0.0, (5, 6, 2)), logprobs=(log(0.5), -1e-6, 0.0)),
+        replace(written(0, 1, 0.0, (7, 2)), prompt=(1, 4, 9, 9), logprobs=(-1e-6, log(0.9))),
+    ]
     assert make_group(samples, [-0.5, 1.5], 0.99, None) == Group(
         (1, 4),
         ((5, 6, 2), (7, 2)),
@@ -148,8 +158,9 @@ def test_a_group_has_the_trainable_tokens_of_its_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    "prompts", [([3], [3], [3]), ([1, 3], [1, 4], [1, 3]), ([1, 2, 3], [1, 2, 4], [1, 5]), ([1], [1, 2])]
+    "prompts",
+    [((3,), (3,), (3,)), ((1, 3), (1, 4), (1, 3)), ((1, 2, 3), (1, 2, 4), (1, 5)), ((1,), (1, 2))],
 )
-def test_common_prefix_is_the_longest_shared_by_all_prompts(prompts: tuple[list[int], ...]) -> None:
+def test_common_prefix_is_the_longest_shared_by_all_prompts(prompts: tuple[tuple[int, ...], ...]) -> None:
     alike = takewhile(lambda tokens: len(set(tokens)) == 1, zip(*prompts, strict=False))
     assert common_prefix(prompts) == tuple(tokens[0] for tokens in alike)

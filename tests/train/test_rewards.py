@@ -6,14 +6,14 @@ import pytest
 
 from podium.scoring import Score
 from podium.train.metrics import batch_figures
-from podium.train.rollouts import SampledCompletion, set_rewards
+from podium.train.rollouts import SampledCompletion, with_rewards
 from podium.train.schedule import ScheduledGroup
 
 
 def _sample(round_: int, rollout: int, reward: float | None) -> SampledCompletion:
     score = Score(reward=reward, valid=bool(reward), correct=reward == 1.0)
     row = ScheduledGroup(iteration=0, question=0, round=round_, task="t", name="train/0/0/0")
-    return SampledCompletion(row, rollout, tokens=[1], ended=True, score=score)
+    return SampledCompletion(row, rollout, tokens=(1,), ended=True, score=score)
 
 
 TABLE = [
@@ -31,7 +31,7 @@ def test_a_plan_earns_its_own_reward_and_a_share_of_the_next_rounds() -> None:
     for rollout, (r0, r1, _, _) in enumerate(TABLE):
         samples += [_sample(0, rollout, r0), _sample(1, rollout, r1)]
 
-    set_rewards(samples, discount=0.25)
+    samples = with_rewards(samples, discount=0.25)
 
     assert [sample.reward for sample in samples if sample.group.round == 0] == pytest.approx(
         [row[2] for row in TABLE]
@@ -40,19 +40,17 @@ def test_a_plan_earns_its_own_reward_and_a_share_of_the_next_rounds() -> None:
 
 
 def test_a_rollout_that_ended_in_its_first_round_has_its_own_reward_alone() -> None:
-    unreadable = _sample(0, 0, 0.0)
     unreached = SampledCompletion(ScheduledGroup(0, 0, 1, "t", "train/0/0/0"), 0)
 
-    set_rewards([unreadable, unreached], discount=0.25)
+    samples = with_rewards([_sample(0, 0, 0.0), unreached], discount=0.25)
 
-    assert (unreadable.reward, unreached.reward) == (0.0, None)
+    assert [sample.reward for sample in samples] == [0.0, None]
 
 
 def test_figures_count_rollouts_after_their_last_round_without_failures() -> None:
     samples = [_sample(0, 0, 0.5), _sample(1, 0, 1.0), _sample(0, 1, 1.0), _sample(1, 1, None)]
-    set_rewards(samples, discount=0.25)
 
-    figures = batch_figures(samples)
+    figures = batch_figures(with_rewards(samples, discount=0.25))
 
     assert figures["accuracy"] == 1.0  # Round 1 of the first, round 0 of the second.
     assert figures["dropped"] == 1
@@ -62,8 +60,7 @@ def test_figures_count_rollouts_after_their_last_round_without_failures() -> Non
 
 def test_group_without_rewards_is_not_a_zero_variance_group() -> None:
     samples = [_sample(0, 0, 1.0), _sample(0, 1, 0.5), _sample(1, 0, None), _sample(1, 1, None)]
-    set_rewards(samples, discount=0.25)
 
-    figures = batch_figures(samples)
+    figures = batch_figures(with_rewards(samples, discount=0.25))
 
     assert (figures["zero_variance_groups"], figures["unrewarded_groups"]) == (0.0, 0.5)

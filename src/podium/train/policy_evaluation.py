@@ -56,8 +56,8 @@ class PolicyEvaluation:
         # Each rank loops equally often, because ranks that hold parts of one model must generate together.
         for first in range(0, len(self._questions[:: ranks.size]), batch_size):
             part = [SampledCompletion(row, 0) for rows in own[first : first + batch_size] for row in rows]
-            self._rollouts.run(part, sampler, max_samples=batch_size, greedy=True)
-            samples += part
+            completed, _ = self._rollouts.run(part, sampler, max_samples=batch_size, greedy=True)
+            samples += completed
         figures = batch_figures(ranks.gather(samples))
         return {
             "questions": len(self._questions),

@@ -12,8 +12,8 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from podium.conductor.codec import PromptCodec
 from podium.errors import PodiumError
@@ -24,24 +24,27 @@ from podium.train.ranks import Ranks
 from podium.train.schedule import ScheduledGroup
 
 T = TypeVar("T")
+RolloutKey: TypeAlias = tuple[str, int]
+"""The name of a rollout: that of its group, and its number in it."""
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class SampledCompletion:
-    """One completion of a batch, with its score and reward."""
+    """One completion of a batch, with its score and reward. Before it is sampled, it has only its group and number."""
 
     group: ScheduledGroup
     rollout: int
     """The number of the rollout in its group. All rounds of a rollout have the same number."""
     plans: tuple[str, ...] = ()
     """The policy's texts in the rounds before."""
-    prompt: list[int] = field(default_factory=list)
+    prompt: tuple[int, ...] = ()
     """Token ids of the prompt. It is empty if the rollout does not reach this round."""
     too_long: bool = False
     """Whether the prompt would have left no room for a plan, so that no plan was asked for."""
-    tokens: list[int] = field(default_factory=list)
+    tokens: tuple[int, ...] = ()
     """The completion's token ids, including the token that ended it."""
-    logprobs: list[float] | None = None
+    logprobs: tuple[float, ...] | None = None
+    """The log-probability of each token. None if the engine does not say."""
     ended: bool = False
     """Whether the completion ended by itself and was not cut off."""
     score: Score | None = None
@@ -49,7 +52,7 @@ class SampledCompletion:
     """The reward that the engine learns from. A sample whose reward is None is left out of its group."""
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> RolloutKey:
         """The name of the rollout, which all of its rounds share."""
         return self.group.name, self.rollout
 
@@ -60,8 +63,8 @@ class SampledCompletion:
         )
 
 
-OnEnd = Callable[[SampledCompletion, list[int]], None]
-"""A function that takes a sample and the tokens of its completion."""
+OnEnd = Callable[[SampledCompletion, Sequence[int], Sequence[float] | None], None]
+"""A function that takes a sample with its prompt, and the tokens and log-probabilities of its completion."""
 
 
 class Sampler(Protocol):
@@ -99,7 +102,7 @@ class TrainingInterruptedError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class RolloutCollector:
-    """Adds prompts, completions, scores and rewards to samples."""
+    """Has samples prompted, completed, scored and rewarded."""
 
     scoring: ScoringBackend
     loop: asyncio.AbstractEventLoop
@@ -126,14 +129,16 @@ class RolloutCollector:
         *,
         max_samples: int,
         greedy: bool = False,
-    ) -> dict[str, float]:
+    ) -> tuple[list[SampledCompletion], dict[str, float]]:
         """Take this rank's samples through all rounds. All ranks call it together.
 
         Args:
+            samples: the group and the number of each sample.
             max_samples: the most samples of a round on any rank. It is the same on all ranks.
 
         Returns:
-            Two times in seconds: "sample" until the last token was drawn, and "score" from then until the last score.
+            The completed samples in the same order, and two times in seconds: "sample" until the last token was drawn,
+            and "score" from then until the last score.
 
         Raises:
             PodiumError: one rank could not get a prompt or a score. Every rank raises the error, such as a BudgetError.
@@ -142,15 +147,15 @@ class RolloutCollector:
         """
         seconds = {"sample": 0.0, "score": 0.0}
         for round_number in range(self.rounds):
-            sampled_s, scored_s = self._run_round(
+            samples, sampled_s, scored_s = self._run_round(
                 round_number, samples, sampler, max_samples=max_samples, greedy=greedy
             )
             seconds["sample"] += sampled_s
             seconds["score"] += scored_s
-        set_rewards(samples, self.discount)
-        if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in samples):
-            self.gate(self.ranks.gather([*samples]))
-        return seconds
+        rewarded = with_rewards(samples, self.discount)
+        if self.gate is not None and not greedy and any(sample.group.iteration == 0 for sample in rewarded):
+            self.gate(self.ranks.gather(rewarded))
+        return rewarded, seconds
 
     def _run_round(
         self,
@@ -160,29 +165,44 @@ class RolloutCollector:
         *,
         max_samples: int,
         greedy: bool,
-    ) -> tuple[float, float]:
-        """Take the samples through one round. Returns the seconds until the last token, and those after it."""
+    ) -> tuple[Sequence[SampledCompletion], float, float]:
+        """Take the samples through one round. Returns all samples, the seconds until the last token, and those after
+        it."""
         earlier = {sample.key: sample for sample in samples if sample.group.round == round_number - 1}
-        current = [sample for sample in samples if sample.group.round == round_number]
+        current = {sample.key: sample for sample in samples if sample.group.round == round_number}
         pending: list[tuple[SampledCompletion, Future[Score]]] = []
 
-        def on_end(sample: SampledCompletion, tokens: list[int]) -> None:
-            sample.tokens = tokens
+        def on_end(
+            sample: SampledCompletion, tokens: Sequence[int], logprobs: Sequence[float] | None
+        ) -> None:
             self.on_plan(len(tokens))
-            sample.ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
+            ended = bool(tokens) and tokens[-1] in sampler.eos_token_ids
             plans = (*sample.plans, self.codec.decode(tokens))
-            scoring = self.scoring.score(sample.request(plans, cut=not sample.ended))
+            scoring = self.scoring.score(sample.request(plans, cut=not ended))
+            sample = replace(
+                sample,
+                tokens=tuple(tokens),
+                logprobs=None if logprobs is None else tuple(logprobs),
+                ended=ended,
+            )
             pending.append((sample, asyncio.run_coroutine_threadsafe(scoring, self.loop)))
 
         error = None
         sampled_s = scored_s = 0.0
         try:
-            adding = asyncio.run_coroutine_threadsafe(self._add_prompts(current, earlier), self.loop)
-            self._wait_for(adding)
+            prompting = self._prompted(list(current.values()), earlier)
+            current |= self._wait_for(asyncio.run_coroutine_threadsafe(prompting, self.loop))
             started = time.perf_counter()
-            sampler.draw(current, on_end, round_number=round_number, max_samples=max_samples, greedy=greedy)
+            sampler.draw(
+                list(current.values()),
+                on_end,
+                round_number=round_number,
+                max_samples=max_samples,
+                greedy=greedy,
+            )
             written = time.perf_counter()
-            error = self._take_scores(pending)
+            scored, error = self._take_scores(pending)
+            current |= scored
             sampled_s, scored_s = written - started, time.perf_counter() - written
         except PodiumError as failure:
             error = failure
@@ -190,38 +210,42 @@ class RolloutCollector:
             for _, score in pending:
                 score.cancel()
         self._raise_everywhere(error)
-        return sampled_s, scored_s
+        whole = [current[sample.key] if sample.group.round == round_number else sample for sample in samples]
+        return whole, sampled_s, scored_s
 
-    async def _add_prompts(
-        self, current: Sequence[SampledCompletion], earlier: Mapping[Any, SampledCompletion]
-    ) -> None:
-        """Encode the prompt of each sample whose rollout reaches this round."""
+    async def _prompted(
+        self, current: Sequence[SampledCompletion], earlier: Mapping[RolloutKey, SampledCompletion]
+    ) -> dict[RolloutKey, SampledCompletion]:
+        """The samples whose rollouts reach this round, with their encoded prompts."""
 
-        async def add(group: Sequence[SampledCompletion]) -> None:
+        async def add(group: Sequence[SampledCompletion]) -> list[SampledCompletion]:
             messages = await self.scoring.prompt(group[0].request(group[0].plans))
-            tokens = [] if messages is None else self.codec.encode(messages)
-            for sample in group:
-                sample.too_long = len(tokens) > self.max_prompt_tokens
-                sample.prompt = [] if sample.too_long else tokens
+            tokens = () if messages is None else tuple(self.codec.encode(messages))
+            too_long = len(tokens) > self.max_prompt_tokens
+            prompt = () if too_long else tokens
+            return [replace(sample, prompt=prompt, too_long=too_long) for sample in group]
 
         groups: dict[Any, list[SampledCompletion]] = {}
         for sample in current:
             if not sample.group.round:
                 groups.setdefault(sample.group, []).append(sample)  # The whole group has one prompt.
             elif (before := earlier[sample.key]).score is not None and not before.score.finished:
-                sample.plans = (*before.plans, self.codec.decode(before.tokens))
-                groups[sample.key] = [sample]
-        await asyncio.gather(*map(add, groups.values()))
+                plans = (*before.plans, self.codec.decode(before.tokens))
+                groups[sample.key] = [replace(sample, plans=plans)]
+        prompted = await asyncio.gather(*map(add, groups.values()))
+        return {sample.key: sample for group in prompted for sample in group}
 
-    def _take_scores(self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]) -> PodiumError | None:
-        """Wait for every score, so that all paid calls have ended. Returns the first error."""
-        error = None
+    def _take_scores(
+        self, pending: Sequence[tuple[SampledCompletion, Future[Score]]]
+    ) -> tuple[dict[RolloutKey, SampledCompletion], PodiumError | None]:
+        """Wait for every score, so that all paid calls have ended. Returns the scored samples, and the first error."""
+        scored, error = {}, None
         for sample, score in pending:
             try:
-                sample.score = self._wait_for(score)
+                scored[sample.key] = replace(sample, score=self._wait_for(score))
             except PodiumError as failure:
                 error = error or failure
-        return error
+        return scored, error
 
     def _wait_for(self, future: Future[T]) -> T:
         while True:
@@ -247,16 +271,18 @@ class RolloutCollector:
                 raise refusal.model_copy(update={"message": message}).error
 
 
-def set_rewards(samples: Sequence[SampledCompletion], discount: float | Literal["none"]) -> None:
-    """Set each sample's reward by `discounted_rewards`. The reward is None for a round that its rollout never
+def with_rewards(
+    samples: Sequence[SampledCompletion], discount: float | Literal["none"]
+) -> list[SampledCompletion]:
+    """The samples with the rewards of `discounted_rewards`. The reward is None for a round that its rollout never
     reached."""
-    rollouts: dict[tuple[str, int], list[SampledCompletion]] = {}
+    rollouts: dict[RolloutKey, list[SampledCompletion]] = {}
     for sample in sorted(samples, key=lambda sample: sample.group.round):
-        sample.reward = None
         if sample.score is not None:
             rollouts.setdefault(sample.key, []).append(sample)
+    rewards: dict[SampledCompletion, float | None] = {}
     for rounds in rollouts.values():
         scores = [sample.score for sample in rounds if sample.score is not None]
-        rewards = discounted_rewards([score.reward for score in scores], scores[-1].rollout_reward, discount)
-        for sample, reward in zip(rounds, rewards, strict=True):
-            sample.reward = reward
+        earned = discounted_rewards([score.reward for score in scores], scores[-1].rollout_reward, discount)
+        rewards.update(zip(rounds, earned, strict=True))
+    return [replace(sample, reward=rewards.get(sample)) for sample in samples]

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -136,6 +137,8 @@ async def test_rank_with_too_long_prompts_takes_no_completion_of_another_rank(
         for rank, own in enumerate(tasks)
     ]
 
+    completed: dict[int, list[SampledCompletion]] = {}
+
     def work(rank: int) -> None:
         stop = threading.Event()
         rollouts = RolloutCollector(
@@ -148,10 +151,10 @@ async def test_rank_with_too_long_prompts_takes_no_completion_of_another_rank(
             ranks=OneRank(),
             stop=stop,
         )
-        rollouts.run(groups[rank], TRLSampler(_trainer(rank), stop), max_samples=4)
+        completed[rank], _ = rollouts.run(groups[rank], TRLSampler(_trainer(rank), stop), max_samples=4)
 
     await asyncio.to_thread(ranks.run, work)
 
-    for sample in [sample for group in groups for sample in group]:
+    for sample in chain.from_iterable(completed.values()):
         reward = None if sample.score is None else sample.score.reward
         assert reward == (None if sample.too_long else 1.0), sample.group.task

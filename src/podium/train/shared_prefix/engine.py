@@ -136,16 +136,16 @@ class _Trainer:
             seed=f"train/{job.settings.seed}/{iteration}/sample",
             guide=self._guide,
         )
-        seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
+        completed, seconds = job.rollouts.run(samples, sampler, max_samples=len(samples))
         if job.rollouts.stop.is_set():
             raise TrainingInterruptedError
         began = time.perf_counter()
-        figures = self._update(iteration, samples)
+        figures = self._update(iteration, completed)
         seconds["update"] = time.perf_counter() - began
         evaluation = None
         if job.evaluation is not None and job.recorder.is_evaluation_due:
             evaluation = job.evaluation(sampler)
-        return job.recorder.record(samples, seconds=seconds, evaluation=evaluation, **figures)
+        return job.recorder.record(completed, seconds=seconds, evaluation=evaluation, **figures)
 
     def _update(self, iteration: int, samples: Sequence[SampledCompletion]) -> dict[str, Any]:
         """Take the optimiser's steps on a batch. Returns the figures of the last step."""
@@ -228,9 +228,9 @@ def make_group(
         reference: the policy that training started from. None if there is no KL term.
     """
     prompt = common_prefix([sample.prompt for sample in samples])
-    suffixes = tuple(tuple(sample.prompt[len(prompt) :]) for sample in samples)
-    completions = tuple(tuple(sample.tokens) for sample in samples)
-    logprobs = tuple(tuple(sample.logprobs or ()) for sample in samples)
+    suffixes = tuple(sample.prompt[len(prompt) :] for sample in samples)
+    completions = tuple(sample.tokens for sample in samples)
+    logprobs = tuple(sample.logprobs or () for sample in samples)
     return Group(
         prompt=prompt,
         completions=completions,

@@ -39,7 +39,7 @@ class GroupSampler:
         if not groups:
             return
         prompts = [common_prefix([completion.prompt for completion in group]) for group in groups]
-        drawn = sample(
+        sample(
             self.model,
             prompts,
             prompt_suffixes=[
@@ -52,11 +52,8 @@ class GroupSampler:
             temperature=self.temperature,
             greedy=greedy,
             guide=self.guide,
-            on_end=lambda question, row, tokens: on_end(groups[question][row], tokens),
+            on_end=lambda question, row, tokens, logprobs: on_end(groups[question][row], tokens, logprobs),
         )
-        for group, of_group in zip(groups, drawn, strict=True):
-            for completion, logprobs in zip(group, of_group.logprobs, strict=True):
-                completion.logprobs = list(logprobs)
 
 
 def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCompletion]]:
@@ -68,9 +65,9 @@ def grouped_samples(samples: Sequence[SampledCompletion]) -> list[list[SampledCo
     return list(groups.values())
 
 
-def common_prefix(prompts: Sequence[list[int]]) -> tuple[int, ...]:
+def common_prefix(prompts: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     """The tokens with which all prompts begin."""
     # All prompts lie between the first and the last in sorted order, so they begin with what these two share.
     first, last = min(prompts), max(prompts)
     shared = (i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
-    return tuple(first[: next(shared, len(first))])
+    return first[: next(shared, len(first))]

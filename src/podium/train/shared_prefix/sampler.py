@@ -61,7 +61,7 @@ def sample(
     temperature: float = 1.0,
     greedy: bool = False,
     guide: Guide | None = None,
-    on_end: Callable[[int, int, list[int]], None] = lambda question, row, tokens: None,
+    on_end: Callable[[int, int, list[int], list[float]], None] = lambda question, row, tokens, logprobs: None,
 ) -> list[Samples]:
     """Draw completions for each prompt.
 
@@ -73,7 +73,8 @@ def sample(
         seed: seeds the random numbers.
         greedy: whether the most likely token is taken instead of a random one.
         guide: names the tokens that must not be drawn. If it is None, every token may be drawn.
-        on_end: called with the numbers of the prompt and of the row, and the row's tokens, as soon as the row ends.
+        on_end: called with the numbers of the prompt and of the row, and the row's tokens and log-probabilities, as
+            soon as the row ends.
 
     Returns:
         For each prompt its completions, in the order of its rows.
@@ -115,7 +116,7 @@ def sample(
         going = []
         for row in live:
             if row.tokens and (row.tokens[-1] in eos_token_ids or len(row.tokens) == max_tokens):
-                on_end(*row.place, row.tokens)
+                on_end(*row.place, row.tokens, row.logprobs)
             else:
                 going.append(row)
         live = going

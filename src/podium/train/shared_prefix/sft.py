@@ -90,7 +90,7 @@ def batch_of(
 
 def _learn(model: PolicyModel, examples: Sequence[EncodedExample], tokens: int) -> float:
     """Add the gradient of the negative log-likelihood of these completions, divided by `tokens`."""
-    prompt = common_prefix([list(example.prompt) for example in examples])
+    prompt = common_prefix([example.prompt for example in examples])
     group = Group(
         prompt,
         completions=tuple(example.completion for example in examples),

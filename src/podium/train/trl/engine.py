@@ -281,16 +281,16 @@ class TRLRun(TrainerCallback):
             for place, label in enumerate(prompts)
         ]
         max_samples = len(prompts) // self._settings.rounds
-        self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
-        self.samples = self._job.rollouts.ranks.gather(samples)
+        completed, self._seconds = self._job.rollouts.run(samples, self.sampler, max_samples=max_samples)
+        self.samples = self._job.rollouts.ranks.gather(completed)
         # A round that a rollout does not reach has one token, from which nothing is learned.
         nothing = trainer.processing_class.eos_token_id
         return {
-            "prompt_ids": [sample.prompt or [nothing] for sample in samples],
-            "completion_ids": [sample.tokens or [nothing] for sample in samples],
-            "logprobs": _all_or_none([sample.logprobs for sample in samples]),
-            "env_mask": [[int(bool(sample.tokens))] * max(1, len(sample.tokens)) for sample in samples],
-            "podium_reward": [sample.reward for sample in samples],
+            "prompt_ids": [list(sample.prompt) or [nothing] for sample in completed],
+            "completion_ids": [list(sample.tokens) or [nothing] for sample in completed],
+            "logprobs": _all_or_none([sample.logprobs for sample in completed]),
+            "env_mask": [[int(bool(sample.tokens))] * max(1, len(sample.tokens)) for sample in completed],
+            "podium_reward": [sample.reward for sample in completed],
         }
 
     def _reward(self, podium_reward: list[float | None], log_metric: Any, **_: Any) -> list[float | None]:
@@ -340,11 +340,11 @@ class TRLRun(TrainerCallback):
             control.should_save = control.should_training_stop = True
 
 
-def _all_or_none(logprobs: Sequence[list[float] | None]) -> list[list[float]] | None:
+def _all_or_none(logprobs: Sequence[Sequence[float] | None]) -> list[list[float]] | None:
     """The log-probabilities of all rows, which vLLM gives. None with transformers, which gives none."""
     if all(row is None for row in logprobs):
         return None
-    return [row or [0.0] for row in logprobs]
+    return [list(row or [0.0]) for row in logprobs]
 
 
 def lora_config(settings: TrainSettings) -> Any:

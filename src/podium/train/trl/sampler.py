@@ -51,24 +51,21 @@ class TRLSampler:
         if not rows:
             return
         no_prompt = [trainer.processing_class.eos_token_id]
-        prompts = [no_prompt if sample is None else sample.prompt for sample in rows]
+        prompts = [no_prompt if sample is None else list(sample.prompt) for sample in rows]
         ended: set[int] = set()
 
         def end(row: int, tokens: list[int]) -> None:
             ended.add(row)
             if (sample := rows[row]) is not None:
-                on_end(sample, tokens)
+                on_end(sample, tokens, None)  # transformers gives no log-probabilities.
 
         num_generations = 1 if greedy or round_number else trainer.num_generations
         with self._greedy() if greedy else nullcontext(), self._watch(len(rows), end):
             # TRL has no public method by which a rollout function generates as its trainer does.
             completions, logprobs = trainer._generate_single_turn(prompts, None, {}, num_generations)
         for row, sample in enumerate(rows):
-            if sample is None:
-                continue
-            sample.logprobs = None if logprobs is None else list(logprobs[row])
-            if row not in ended:
-                on_end(sample, list(completions[row]))
+            if sample is not None and row not in ended:
+                on_end(sample, completions[row], None if logprobs is None else logprobs[row])
 
     def _rows(self, samples: Sequence[SampledCompletion], max_samples: int) -> list[SampledCompletion | None]:
         """The samples that this rank generates at once. None stands for a row whose completion is not used.
