@@ -11,15 +11,8 @@ from podium.config import load
 from podium.scoring import ScoringSettings
 from podium.tasks import open_tasks
 from podium.team.team_file import open_pool
-from podium.train.gpu_estimate import (
-    GIB,
-    GPUS,
-    SHAPES,
-    TrainingSize,
-    estimate_memory,
-    generation_seconds,
-    update_seconds,
-)
+from podium.train.dry_run import run_hours
+from podium.train.gpu_estimate import GIB, GPUS, SHAPES, GPUEstimate, TrainingSize
 from podium.train.settings import TrainSettings
 from podium.train.worker_estimate import estimate_workers
 
@@ -50,21 +43,20 @@ def machines() -> list[str]:
         experiment = load(RECIPES / f"{recipe}.toml", TrainSettings, [f"start={start}"])
         training = TrainingSize.of(experiment, SHAPES[start], PROMPT_TOKENS)
         gpu = next(gpu for gpu in GPUS if gpu.name == card)
-        held = estimate_memory(training, gpu=gpu, ranks=ranks)
+        estimate = GPUEstimate.of(training, gpu, seen=False, ranks=ranks)
+        held = estimate.memory
         parts = (
             held.weights, held.gradients, held.moments, held.compute_copy, held.activations, held.logits,
             held.generation, held.peak,
         )  # fmt: skip
-        write = generation_seconds(training, gpu=gpu, ranks=ranks)
-        update = update_seconds(training, gpu=gpu, ranks=ranks)
-        hours = experiment.grpo.iterations * (write + update) * ranks / 3600
+        hours = run_hours(experiment, None, estimate) * ranks
         cells = [
             name,
             f"{ranks} x {card} ({gpu.memory_gib:g} GiB)",
             str(experiment.batch),
             *(f"{part / GIB:.1f}" for part in parts),
-            f"{write:.0f} s",
-            f"{update:.0f} s",
+            f"{estimate.generation_s:.0f} s",
+            f"{estimate.update_s:.0f} s",
             f"{hours:.0f}",
         ]
         lines.append(f"| {' | '.join(cells)} |")

@@ -15,7 +15,6 @@ from podium.conductor.checkpoint import Checkpoint
 from podium.errors import UsageError
 from podium.scoring import RolloutRequest, ScoringSession, open_session
 from podium.scoring.service import serve_session
-from podium.train.dry_run import estimate_training
 from podium.train.preflight import Preflight, preflight
 from podium.train.schedule import generate_tasks
 from podium.train.settings import TrainSettings
@@ -234,7 +233,7 @@ def test_preflight_checks_prompt_lengths_of_the_scoring_service(settings: Settin
                 one_run = TrainSettings.model_validate(chosen)
                 async with preflight(one_run, None) as one:
                     assert one.workers is None
-                    assert estimate_training(one_run, one).tasks == 20
+                    assert one.task_count == 20
                     assert one.longest_prompt > 100
                     found.append([str(refusal) for refusal in one.problems])
             return found[0], found[1]

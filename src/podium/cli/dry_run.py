@@ -16,10 +16,11 @@ from rich.text import Text
 from podium.cli.printable import counted, dollars, printable, ranged, seconds, shorten
 from podium.cli.team_options import DispatchOptions, open_limited_dispatcher
 from podium.cli.terminal import open_console, plain_table, print_sentence
-from podium.train.dry_run import DryRunSample, GPUEstimate, TrainingEstimate, WorkerTrial, estimate_training
-from podium.train.gpu_estimate import GIB, Memory
+from podium.errors import PodiumError
+from podium.train.dry_run import DryRunSample, WorkerTrial, estimate_gpu, run_hours
+from podium.train.gpu_estimate import GIB, GPUEstimate, Memory
 from podium.train.opening import open_engine
-from podium.train.preflight import preflight
+from podium.train.preflight import Preflight, preflight
 from podium.train.settings import TrainSettings
 from podium.train.trained_policy import resolve
 from podium.train.worker_estimate import WorkerEstimate
@@ -44,11 +45,17 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
         weights=False,
         on_warning=warnings.append,
     ) as checks:
-        result = estimate_training(settings, checks, ranks=ranks.size)
+        gpu = estimate_gpu(settings, checks, ranks=ranks.size)
         if not json:
-            _print_estimate(console, settings, result, calls.run_budget_usd, warnings)
+            _print_run(console, settings, checks)
+            for warning in warnings:
+                print_sentence(console, warning)
+            console.print()
+            _print_workers(console, settings, checks.workers, calls.run_budget_usd)
+            _print_gpu(console, settings, checks.workers, gpu)
+            _print_problems(console, checks.problems)
         trials: tuple[WorkerTrial, ...] = ()
-        if not result.problems and checks.pool is not None and checks.tasks:
+        if not checks.problems and checks.pool is not None and checks.tasks:
             sample = DryRunSample.of(checks.pool, checks.tasks)
             if not json:
                 _print_announcement(console, sample)
@@ -57,47 +64,42 @@ async def dry_run(settings: TrainSettings, run: Path | None, *, calls: DispatchO
             if not json:
                 _print_trials(console, trials)
     if json:
-        document = asdict(result) | {"hours": result.hours, "warnings": warnings}
-        print(json_.dumps(document | {"trials": [asdict(trial) for trial in trials]}))
-    return 1 if result.problems or not all(trial.answered for trial in trials) else 0
+        document = {
+            "iterations": settings.grpo.iterations,
+            "problems": [str(problem) for problem in checks.problems],
+            "tasks": checks.task_count,
+            "longest_prompt": checks.longest_prompt,
+            "workers": None if checks.workers is None else asdict(checks.workers),
+            "gpu": None if gpu is None else asdict(gpu),
+            "hours": None if gpu is None else run_hours(settings, checks.workers, gpu),
+            "warnings": warnings,
+            "trials": [asdict(trial) for trial in trials],
+        }
+        print(json_.dumps(document))
+    return 1 if checks.problems or not all(trial.answered for trial in trials) else 0
 
 
-def _print_estimate(
-    console: Console,
-    settings: TrainSettings,
-    result: TrainingEstimate,
-    run_budget_usd: float | None,
-    warnings: Sequence[str],
-) -> None:
+def _print_run(console: Console, settings: TrainSettings, checks: Preflight) -> None:
     grpo = settings.grpo
     print_sentence(
         console,
-        f"{counted(result.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
+        f"{counted(grpo.iterations, 'iteration')} of {counted(grpo.questions, 'question')} x {grpo.group} plans, "
         f"from {settings.start}, over the pool {settings.pool}; "
-        f"{counted(result.tasks, 'task')} of {settings.tasks}"
-        + (f"; the longest prompt has {result.longest_prompt:,} tokens." if result.longest_prompt else "."),
+        f"{counted(checks.task_count, 'task')} of {settings.tasks}"
+        + (f"; the longest prompt has {checks.longest_prompt:,} tokens." if checks.longest_prompt else "."),
     )
-    for warning in warnings:
-        print_sentence(console, warning)
-    console.print()
-    if settings.scoring_url is None:
-        _print_workers(console, result.workers)
-        _print_budget(console, result, run_budget_usd)
-    else:
-        service = f"the scoring service at {settings.scoring_url}"
+
+
+def _print_workers(
+    console: Console, settings: TrainSettings, workers: WorkerEstimate | None, budget_usd: float | None
+) -> None:
+    if settings.scoring_url is not None:
         print_sentence(
             console,
-            f"Workers: {service} calls them. To try them, start a dry run there, without scoring_url.",
+            f"Workers: the scoring service at {settings.scoring_url} calls them. To try them, start a dry run there, "
+            "without scoring_url.",
         )
-    _print_gpu(console, result)
-    if result.problems:
-        console.print()
-        print_sentence(console, f"This run would be refused, for {counted(len(result.problems), 'reason')}:")
-        for number, refusal in enumerate(result.problems, start=1):
-            print_sentence(console, f"{number}. {refusal}")
-
-
-def _print_workers(console: Console, workers: WorkerEstimate | None) -> None:
+        return
     if workers is None:
         print_sentence(console, "Workers: not estimated, since the pool or the tasks cannot be opened.")
         return
@@ -117,21 +119,19 @@ def _print_workers(console: Console, workers: WorkerEstimate | None) -> None:
         f"  This assumes {workers.plans:,} plans that can all be read, as long and as varied as random plans. "
         f"If all plans had the same length: {lengths}. Cached answers, retries and graders are not counted.",
     )
-
-
-def _print_budget(console: Console, result: TrainingEstimate, budget_usd: float | None) -> None:
-    likely = 0.0 if result.workers is None else result.workers.cost_usd.likely
+    likely, iterations = workers.cost_usd.likely, settings.grpo.iterations
     if budget_usd is not None and likely > budget_usd:
-        done = int(result.iterations * budget_usd / likely)
+        done = int(iterations * budget_usd / likely)
         print_sentence(
             console,
             f"  --run-budget-usd of {dollars(budget_usd)} is likely to stop the run after {done:,} of "
-            f"{counted(result.iterations, 'iteration')}; the same command with a larger budget continues it.",
+            f"{counted(iterations, 'iteration')}; the same command with a larger budget continues it.",
         )
 
 
-def _print_gpu(console: Console, result: TrainingEstimate) -> None:
-    gpu = result.gpu
+def _print_gpu(
+    console: Console, settings: TrainSettings, workers: WorkerEstimate | None, gpu: GPUEstimate | None
+) -> None:
     if gpu is None:
         print_sentence(console, "GPU: not estimated, since the model's sizes are not known.")
         return
@@ -142,13 +142,21 @@ def _print_gpu(console: Console, result: TrainingEstimate) -> None:
         f"{_number(gpu.trained)} trained; memory on {gpu.ranks} x {kind}: {_memory(gpu.memory)} each; "
         f"shared by eight: {_memory(gpu.shared_by_8, parts=False)} each.{_too_large(gpu)}",
     )
-    workers_s = 0.0 if result.workers is None else result.workers.iteration_s
+    workers_s = 0.0 if workers is None else workers.iteration_s
     waits = f", and workers that answer in about {_time(workers_s)}" if workers_s else ""
     print_sentence(
         console,
         f"  An iteration: at most {_time(gpu.generation_s)} to write plans, "
-        f"{_time(gpu.update_s)} to update weights{waits}. The run: {_time(3600 * (result.hours or 0.0))}.",
+        f"{_time(gpu.update_s)} to update weights{waits}. The run: {_time(3600 * run_hours(settings, workers, gpu))}.",
     )
+
+
+def _print_problems(console: Console, problems: Sequence[PodiumError]) -> None:
+    if problems:
+        console.print()
+        print_sentence(console, f"This run would be refused, for {counted(len(problems), 'reason')}:")
+    for number, refusal in enumerate(problems, start=1):
+        print_sentence(console, f"{number}. {refusal}")
 
 
 def _number(count: int) -> str:

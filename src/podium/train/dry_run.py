@@ -15,18 +15,7 @@ from podium.executor.estimate import Range, estimate_answer
 from podium.rollout.rollout import run_rollout
 from podium.tasks import Task
 from podium.team import Runner
-from podium.train.gpu_estimate import (
-    ASSUMED_GPU,
-    GPU,
-    GPUS,
-    SHAPES,
-    Memory,
-    TrainingSize,
-    estimate_memory,
-    find_gpu,
-    generation_seconds,
-    update_seconds,
-)
+from podium.train.gpu_estimate import ASSUMED_GPU, GPU, GPUS, SHAPES, GPUEstimate, TrainingSize, find_gpu
 from podium.train.preflight import Preflight
 from podium.train.settings import TrainSettings
 from podium.train.shape import ModelShape
@@ -39,78 +28,21 @@ PROMPT_TOKENS = 2000
 """The assumed tokens of the longest prompt, if the tasks cannot be opened."""
 
 
-@dataclass(frozen=True, slots=True)
-class GPUEstimate:
-    """Memory and time of the run on one kind of GPU."""
-
-    gpu: GPU
-    seen: bool
-    """Whether this machine has that GPU. Otherwise the GPU is an assumption."""
-    ranks: int
-    parameters: int
-    trained: int
-    memory: Memory
-    shared_by_8: Memory
-    """The memory on each of eight such GPUs, if FSDP or ZeRO-3 distributes the model."""
-    generation_s: float
-    """Seconds in which the completions of one iteration are generated."""
-    update_s: float
-    """Seconds of the update of one iteration."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingEstimate:
-    """What is known about a run before it begins."""
-
-    iterations: int
-    problems: tuple[str, ...]
-    tasks: int
-    longest_prompt: int
-    """Tokens of the longest prompt of a first round."""
-    workers: WorkerEstimate | None
-    """What workers would do and cost. None if the pool or the tasks could not be opened."""
-    gpu: GPUEstimate | None
-    """The run's memory and time on a GPU. None if the model is not known."""
-
-    @property
-    def hours(self) -> float | None:
-        """Hours of the whole run, if workers begin when the last plan is written. None if the model is not known."""
-        if self.gpu is None:
-            return None
-        workers = 0.0 if self.workers is None else self.workers.iteration_s
-        return self.iterations * (self.gpu.generation_s + self.gpu.update_s + workers) / 3600
-
-
-def estimate_training(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> TrainingEstimate:
-    """Estimate what a run will need from what its preflight found."""
-    return TrainingEstimate(
-        iterations=settings.grpo.iterations,
-        problems=tuple(map(str, checks.problems)),
-        tasks=checks.task_count,
-        longest_prompt=checks.longest_prompt,
-        workers=checks.workers,
-        gpu=_estimate_gpu(settings, checks, ranks),
-    )
-
-
-def _estimate_gpu(settings: TrainSettings, checks: Preflight, ranks: int) -> GPUEstimate | None:
+def estimate_gpu(settings: TrainSettings, checks: Preflight, *, ranks: int = 1) -> GPUEstimate | None:
+    """What a run needs of this machine's GPUs, or of an assumed kind. None if the model's sizes are not known."""
     shape = SHAPES.get(settings.start) if checks.start is None else ModelShape.sizes(checks.start.config)
     if shape is None:
         return None
+    training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
     seen = _gpu_here()
     gpu = seen or next(gpu for gpu in GPUS if gpu.name == ASSUMED_GPU)
-    training = TrainingSize.of(settings, shape, checks.longest_prompt or PROMPT_TOKENS)
-    return GPUEstimate(
-        gpu=gpu,
-        seen=seen is not None,
-        ranks=ranks,
-        parameters=shape.parameters,
-        trained=training.trained,
-        memory=estimate_memory(training, gpu=gpu, ranks=ranks),
-        shared_by_8=estimate_memory(training, gpu=gpu, ranks=8),
-        generation_s=generation_seconds(training, gpu=gpu, ranks=ranks),
-        update_s=update_seconds(training, gpu=gpu, ranks=ranks),
-    )
+    return GPUEstimate.of(training, gpu, seen=seen is not None, ranks=ranks)
+
+
+def run_hours(settings: TrainSettings, workers: WorkerEstimate | None, gpu: GPUEstimate) -> float:
+    """Hours of the whole run, if workers begin when the last plan is written."""
+    workers_s = 0.0 if workers is None else workers.iteration_s
+    return settings.grpo.iterations * (gpu.generation_s + gpu.update_s + workers_s) / 3600
 
 
 def _gpu_here() -> GPU | None:

@@ -222,3 +222,37 @@ def generation_seconds(training: TrainingSize, *, gpu: GPU, ranks: int = 1) -> f
     cache = per_rank * mean_length * shape.kv_values * training.compute_bytes
     step = (shape.matrices * kept_bytes + cache) / (gpu.bandwidth * 1e12 * BANDWIDTH_SHARE)
     return prefill + training.completion_tokens * step
+
+
+@dataclass(frozen=True, slots=True)
+class GPUEstimate:
+    """Memory and time of the run on one kind of GPU."""
+
+    gpu: GPU
+    seen: bool
+    """Whether this machine has that GPU. Otherwise the GPU is an assumption."""
+    ranks: int
+    parameters: int
+    trained: int
+    memory: Memory
+    shared_by_8: Memory
+    """The memory on each of eight such GPUs, if FSDP or ZeRO-3 distributes the model."""
+    generation_s: float
+    """Seconds in which the completions of one iteration are generated."""
+    update_s: float
+    """Seconds of the update of one iteration."""
+
+    @classmethod
+    def of(cls, training: TrainingSize, gpu: GPU, *, seen: bool, ranks: int) -> GPUEstimate:
+        """What the formulas say of a run on so many GPUs of this kind."""
+        return cls(
+            gpu=gpu,
+            seen=seen,
+            ranks=ranks,
+            parameters=training.shape.parameters,
+            trained=training.trained,
+            memory=estimate_memory(training, gpu=gpu, ranks=ranks),
+            shared_by_8=estimate_memory(training, gpu=gpu, ranks=8),
+            generation_s=generation_seconds(training, gpu=gpu, ranks=ranks),
+            update_s=update_seconds(training, gpu=gpu, ranks=ranks),
+        )
