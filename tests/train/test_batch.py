@@ -11,6 +11,7 @@ from tiny_run import SHAPE
 
 from podium.train.objective import LOSSES, mean_over_completions, mean_over_limits
 from podium.train.runtime import generator
+from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group, MicroBatch, count_trainable_tokens, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import accumulate
@@ -34,7 +35,7 @@ def weighted_advantages(batch: MicroBatch) -> list[float]:
 
 def gradient(model: PolicyModel, groups: list[Group], loss_type: str) -> dict[str, torch.Tensor]:
     model.zero_grad()
-    accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=2)
+    accumulate(model, groups, GRPOSettings(loss_type=loss_type, max_tokens=MAX_TOKENS), questions=2)
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 

@@ -11,6 +11,7 @@ from tiny_run import SHAPE
 
 from podium.train.objective import kl_to_reference
 from podium.train.runtime import generator
+from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.sampler import Samples, sample
@@ -99,7 +100,7 @@ def test_the_reference_stays_where_training_began() -> None:
     reference, samples = ReferencePolicy(model), draw(model)
     before = log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens))
     group = Group(tuple(PROMPT), ((5, 6, 2), (9, 2)), (1.0, -1.0))
-    assert update(model, adamw(model), [group], rate=0.1, max_tokens=4).grad_norm > 0
+    assert update(model, adamw(model), [group], GRPOSettings(max_tokens=4), rate=0.1).grad_norm > 0
     assert log_ratios(samples, reference.logprobs(PROMPT, SUFFIXES, samples.tokens)) == before
     moved = draw(model)
     assert max(map(abs, log_ratios(moved, reference.logprobs(PROMPT, SUFFIXES, moved.tokens)))) > 0.1
@@ -136,7 +137,7 @@ def test_equal_rewards_keep_the_weight_of_the_kl_term() -> None:
     norms = []
     for beta in (0.001, 0.01, 0.1):
         model.zero_grad()
-        assert accumulate(model, [group], loss_type="bnpo", max_tokens=3, beta=beta) is not None
+        assert accumulate(model, [group], GRPOSettings(max_tokens=3, beta=beta)) is not None
         norms.append(float(torch.nn.utils.get_total_norm([p.grad for p in model.parameters()])))
     assert norms[0] > 1e-6
     assert norms == pytest.approx([norms[0], 10 * norms[0], 100 * norms[0]], rel=1e-4)

@@ -14,6 +14,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from podium.train.objective import LOSSES, clipped_surrogate, mean_over_tokens
 from podium.train.runtime import generator
+from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group, micro_batches
 from podium.train.shared_prefix.checkpoints import read_model, stored_tensors
 from podium.train.shared_prefix.policy_model import PolicyModel
@@ -45,7 +46,8 @@ def gradient(
     model: PolicyModel, groups: list[Group], loss_type: str = "bnpo", questions: int = 1
 ) -> tuple[float | None, dict[str, torch.Tensor]]:
     model.zero_grad()
-    loss = accumulate(model, groups, loss_type=loss_type, max_tokens=MAX_TOKENS, questions=questions)
+    settings = GRPOSettings(loss_type=loss_type, max_tokens=MAX_TOKENS)
+    loss = accumulate(model, groups, settings, questions=questions)
     return loss, {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
@@ -98,9 +100,10 @@ def test_a_group_of_equal_rewards_has_no_gradient(model: PolicyModel, loss_type:
 
 def test_batch_of_zero_variance_groups_does_not_change_the_policy(model: PolicyModel) -> None:
     optimizer = adamw(model)
-    update(model, optimizer, [group("a")], rate=1e-2, max_tokens=MAX_TOKENS)
+    settings = GRPOSettings(max_tokens=MAX_TOKENS)
+    update(model, optimizer, [group("a")], settings, rate=1e-2)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    result = update(model, optimizer, [group("b", advantages=(0.0,) * 4)], rate=1e-2, max_tokens=MAX_TOKENS)
+    result = update(model, optimizer, [group("b", advantages=(0.0,) * 4)], settings, rate=1e-2)
     assert (result.loss, result.grad_norm) == (0, 0)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
 
@@ -218,9 +221,8 @@ def test_the_update_equals_trls(trl_parts: tuple, loss_type: str, beta: float, m
     torch.optim.AdamW(theirs.parameters(), lr=1e-2, weight_decay=0.0).step()
 
     ours = read_model(start)
-    result = update(
-        ours, adamw(ours), groups, rate=1e-2, loss_type=loss_type, max_tokens=MAX_TOKENS, beta=beta
-    )
+    settings = GRPOSettings(loss_type=loss_type, max_tokens=MAX_TOKENS, beta=beta)
+    result = update(ours, adamw(ours), groups, settings, rate=1e-2)
     assert result.loss == pytest.approx(loss.item(), rel=1e-4, abs=1e-6)
     assert result.grad_norm == pytest.approx(float(norm), rel=1e-4)
     expected = theirs.state_dict()

@@ -163,18 +163,7 @@ class _Trainer:
             iteration, peak=settings.lr, iterations=settings.iterations, warmup=settings.warmup
         )
         updates = [
-            update(
-                self._model,
-                self._optimizer,
-                groups,
-                rate=rate,
-                loss_type=settings.loss_type,
-                max_tokens=settings.max_tokens,
-                clip=settings.clip,
-                temperature=settings.temperature,
-                beta=settings.beta,
-                max_norm=settings.max_norm,
-            )
+            update(self._model, self._optimizer, groups, settings, rate=rate)
             for _ in range(settings.num_iterations)
         ]
         return {

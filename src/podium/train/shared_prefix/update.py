@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from podium.train.objective import LOSSES, kl_to_reference, mean_over_tokens
+from podium.train.settings import GRPOSettings
 from podium.train.shared_prefix.batch import Group, MicroBatch, micro_batches
 from podium.train.shared_prefix.policy_model import PolicyModel
 
@@ -83,30 +84,28 @@ def completion_logprobs(
 def accumulate(
     model: PolicyModel,
     groups: Sequence[Group],
+    settings: GRPOSettings,
     *,
-    loss_type: str,
-    max_tokens: int,
-    clip: float = 0.2,
-    temperature: float = 1.0,
-    beta: float = 0.0,
     questions: int = 1,
 ) -> float | None:
     """Add the gradient of the batch to the parameters' gradients. Returns the loss, or None if no group has a gradient.
 
     Args:
-        loss_type: a name in `LOSSES`.
-        beta: weight of the KL term. Groups without log-probabilities of the reference have no KL term.
+        groups: the batch. Groups without log-probabilities of the reference have no KL term.
+        settings: `loss_type`, `max_tokens`, `clip`, `temperature` and `beta`.
         questions: groups in a micro-batch. It changes memory and time, not the gradient.
     """
-    loss_of = LOSSES[loss_type]
-    batches = micro_batches(groups, loss_of.token_weights, max_tokens=max_tokens, questions=questions)
+    loss_of, clip = LOSSES[settings.loss_type], settings.clip
+    batches = micro_batches(
+        groups, loss_of.token_weights, max_tokens=settings.max_tokens, questions=questions
+    )
     if not batches:
         return None
     total = 0.0
     for batch in batches:
         # A token of a prompt suffix may be so unlikely that its ratio overflows, and infinity times 0 is NaN.
         trained = batch.token_weights_N.nonzero().flatten()
-        logprobs_N = completion_logprobs(model, batch, temperature, at=trained)
+        logprobs_N = completion_logprobs(model, batch, settings.temperature, at=trained)
         old_N = None if batch.old_logprobs_N is None else batch.old_logprobs_N[trained]
         # A row may stand for completions of both signs. The clip bounds the ratio from above for a positive advantage
         # and from below for a negative one, so each sign has its own surrogate.
@@ -115,7 +114,7 @@ def accumulate(
         loss = loss + loss_of.surrogate(logprobs_N, negative_N, old_logprobs_N=old_N, clip=clip)
         if batch.reference_logprobs_N is not None:
             kl_N = kl_to_reference(logprobs_N, batch.reference_logprobs_N[trained], old_logprobs_N=old_N)
-            loss = loss + beta * (kl_N * batch.token_weights_N[trained]).sum()
+            loss = loss + settings.beta * (kl_N * batch.token_weights_N[trained]).sum()
         torch.autograd.backward(loss)
         total += float(loss.detach())
     return total
@@ -125,34 +124,18 @@ def update(
     model: PolicyModel,
     optimizer: torch.optim.Optimizer,
     groups: Sequence[Group],
+    settings: GRPOSettings,
     *,
     rate: float,
-    loss_type: str = "bnpo",
-    max_tokens: int,
-    clip: float = 0.2,
-    temperature: float = 1.0,
-    beta: float = 0.0,
-    max_norm: float = 1.0,
 ) -> Update:
     """Take one optimiser step on the whole batch.
 
     If no group has a gradient, no step is taken, since Adam's momentum would move the policy without evidence.
     """
-    loss = accumulate(
-        model,
-        groups,
-        loss_type=loss_type,
-        max_tokens=max_tokens,
-        clip=clip,
-        temperature=temperature,
-        beta=beta,
-    )
+    loss = accumulate(model, groups, settings)
     if loss is None:
         return Update(loss=0.0, grad_norm=0.0)
-    return Update(
-        loss=loss,
-        grad_norm=optimizer_step(optimizer, model, rate=rate, max_norm=max_norm),
-    )
+    return Update(loss, optimizer_step(optimizer, model, rate=rate, max_norm=settings.max_norm))
 
 
 class ReferencePolicy:
