@@ -5,7 +5,7 @@ The engines take the groups in order, so a resumed run continues with the same g
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from functools import cache
 from random import Random
@@ -33,7 +33,7 @@ class ScheduledGroup:
 
     @property
     def label(self) -> str:
-        """The text that TRL's own logs show as the prompt."""
+        """The text that TRL's trainer has as the prompt. No two groups of a run have the same."""
         return f"iteration {self.iteration}, question {self.question}: {self.task}, round {self.round}"
 
 
@@ -99,11 +99,6 @@ def generate_tasks(settings: TrainSettings, without: Container[str] = ()) -> dic
             if task.id not in without:
                 tasks.setdefault(task.id, task)
     return tasks
-
-
-def groups_by_label(groups: Sequence[ScheduledGroup]) -> Mapping[str, ScheduledGroup]:
-    """The groups by their labels, which TRL passes around as prompts."""
-    return {group.label: group for group in groups}
 
 
 class IterationSeeds(RolloutSeeds):

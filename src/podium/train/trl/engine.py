@@ -29,7 +29,6 @@ from podium.train.divergence import applied_norm
 from podium.train.engine import TrainingJob
 from podium.train.metrics import batch_figures, tracked_figures
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
-from podium.train.schedule import groups_by_label
 from podium.train.settings import TrainSettings
 from podium.train.trl.arguments import trl_arguments
 from podium.train.trl.checkpoints import latest_checkpoint, step_of
@@ -244,7 +243,7 @@ class TRLRun(TrainerCallback):
     def __init__(self, job: TrainingJob) -> None:
         settings = self._settings = job.settings
         self._job = job
-        self._groups = groups_by_label(job.groups)
+        self._groups = {group.label: group for group in job.groups}
         self.samples: list[SampledCompletion] = []
         """The samples of the latest batch, of all ranks."""
         self._seconds: dict[str, float] = {}
