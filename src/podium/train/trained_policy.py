@@ -37,6 +37,11 @@ _WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf", "*.h5", "*.msgp
 
 CHAT_TEMPLATE = "chat_template.jinja"
 """The file of the chat template, in a run's folder and in a policy's."""
+TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
+    "vocab.json", "merges.txt", CHAT_TEMPLATE, "generation_config.json",
+)  # fmt: skip
+"""The files of a checkpoint that training copies unchanged, each if the checkpoint has it."""
 POLICY_ROWS = "policy_rows"
 """The file in a run's folder that holds the number of rows that the run had when its policy was written."""
 
@@ -226,12 +231,6 @@ def podium_file(settings: TrainSettings, start: Checkpoint, pool: Pool) -> Podiu
     )
 
 
-_TOKENIZER_FILES = (
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "tokenizer.model",
-    "vocab.json", "merges.txt", CHAT_TEMPLATE, "generation_config.json",
-)  # fmt: skip
-
-
 @contextmanager
 def saving(path: Path) -> Iterator[None]:
     """The block saves weights at `path`.
@@ -273,7 +272,7 @@ def write_policy(run: Path, settings: TrainSettings, base: Checkpoint, pool: Poo
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, copy)
             (policy / "training_args.bin").unlink(missing_ok=True)
-        for name in _TOKENIZER_FILES:  # Unchanged, since transformers may write other added tokens.
+        for name in TOKENIZER_FILES:  # Unchanged, since transformers may write other added tokens.
             (policy / name).unlink(missing_ok=True)
             if (base.path / name).is_file():
                 shutil.copyfile(base.path / name, policy / name)

@@ -25,22 +25,13 @@ from podium.errors import CheckpointError
 from podium.files import atomic_folder
 from podium.train.shape import ModelShape
 from podium.train.shared_prefix.policy_model import PolicyModel
-from podium.train.trained_policy import saving
+from podium.train.trained_policy import TOKENIZER_FILES, saving
 
 _TRAINING_STATE = "training.json"
 _OPTIMIZER = "optimizer.safetensors"
 StoredDtype = Literal["float32", "bfloat16"]
 
 _WAY_OUT = "restore the checkpoint's folder, or train in a new one"
-
-_COMPANIONS = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "generation_config.json",
-    "podium.json",
-)
 
 
 def read_model(checkpoint: Checkpoint) -> PolicyModel:
@@ -119,8 +110,8 @@ def write_trained(model: PolicyModel, folder: Path, start: Checkpoint) -> None:
 
 
 def companion_files(folder: Path) -> list[Path]:
-    """The files of a checkpoint folder that training copies unchanged."""
-    return [folder / name for name in _COMPANIONS if (folder / name).is_file()]
+    """The files of a checkpoint folder that go into a run's checkpoints: the tokenizer's, and podium.json."""
+    return [folder / name for name in (*TOKENIZER_FILES, "podium.json") if (folder / name).is_file()]
 
 
 def stored_tensors(model: PolicyModel) -> Iterator[tuple[str, Tensor]]:
