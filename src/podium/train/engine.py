@@ -25,9 +25,6 @@ from podium.train.rollouts import RolloutCollector
 from podium.train.schedule import ScheduledGroup
 from podium.train.settings import TrainSettings
 
-MAX_PARAMETERS = 1_000_000_000
-"""The most parameters of a model that the engine shared_prefix trains."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Job:

@@ -1,7 +1,4 @@
-"""The engines by name. Opening one loads torch, and TRL for the engine trl.
-
-`trained_policy.resolve` chooses an engine for the name "auto", which none has here.
-"""
+"""The engines by the names of resolved settings, which are never "auto". Opening one loads torch, and TRL for trl."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import torch
 from podium.conductor.checkpoint import Checkpoint
 from podium.conductor.guide import open_guide
 from podium.errors import CheckpointError, ConfigError, PodiumError
-from podium.train.engine import MAX_PARAMETERS, TrainingJob
+from podium.train.engine import TrainingJob
 from podium.train.objective import ADVANTAGES, LOSSES
 from podium.train.ranks import open_single_rank
 from podium.train.rollouts import SampledCompletion, TrainingInterruptedError
@@ -31,6 +31,9 @@ from podium.train.shared_prefix.group_sampler import GroupSampler, common_prefix
 from podium.train.shared_prefix.policy_model import PolicyModel
 from podium.train.shared_prefix.update import ReferencePolicy, adamw, learning_rate, update
 from podium.train.trained_policy import TINY_PARAMETERS
+
+MAX_PARAMETERS = 1_000_000_000
+"""The most parameters of a model that this engine trains."""
 
 open_ranks = open_single_rank
 
