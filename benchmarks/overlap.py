@@ -79,7 +79,7 @@ async def batch_seconds(experiment: TrainSettings, pool: Pool, folder: Path) -> 
     start = Checkpoint.read(experiment.start)
     session = ScoringSession(experiment, open_training_tasks(experiment, pool, print), pool, Dispatcher())
     scoring = TimedScoring(session)
-    run = RunFolder(folder)
+    run = RunFolder.open(folder, experiment)
     tokenizer = AutoTokenizer.from_pretrained(start.path)
     prepared = PreparedTraining(pool, start, tokenizer, PlainTextCodec.of(start), session.tasks)
     recorder = Recorder(experiment, run=run, progress=Progress(print, noun="plans"))
