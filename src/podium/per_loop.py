@@ -111,4 +111,9 @@ class LoopThread:
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while True:
+            try:
+                self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                continue  # A task raised it, and asyncio stops the loop for it. It reaches the caller as the task's.
+            return

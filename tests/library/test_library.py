@@ -180,6 +180,29 @@ def test_an_interrupted_question_is_kept_before_its_team_closes(ask):
         assert [kept.status for kept in store.list()] == ["cancelled"]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_a_planner_that_ends_the_program_ends_its_question_and_not_the_loop(error):
+    class Ends(podium.Planner):
+        name = "ends"
+
+        async def plan(self, request):
+            raise error
+
+    with podium.SyncTeam.open(functions(), planner=Ends()) as team:
+        for _ in range(2):
+            with pytest.raises(error):
+                team.ask("What is twice the number?")
+
+
+def test_an_async_function_that_interrupts_is_a_failed_call():
+    @podium.worker("interrupting")
+    async def interrupting(messages):
+        raise KeyboardInterrupt
+
+    with podium.SyncTeam.open(podium.Pool([interrupting]), planner="single:interrupting") as team:
+        assert team.ask("What is 2 + 3?").status == "failed"
+
+
 @pytest.mark.parametrize("seed", [0, 3])
 async def test_a_number_seeds_as_its_text_does(seed):
     async with podium.Team.open("pool.toml", planner="single:ada") as team:

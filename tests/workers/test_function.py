@@ -169,6 +169,13 @@ async def test_function_exception_is_a_failed_call(
         assert error.retry_after_s == 3.0
 
 
+async def test_interrupt_in_a_function_of_a_thread_is_a_failed_call() -> None:
+    def interrupted(messages: Any) -> str:
+        raise KeyboardInterrupt
+
+    assert "raised KeyboardInterrupt." in str(await failed(interrupted))
+
+
 async def test_function_books_cost_of_a_failed_call_in_its_receipt() -> None:
     def named(messages: Any, receipt: Receipt) -> str:
         receipt.add(Spent(cost_usd=0.5))

@@ -97,6 +97,10 @@ class FunctionWorker(Worker):
             if task is not None and task.cancelling():
                 raise
             raise self._failure(error) from None  # The function cancelled a task of its own.
+        except KeyboardInterrupt as error:
+            if _is_async(self._function) and threading.current_thread() is threading.main_thread():
+                raise  # It may be the user's: the system interrupts the main thread alone.
+            raise self._failure(error) from None
         except (Exception, SystemExit) as error:
             raise self._failure(error) from None
         return self._read(result, request)
