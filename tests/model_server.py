@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -19,9 +20,12 @@ class ModelServer:
         routes: a JSON document, or a status, by path. What is posted to /api/show is looked up by the model's name.
         delay: seconds before each answer.
         chats: whether it answers chats; else their status is 500.
+        host: the address at which it listens.
     """
 
-    def __init__(self, routes: Mapping[str, Any], *, delay: float = 0.0, chats: bool = True) -> None:
+    def __init__(
+        self, routes: Mapping[str, Any], *, delay: float = 0.0, chats: bool = True, host: str = "127.0.0.1"
+    ) -> None:
         self.asked: list[str] = []
         self.headers: list[Mapping[str, str]] = []
         outer = self
@@ -58,7 +62,10 @@ class ModelServer:
             def log_message(self, format: str, *args: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Server(ThreadingHTTPServer):
+            address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+
+        self._server = Server((host, 0), Handler)
         self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property

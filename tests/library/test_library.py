@@ -181,7 +181,7 @@ def test_an_interrupted_question_is_kept_before_its_team_closes(ask):
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_a_planner_that_ends_the_program_ends_its_question_and_not_the_loop(error):
+def test_a_planner_that_ends_the_program_ends_only_its_question(error):
     class Ends(podium.Planner):
         name = "ends"
 

@@ -194,6 +194,24 @@ async def test_no_address_is_asked_twice() -> None:
     assert server.asked.count("/props") == 1
 
 
+@pytest.mark.parametrize("listens_at", ["127.0.0.1", "::1"])
+async def test_a_server_at_either_address_of_localhost_is_found(
+    monkeypatch: pytest.MonkeyPatch, listens_at: str
+) -> None:
+    def both(host: str | None, port: int, *_: object, **__: object) -> list[Any]:
+        assert host == "localhost"
+        return [
+            (socket.AF_INET6, socket.SOCK_STREAM, 6, "", ("::1", port, 0, 0)),
+            (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port)),
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", both)
+    with ModelServer(LLAMA_CPP, host=listens_at) as server:
+        url = f"http://localhost:{server.url.rpartition(':')[2]}"
+        found = await find_servers([url], {})
+    assert (found[0].url, found[0].is_named, len(found[0].models)) == (url, True, 1)
+
+
 @pytest.mark.parametrize("url", ["", "ftp://a", "http://", "http://me:secret@a", "http://a:99999", "a b"])
 async def test_invalid_server_address_is_refused(url: str) -> None:
     with pytest.raises(UsageError, match="is not an address"):

@@ -45,26 +45,27 @@ async def find_servers(
     Raises:
         UsageError: one of `urls` is not an address.
     """
-    places = {_root(url): ("server", _NAMED_S) for url in urls}
+    looked: dict[str, tuple[str, str, float]] = {}
+    """The address, its usual kind and its time limit, by the address with 127.0.0.1 for localhost."""
+    for url in urls:
+        looked.setdefault(_numeric(root := _root(url)), (root, "server", _NAMED_S))
+    named = len(looked)
     for kind, url in (
         ("Ollama", ollama_address(environ.get("OLLAMA_HOST", ""))),
         *((kind, f"http://127.0.0.1:{port}") for kind, port in _USUAL_PORTS),
     ):
         with suppress(UsageError):  # OLLAMA_HOST is no address, so there is no Ollama.
-            places.setdefault(_root(url), (kind, _USUAL_S))
+            looked.setdefault(_numeric(root := _root(url)), (root, kind, _USUAL_S))
     connections = Connections()
     try:
         async with asyncio.TaskGroup() as group:
             looks = [
                 group.create_task(_look(connections, root, kind, limit_s, environ))
-                for root, (kind, limit_s) in places.items()
+                for root, kind, limit_s in looked.values()
             ]
     finally:
         await connections.close()
-    named = {_root(url) for url in urls}
-    return tuple(
-        replace(look.result(), is_named=root in named) for look, root in zip(looks, places, strict=True)
-    )
+    return tuple(replace(look.result(), is_named=number < named) for number, look in enumerate(looks))
 
 
 def ollama_address(host: str) -> str:
@@ -89,9 +90,14 @@ def _root(url: str) -> str:
         usable = False
     if not usable or "@" in written or "?" in written or " " in written:
         raise UsageError(f"{url!r} is not an address such as http://127.0.0.1:8080/v1.")
-    netloc = re.sub(r"^localhost(?=:|$)", "127.0.0.1", parts.netloc.lower())
     path = re.sub(r"(?:/v1)?(?:/chat/completions|/models)?/*$", "", parts.path)
-    return urlunsplit((parts.scheme, netloc, path, "", ""))
+    return urlunsplit((parts.scheme, parts.netloc.lower(), path, "", ""))
+
+
+def _numeric(root: str) -> str:
+    """The address with 127.0.0.1 for localhost, by which an address is asked only once. It is asked as it was given,
+    since a server may listen at localhost's IPv6 address alone."""
+    return re.sub(r"(?<=://)localhost(?=[:/]|$)", "127.0.0.1", root)
 
 
 class _Server:
