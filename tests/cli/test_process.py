@@ -124,7 +124,8 @@ async def test_a_served_model_conducts(tmp_path):
     assert b"s3cret-key" not in out + b"".join(file.read_bytes() for file in (tmp_path / "kept").iterdir())
 
 
-async def test_interrupt_cancels_every_call_and_keeps_the_trace(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_signal_cancels_every_call_and_keeps_the_trace(tmp_path, number):
     slow = tmp_path / "slow.toml"
     called, gone = asyncio.Event(), asyncio.Event()
 
@@ -143,7 +144,7 @@ async def test_interrupt_cancels_every_call_and_keeps_the_trace(tmp_path):
         )
         command = await process("ask", "Q?", "--pool", str(slow), "--planner", "single:slow")
         await asyncio.wait_for(called.wait(), 30)
-        command.send_signal(signal.SIGINT)
+        command.send_signal(number)
         out, err = await command.communicate()
         await asyncio.wait_for(gone.wait(), 30)
     assert (command.returncode, out, err) == (130, b"", b"podium: Interrupted.\n")

@@ -10,8 +10,10 @@ import errno
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
+from types import FrameType
 
 from cyclopts import CycloptsError, UnusedCliTokensError
 
@@ -29,7 +31,17 @@ def main() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # Otherwise torch's threads spin while they wait: beside another busy process, training is up to 20 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    signal.signal(signal.SIGTERM, _interrupt)
     sys.exit(run(sys.argv[1:]))
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Do at SIGTERM what Ctrl-C does: end what the command has started, and keep what was paid for."""
+    of_interrupt = signal.getsignal(signal.SIGINT)
+    if callable(of_interrupt):
+        of_interrupt(signal.SIGINT, frame)
+    else:  # Ctrl-C is ignored, as in a script's background.
+        raise KeyboardInterrupt
 
 
 def run(tokens: Sequence[str]) -> int:  # noqa: PLR0911 - one for each sort of error
