@@ -32,6 +32,7 @@ from podium_testing import (
     Reset,
     Rule,
     SlowDrip,
+    SlowFirstByte,
     Status,
     StrictTemplate,
     TruncatedJson,
@@ -107,6 +108,18 @@ async def test_a_call_is_one_request_and_its_answer_a_reply(server: FaultServer)
     await worker.close()
     assert (await worker.answer(HELLO)).text == "It is 4."  # A later call opens new connections.
     await worker.close()
+
+
+async def test_closing_one_worker_leaves_the_calls_of_another_alone() -> None:
+    async with FaultServer("4", rules=[Rule(fault=SlowFirstByte(seconds=1), after=1)]) as server:
+        one, other = worker_of(server), worker_of(server)
+        await one.answer(HELLO)
+        call = asyncio.create_task(other.answer(HELLO))
+        while not server.in_flight:  # noqa: ASYNC110 - nobody tells us
+            await asyncio.sleep(0.005)
+        await one.close()
+        assert (await call).text == "4"
+        await other.close()
 
 
 async def test_litellm_call_uses_the_answer_options_of_the_caller(server: FaultServer) -> None:

@@ -15,7 +15,9 @@ import os
 import ssl
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from pydantic import SecretStr
@@ -66,7 +68,6 @@ class LiteLLMWorker(Worker):
         self._secrets = secrets
         self._failures = Failures(f"litellm, {spec.model}", secrets)
         self._system = (Message(role="system", content=spec.system),) if spec.system else ()
-        self._used = False
         self._adaptation = Adaptation()
         self.identity = {
             "kind": "litellm",
@@ -85,7 +86,7 @@ class LiteLLMWorker(Worker):
         """Call the model once. The seed is not sent, since providers do not promise the same answer for the same
         seed."""
         library = await asyncio.to_thread(_library)
-        self._used = True
+        _users().add(self)
         messages, options = self._system + request.messages, request.options
         read, context_tokens = sent_tokens(messages, options), self.profile.context_tokens
         if reason := too_long(read, context_tokens):
@@ -140,9 +141,12 @@ class LiteLLMWorker(Worker):
         )
 
     async def close(self) -> None:
-        """Close all connections of the library, whichever worker uses them, and end the library's task."""
-        if self._used:
-            self._used = False
+        """Close the library's connections and end its task, unless a worker of another pool uses them too."""
+        users = _users()
+        if self in users:
+            users.remove(self)
+            if users:
+                return
             library = _library()
             await library.close_litellm_async_clients()
             library.in_memory_llm_clients_cache.flush_cache()  # Else it would use the closed clients again.
@@ -215,6 +219,12 @@ def check_installed() -> None:
             f"litellm {version} is a release that steals credentials; remove it, change every key that this "
             "machine has seen, and pip install 'podium-conductor[litellm]'."
         )
+
+
+@cache
+def _users() -> WeakSet[LiteLLMWorker]:
+    """The workers that use the library's connections, which all pools of the process share."""
+    return WeakSet()
 
 
 def _library() -> Any:
