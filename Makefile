@@ -88,7 +88,7 @@ check: setup-dev
 # has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
 # only those of one run load torch for it.
 FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team testing/tests
-RUN := $(BIN)/pytest -n 2 --dist loadgroup --no-loadscope-reorder --durations 12 --durations-min 4
+RUN := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 4
 
 test: setup-dev
 	$(MAKE) -j 2 test-front test-rest

@@ -8,8 +8,10 @@ from process_settings import pytest_collection_finish  # isort: skip - before Nu
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from podium.recordings import RecordedQuestion, RecordedResponse, Recording, RecordingWriter
 from postgres_server import PostgresServer
@@ -21,11 +23,18 @@ _FOLDERS = ("viewer", "trl", "real_models")
 """Folders whose test files share something that is slow to start: a browser, TRL, servers of real models."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one process of xdist run all tests of a file, or of a folder, so that shared fixtures start only once."""
-    for item in items:
-        folder = item.path.parent.name
-        item.add_marker(pytest.mark.xdist_group(folder if folder in _FOLDERS else item.path.stem))
+class _ByFileOrFolder(LoadFileScheduling):
+    """One process of xdist runs all tests of a file, or of a folder, so that shared fixtures start only once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        folder = Path(file).parent.name
+        return folder if folder in _FOLDERS else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _ByFileOrFolder | None:
+    return _ByFileOrFolder(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.fixture
