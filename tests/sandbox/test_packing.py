@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from podium.sandbox.inside.packing import MAX_DEPTH, MAX_VALUES, ObjectReference, is_sendable, pack, unpack
+from podium.sandbox.inside import packing
+from podium.sandbox.inside.packing import MAX_DEPTH, ObjectReference, is_sendable, pack, unpack
 
 SCALARS = st.one_of(
     st.none(),
@@ -178,10 +179,17 @@ def test_what_is_sendable_is_packed_and_unpacked_again(wrap: Callable[[Any], Any
         pack(value)
 
 
+@pytest.fixture
+def most(monkeypatch: pytest.MonkeyPatch) -> int:
+    """As many values as are packed: fewer here, since a million take seconds."""
+    monkeypatch.setattr(packing, "MAX_VALUES", 10_000)
+    return packing.MAX_VALUES
+
+
 @pytest.mark.parametrize("part", [0, {"a": 0}], ids=str)
-def test_a_value_is_sendable_up_to_as_many_values_as_are_packed(part: Any) -> None:
+def test_a_value_is_sendable_up_to_as_many_values_as_are_packed(part: Any, most: int) -> None:
     size = 1 if part == 0 else 4  # a dictionary, its pair, a key and a value
-    value = [part] * ((MAX_VALUES - 1) // size)
+    value = [part] * ((most - 1) // size)
     assert is_sendable(value)
     pack(value)
     assert not is_sendable([*value, part])
@@ -189,11 +197,11 @@ def test_a_value_is_sendable_up_to_as_many_values_as_are_packed(part: Any) -> No
         pack([*value, part])
 
 
-def test_packing_limits_depth_and_number_of_values() -> None:
+def test_packing_limits_depth_and_number_of_values(most: int) -> None:
     deep: list[object] = []
     for _ in range(MAX_DEPTH + 1):
         deep = [deep]
-    for value in (deep, iter(int, 1), [[0] * 1000] * (MAX_VALUES // 1000)):
+    for value in (deep, iter(int, 1), [[0] * 1000] * (most // 1000)):
         with pytest.raises(ValueError, match="too large"):
             pack(value)
     circle: list[object] = []

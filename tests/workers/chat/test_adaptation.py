@@ -221,20 +221,23 @@ LATE = (*ASKED, Message(role="assistant", content="4"), Message(role="system", c
 
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "messages"),
     [
-        StrictTemplate(),
-        StrictTemplate(system=False),
-        StrictTemplate(code=500, message="Error rendering prompt with jinja template"),
-        StrictTemplate(system=False, code=500, message="jinja2.exceptions.TemplateError"),
-        StrictTemplate(ends_with_user=True),
+        (StrictTemplate(), ASKED + ASKED),
+        (StrictTemplate(), (Message(role="assistant", content="Hello."), *ASKED)),
+        (StrictTemplate(system=False), LATE),
+        (StrictTemplate(code=500, message="Error rendering prompt with jinja template"), LATE),
+        (StrictTemplate(system=False, code=500, message="jinja2.exceptions.TemplateError"), LATE),
+        (StrictTemplate(ends_with_user=True), (*LATE, LATE[1])),
     ],
-    ids=str,
-)
-@pytest.mark.parametrize(
-    "messages",
-    [ASKED + ASKED, LATE, (Message(role="assistant", content="Hello."), *ASKED), (*LATE, LATE[1])],
-    ids=["two users", "late system", "assistant first", "assistant last"],
+    ids=[
+        "two users",
+        "assistant first",
+        "late system",
+        "late system, 500",
+        "no system, 500",
+        "assistant last",
+    ],
 )
 async def test_a_strict_template_gets_folded_messages(
     fault: StrictTemplate, messages: tuple[Message, ...], streamed: bool
