@@ -1,14 +1,11 @@
 import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from podium.cli.app import VERBS, build_app
-
-HEAVY = ("torch", "transformers", "aiohttp", "numpy", "pydantic")
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.words)
@@ -55,42 +52,3 @@ def test_a_command_that_does_not_parse_is_status_2(podium, tokens):
     refused = podium(*tokens)
     assert (refused.status, refused.out) == (2, "")
     assert refused.err.startswith("podium: ")
-
-
-@pytest.mark.parametrize("code", ["import podium", "import podium.cli; podium.cli.run(['--help'])"])
-def test_help_loads_nothing_heavy(code):
-    script = f"import sys\n{code}\nprint(*(name for name in {HEAVY} if name in sys.modules), file=sys.stderr)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert loaded.stderr.split() == []
-
-
-def test_a_question_over_local_workers_loads_no_torch_numpy_or_aiohttp():
-    code = (
-        "import sys\nfrom podium.cli import run\n"
-        "run(['ask', 'Q?', '--pool', 'pool.toml', '--planner', 'constant:plan.txt'])\n"
-        "heavy = {'torch', 'transformers', 'aiohttp', 'numpy'}\n"
-        "print(*heavy & sys.modules.keys(), file=sys.stderr)"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stderr.split() == []
-
-
-@pytest.mark.parametrize(
-    ("verb", "unused"),
-    [
-        ("ask", ("numpy", "podium.tasks")),
-        ("traces", ("numpy", "podium.tasks", "podium.executor")),
-        ("serve", ("numpy", "podium.tasks")),
-    ],
-)
-def test_a_verb_loads_nothing_that_it_does_not_use(verb, unused):
-    code = f"import sys, podium.cli.{verb}\nprint(*(name for name in {unused} if name in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert loaded.stdout.split() == []
-
-
-def test_help_loads_few_modules():
-    # What it loads is what it takes: 325 modules, a quarter of a second.
-    code = "import sys, podium.cli\npodium.cli.run(['--help'])\nprint(len(sys.modules), file=sys.stderr)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(loaded.stderr) <= 340

@@ -150,14 +150,6 @@ def test_unknown_checkpoint_name_is_refused_with_the_shipped_names() -> None:
         Checkpoint.read("warmstat")
 
 
-_PROBE = """
-import sys
-import podium.conductor
-heavy = {"numpy", "torch", "transformers", "tokenizers", "aiohttp"}
-print(sorted(heavy & set(sys.modules)))
-"""
-
-
 def test_training_scope_is_derived_from_the_tasks_and_the_pool() -> None:
     pool = open_team()
     named = TrainingScope.of("sums", pool, anonymous=False, random_pools=False)
@@ -167,11 +159,6 @@ def test_training_scope_is_derived_from_the_tasks_and_the_pool() -> None:
     assert TrainingScope.of("world", pool, anonymous=True, random_pools=True).workers == ()
     rated = TrainingScope.of("small.parquet", pool, anonymous=False, random_pools=True, ratings=True)
     assert rated == TrainingScope(questions="the questions of small.parquet", ratings=True)
-
-
-def test_importing_the_conductor_loads_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", _PROBE], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
 
 
 _BARE = """

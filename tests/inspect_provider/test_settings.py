@@ -1,7 +1,5 @@
 """What names the team of an Inspect model: the model's name and the settings of -M."""
 
-import subprocess
-import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -57,11 +55,6 @@ def test_settings_that_cannot_be_used_are_refused_in_one_sentence(given, sentenc
         read_settings("ollama", given)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_podium_does_not_import_inspect():
-    program = "import sys, podium.cli.app, podium.library; sys.exit('inspect_ai' in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_the_installed_package_has_the_entry_point_of_the_provider():

@@ -258,13 +258,6 @@ def test_invalid_team_arguments_are_refused_before_any_call(arguments, sentence)
     assert sentence in str(refused.value)
 
 
-def test_importing_podium_loads_nothing_heavy():
-    light = (
-        "import sys, podium; sys.exit(any(name in sys.modules for name in ('numpy', 'aiohttp', 'pydantic')))"
-    )
-    subprocess.run([sys.executable, "-c", light], check=True)
-
-
 def test_a_retry_prints_nothing_in_a_program_that_configures_no_logging() -> None:
     Path("busy.toml").write_text(
         '[[worker]]\nname = "ada"\nkind = "scripted"\nlimits.retries = 1\n'

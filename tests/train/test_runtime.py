@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 import torch
 
 from podium.train.runtime import compute_on_one_core
-
-
-def test_settings_progress_and_process_load_no_torch() -> None:
-    code = (
-        "import sys, json; import podium.train.settings, podium.train.progress, podium.train.runtime;"
-        "print(json.dumps([m for m in ('torch', 'transformers') if m in sys.modules]))"
-    )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert json.loads(said) == []
 
 
 def test_tiny_models_use_one_thread_unless_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
