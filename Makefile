@@ -28,7 +28,7 @@ export TOKENIZERS_PARALLELISM ?= false
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev install-gpu check test test-front test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
+.PHONY: help setup setup-dev install-gpu check test test-front test-torch test-rest test-lab test-research test-all docs smoke-train constraints audit nightly nightly-integrations bench bench-gpu demo orchestra clean
 
 help:
 	@sed -n '1,11s/^# //p' Makefile
@@ -84,20 +84,24 @@ check: setup-dev
 	MYPYPATH=benchmarks:runs $(BIN)/mypy --allow-untyped-calls --no-warn-return-any $(SCRIPTS)
 	$(BIN)/lint-imports --no-logo
 
-# Four processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
+# Five processes on two cores: a test waits for a third of its time, for servers, other processes and time limits. Each
 # has whole files, in the order of the folders: what the last ones hold is short. Each collects all tests of its run, so
-# only those of one run load torch for it.
+# what loads torch is a run of one process.
 FRONT := tests/server tests/cli tests/inspect_provider tests/library tests/faults tests/calls tests/team testing/tests
+TORCH := tests/conductor tests/train tests/security/test_checkpoint_code.py tests/test_configs.py
 RUN := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 12 --durations-min 4
 
 test: setup-dev
-	$(MAKE) -j 2 test-front test-rest
+	$(MAKE) -j 3 test-front test-torch test-rest
 
 test-front: setup-dev
 	$(RUN) $(FRONT)
 
+test-torch: setup-dev
+	$(RUN) -n 0 $(TORCH)
+
 test-rest: setup-dev
-	$(RUN) $(addprefix --ignore ,$(FRONT)) tests
+	$(RUN) $(addprefix --ignore ,$(FRONT) $(TORCH)) tests
 
 # The small workers, the warm start and small policies in NumPy.
 test-lab: setup-dev

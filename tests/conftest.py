@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from process_settings import pytest_collection_finish  # isort: skip - before NumPy
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,8 +21,11 @@ from postgres_server import PostgresServer
 __all__ = ["pytest_collection_finish"]
 
 MakeRecording = Callable[..., Recording]
-_FOLDERS = ("viewer", "trl", "real_models")
-"""Folders whose test files share something that is slow to start: a browser, TRL, servers of real models."""
+_FOLDERS = ("viewer", "real_models")
+"""Folders whose test files share something that is slow to start: a browser, servers of real models."""
+
+_DATA = pytest.StashKey[str]()
+"""The folder that holds the data folder of each test."""
 
 
 class _ByFileOrFolder(LoadFileScheduling):
@@ -82,10 +87,15 @@ def postgres_url(postgres_server: PostgresServer) -> str:
     return postgres_server.new_database()
 
 
-@pytest.fixture(autouse=True)
-def _own_data_folder(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    data = TemporaryDirectory(prefix="podium-tests-data-")
+    config.stash[_DATA] = data.name
+    config.add_cleanup(data.cleanup)
+
+
+# A hook and no fixture, which would take a fifth of the time of a small test.
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """What Podium keeps of an endpoint by its URL is of this test alone: a later server may get the same port."""
-    name = sha256(request.node.nodeid.encode()).hexdigest()[:16]
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "data" / name))
+    name = sha256(item.nodeid.encode()).hexdigest()[:16]
+    os.environ["XDG_DATA_HOME"] = str(Path(item.config.stash[_DATA], name))
