@@ -72,8 +72,15 @@ def test_a_checkpoint_with_a_pipe_is_refused(podium: Podium, name: str, target: 
     )
 
 
-@pytest.mark.parametrize("name", ["podium.json", "config.json"])
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "\ud800", '{"a": 1' + "0" * 5000 + "}"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("podium.json", "[" * 100_000),
+        ("config.json", '{"a":' * 100_000),
+        ("podium.json", "\ud800"),
+        ("config.json", '{"a": 1' + "0" * 5000 + "}"),
+    ],
+)
 def test_a_checkpoint_with_damaged_json_is_refused(podium: Podium, name: str, text: str) -> None:
     write_policy(Path("policy"))
     Path("policy", name).write_bytes(text.encode("utf-8", "surrogatepass"))

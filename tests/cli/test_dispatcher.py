@@ -126,19 +126,3 @@ async def test_a_recordings_budget_holds_over_all_its_starts(
     ended = await paid("record", *tokens, "--run-budget-usd", "1")
     assert (ended.status, len(server.requests)) == (0, 8)
     assert not any(".spending" in name for name in os.listdir())
-
-
-async def test_recording_stopped_by_the_day_budget_keeps_responses_and_resumes(
-    paid: Callable[..., Any], server: FaultServer
-) -> None:
-    tasks = str(write_sums(Path("sums.jsonl")))
-    tokens = ("r.parquet", "--tasks", tasks, "--questions", "4", "--concurrency", "1")
-    stopped = await paid("record", *tokens, "--day-budget-usd", "0.003")
-    assert stopped.status == 1
-    assert "Stopped: The call could cost $0.001000" in stopped.out
-    assert "of the day's $0.003 are left" in stopped.out
-    assert len(server.requests) == 3
-    ended = await paid("record", *tokens, "--day-budget-usd", "1")
-    assert ended.status == 0
-    assert "8 responses to 4 questions" in ended.out
-    assert len(server.requests) == 8

@@ -105,19 +105,6 @@ def test_ungraded_questions_are_not_counted_and_are_reported(podium: Podium) -> 
     assert [(total.right, total.questions) for total in totals.values()] == [(6, 6), (6, 6)]
 
 
-def test_rating_warns_that_costs_omit_unknown_output_tokens(podium: Podium) -> None:
-    with RecordingWriter() as writer:
-        for number in range(4):
-            writer.add_question(RecordedQuestion(f"q{number}", f"Add {number} apples.", "1", None, "train"))
-            for worker in ("ada", "bob"):
-                writer.add(f"q{number}", RecordedResponse(worker, 0, "<answer>1</answer>", "1", 1.0))
-        writer.write(Path("rec.parquet"), name="rec")
-    made = podium(*RATE[:-1], "1")
-    assert made.status == 0
-    assert "ada, bob" in made.err
-    assert {t.cost_usd for t in Ratings.open(Path("made/ratings.json")).totals.values()} == {0.0}
-
-
 def test_a_judge_without_answers_to_bare_questions_is_named_and_not_rated(podium: Podium) -> None:
     with RecordingWriter() as writer:
         for number in range(4):

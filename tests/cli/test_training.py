@@ -4,7 +4,6 @@ from pathlib import Path
 import pytest
 
 from podium.evals import Comparison
-from podium.trace import Trace
 from scripted_team import write_sums, write_team
 from tiny_policy import FIRST, write_policy
 
@@ -144,24 +143,3 @@ def test_the_training_of_a_worker_prints_each_of_its_rows(podium):
     first, last = trained.out.splitlines()
     assert first.startswith("jory  step 3  loss ")
     assert last == "The workers are in r; their pool file is r/pool.toml"
-
-
-def test_a_checkpoint_folder_conducts(podium):
-    start = write_policy(Path("policy"), "no plan")
-    asked = podium(
-        "ask",
-        "What is 2 + 3?",
-        "--pool",
-        "pool.toml",
-        "--conductor",
-        str(start),
-        "--json",
-        "--max-steps",
-        "2",
-    )
-    trace = Trace.model_validate_json(asked.out)
-    assert trace.planner == "conductor:policy"
-    assert trace.rounds[0].plan.spent.usage.output_tokens > 0
-    assert trace.rounds[0].error_kind  # it has learned nothing
-    assert (asked.status, trace.status) == (1, "failed")
-    assert asked.err.startswith("podium: There is no plan to run.")

@@ -77,14 +77,6 @@ async def test_right_wrong_and_unreadable_completions(text, total):
     assert rollout.valid == (total > 0)
 
 
-async def test_completion_with_partial_access_earns_0_under_all_or_none():
-    text = "model_id = [0, 0]\nsubtasks = ['Do it.', 'Check it.']\naccess_list = [[], [0]]"
-    for access, total in (("lists", 1.0), ("all_or_none", 0.0)):
-        rollout = await scored(PrewrittenPlans((text,), access=access), pool("Answer: 42"), seed="0")
-        assert rollout is not None
-        assert earned(rollout).total == total
-
-
 async def test_a_draft_in_a_thought_that_was_cut_off_earns_nothing():
     draft = "<think>Perhaps so:\n" + completion(0)
     for cut, total in ((True, 0.0), (False, 1.0)):

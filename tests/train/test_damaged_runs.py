@@ -98,19 +98,9 @@ async def test_full_disk_and_invalid_run_folder_raise_a_store_error(
         await run(tmp_path / "taken", start, SHORT)
 
 
-@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
-@pytest.mark.parametrize(
-    "key",
-    [
-        "grpo.lr",
-        "grpo.temperature",
-        "grpo.std_eps",
-        "grpo.beta",
-        "grpo.max_norm",
-        "reward.cost",
-        "reward.latency",
-    ],
-)
-def test_infinite_settings_are_refused(key: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=key):
-        build({"start": "-"}, TrainSettings, [f"{key}={value}"])
+def test_infinite_settings_are_refused() -> None:
+    of_grpo = [f"grpo.{name}" for name in ("lr", "temperature", "std_eps", "beta", "max_norm")]
+    for key in (*of_grpo, "reward.cost", "reward.latency"):
+        for value in ("inf", "-inf", "nan"):
+            with pytest.raises(ConfigError, match=key):
+                build({"start": "-"}, TrainSettings, [f"{key}={value}"])
