@@ -51,7 +51,9 @@ def policy() -> str:
 
 
 def check(folder: Path = Path("r"), **settings: Any) -> SuiteManifest:
+    """In one process unless `settings` say otherwise: each loads Podium."""
     tasks, pool = data()
+    settings = {"processes": 1, **settings}
     settings["tasks"] = [{"name": tasks, **entry} for entry in settings.get("tasks", [{}])]
     settings["pool"] = [{"name": pool, **entry} for entry in settings.get("pool", [{}])]
     return asyncio.run(check_suite(build(settings, SuiteSettings), folder))

@@ -29,7 +29,7 @@ def suite(*keys: str, **others: Any) -> SuiteSettings:
 
 
 def compared(settings: SuiteSettings, folder: Path) -> Comparison:
-    manifest = asyncio.run(check_suite(settings, folder))
+    manifest = asyncio.run(check_suite(settings.model_copy(update={"processes": 1}), folder))
     results = asyncio.run(run_suite(manifest, folder))
     (table,) = manifest.tables
     return comparison_of(manifest, table, evaluations_of(table, results), results)

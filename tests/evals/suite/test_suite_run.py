@@ -61,7 +61,7 @@ def test_a_worker_alone_in_a_suite_has_no_fallback(tmp_path: Path) -> None:
 
 
 def test_many_processes_give_the_answers_of_one_and_a_torn_run_continues(tmp_path: Path) -> None:
-    whole = run(tmp_path / "one", **SMALL, processes=1)
+    whole = run(tmp_path / "one", **SMALL)
     assert {len(found) for key, found in whole.items()} == {4, 5}
     folder = tmp_path / "two" / RESULTS
     folder.mkdir(parents=True)
@@ -83,7 +83,7 @@ def test_rows_and_seeds_of_a_suite_share_the_questions_they_read(
         return read(name, split, size=size, seed=seed)
 
     monkeypatch.setattr(comparison_inputs, "open_tasks", noted)
-    run(tmp_path, **SMALL, processes=1)
+    run(tmp_path, **SMALL)
     # The check reads them, and the run.
     assert opened == dict.fromkeys((("test", 0), ("test", 1), ("train", 0)), 2)
 
@@ -131,7 +131,7 @@ def test_answer_whose_grader_failed_is_graded_again_and_not_asked_again(tmp_path
 
 
 def test_a_table_has_a_row_for_each_planner_and_control_with_all_seeds(tmp_path: Path) -> None:
-    manifest = check(**SMALL, processes=1)
+    manifest = check(**SMALL)
     asyncio.run(run_suite(manifest, tmp_path))
     (table,) = manifest.tables
     results = AnswerFiles(tmp_path)
@@ -189,7 +189,7 @@ def test_the_seeds_of_a_training_can_be_one_row(tmp_path: Path, monkeypatch: pyt
 def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
     draw = {"random": True, "min_workers": 2, "max_workers": 3, "subsets": "test"}
     pools = [{"draw": draw, "label": "parts"}, {}]
-    run(tmp_path, questions=20, planner=[{"planner": "random"}], pool=pools, processes=1)
+    run(tmp_path, questions=20, planner=[{"planner": "random"}], pool=pools)
     offered = {
         tuple(sorted(tuple(worker["name"] for worker in answer["trace"]["pool"]) for answer in found))
         for found in answers(tmp_path).values()
@@ -207,10 +207,10 @@ def test_each_question_can_have_a_pool_of_its_own(tmp_path: Path) -> None:
 
 def test_each_row_can_have_its_own_number_of_rounds(tmp_path: Path) -> None:
     planners = [{"planner": "random", "label": f"{rounds}", "rounds": rounds} for rounds in (1, 2)]
-    found = run(tmp_path, questions=6, planner=planners, processes=1)
+    found = run(tmp_path, questions=6, planner=planners)
     planned = {tuple(len(answer["trace"]["rounds"]) for answer in answers) for answers in found.values()}
     assert planned == {(1,) * 6, (2,) * 6}
-    manifest = check(questions=6, planner=planners, processes=1)
+    manifest = check(questions=6, planner=planners)
     (table,) = manifest.tables
     results = AnswerFiles(tmp_path)
     comparison = comparison_of(manifest, table, evaluations_of(table, results), results)
