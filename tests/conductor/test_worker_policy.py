@@ -189,11 +189,11 @@ async def test_plans_of_questions_wait_in_queues_of_their_own() -> None:
     async with asyncio.TaskGroup() as group:
         for number in range(3):
             group.create_task(runner.answer(Question(text=f"{number} + 4?")))
-        while limiter.waiting < 3:
+        while limiter.waiting < 3:  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0)
         for number in range(3):
             group.create_task(step(f"a question with a plan, {number}"))
-        while limiter.waiting < 6:
+        while limiter.waiting < 6:  # noqa: ASYNC110
             await asyncio.sleep(0)
         limiter.release(in_flight, 1)
     assert plans_before == [3, 3, 3]
